@@ -18,7 +18,7 @@ from pathlib import Path
 from textual.pilot import Pilot
 
 from natstui.cli.demo import run_shop
-from natstui.cli.open_viewer import ENGINE, replay_engine
+from natstui.cli.open_viewer import ENGINE_COMMAND, replay_engine
 from natstui.tui.analysis.screen import AnalysisScreen
 from natstui.tui.app.app import NatstuiApp
 from natstui.tui.app.link import Link
@@ -70,7 +70,7 @@ class Stage:
         """Wait until every chart is drawn: on a busy machine it takes a while."""
         for _ in range(DRAWN_S * 10):
             charts = self.app.screen.query(Chart)
-            if not any(chart._is_outdated for chart in charts):
+            if not any(chart._is_frame_outdated for chart in charts):
                 return
             await self.pilot.pause(0.1)
 
@@ -240,7 +240,7 @@ def animated(scenes: list[tuple[str, str]]) -> str:
 
 async def make(url: str) -> None:
     """Drive the viewer on a server and write the pictures beside this file."""
-    argv = (*ENGINE, "--server", url)
+    argv = (*ENGINE_COMMAND, "--server", url)
     link = Link(argv)
     app = NatstuiApp(
         await asyncio.to_thread(link.wait_started),

@@ -26,7 +26,7 @@ from benchmarks._fleet import Plan
 from benchmarks._sessions import write_session
 from benchmarks.analysis import measured
 
-STUCK_AFTER_S = 30
+STUCK_AFTER_SAME_ACK_FLOOR_S = 30
 _BIGINTS = (
     "created_at_us", "sampled_mono_us", "delivered_consumer_seq", "delivered_stream_ahead_seq",
     "ack_floor_stream_behind_seq", "pending_msgs", "ack_pending_msgs",
@@ -71,7 +71,11 @@ def with_spark(session: Path) -> dict[str, int]:
     runs = rows.withColumn("moved", moved.cast("int"))
     runs = runs.withColumn("run", F.sum("moved").over(before)).where(waits)
     lasted = (F.max("taken_at_us") - F.min("taken_at_us")) / 1e6
-    stuck = runs.groupBy(*key, "run").agg(lasted.alias("s")).where(F.col("s") >= STUCK_AFTER_S)
+    stuck = (
+        runs.groupBy(*key, "run")
+        .agg(lasted.alias("s"))
+        .where(F.col("s") >= STUCK_AFTER_SAME_ACK_FLOOR_S)
+    )
     counts = {"rates": minutes.count(), "lag": lag.count(), "stuck": stuck.count()}
     spark.stop()
     return counts
@@ -112,7 +116,7 @@ def with_polars(session: Path) -> dict[str, int]:
     runs = rows.with_columns(run=moved.cast(pl.Int32).cum_sum().over(key)).filter("waits")
     at_us = pl.col("taken_at_us")
     lasted = runs.group_by([*key, "run"]).agg(s=(at_us.max() - at_us.min()) / 1e6)
-    stuck = lasted.filter(pl.col("s") >= STUCK_AFTER_S)
+    stuck = lasted.filter(pl.col("s") >= STUCK_AFTER_SAME_ACK_FLOOR_S)
     return {"rates": minutes.height, "lag": lag.height, "stuck": stuck.height}
 
 

@@ -29,7 +29,7 @@ from natstui.jetstream.testbed.broker import Broker
 from natstui.lines import decode_record, encode_command
 from natstui.model.live.snapshot import Snapshot
 from natstui.model.live.state import State
-from natstui.model.records.record import Record, Watch
+from natstui.model.records.record import Record, SetViewedRows
 
 ACCOUNTS = """
 accounts {
@@ -112,7 +112,7 @@ class _Engine:
         """Look at forty consumers, as a screen does."""
         assert self.process.stdin is not None
         in_view = tuple((f"S{number:04}", "C0") for number in range(0, 400, 10))
-        self.process.stdin.write(encode_command(Watch(1, (), in_view)))
+        self.process.stdin.write(encode_command(SetViewedRows(1, (), in_view)))
         self.process.stdin.flush()
 
     def end(self) -> None:

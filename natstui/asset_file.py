@@ -53,7 +53,7 @@ def parse_asset(content: bytes, name: str, kind: AssetKind | None = None) -> Con
     """
     try:
         text = content.decode("utf-8-sig")
-        _refuse_manifest(text, name)
+        _refuse_kubernetes_manifest(text, name)
         values = _to_json_value(_parse_document(text, name), count())
     except UnicodeDecodeError as error:
         raise UsageError(f"{name} cannot be read: it is not text in UTF-8") from error
@@ -74,13 +74,13 @@ def parse_asset(content: bytes, name: str, kind: AssetKind | None = None) -> Con
     return _parse_text_values(kind, config, text, name)
 
 
-_MANIFEST_PATTERN = re.compile(
+_KUBERNETES_MANIFEST_PATTERN = re.compile(
     r"""^[\s{]*["']?apiVersion["']?\s*:\s*["']?jetstream\.nats\.io/""", re.M
 )
 
 
-def _refuse_manifest(text: str, name: str) -> None:
-    if _MANIFEST_PATTERN.search(text):
+def _refuse_kubernetes_manifest(text: str, name: str) -> None:
+    if _KUBERNETES_MANIFEST_PATTERN.search(text):
         raise UsageError(
             f"{name} is a manifest of the Kubernetes controller for JetStream: apply it with "
             f"kubectl apply -f {name}; natstui reads one stream or consumer per file, with the "
@@ -121,12 +121,12 @@ _FIELDS_ABSENT_FROM_FORMS: Mapping[AssetKind, set[str]] = {
 
 
 def _unknown_field_text(key: str, known_fields: set[str], text: str) -> str:
-    similar = difflib.get_close_matches(key, sorted(known_fields), 1)
-    hint = f", did you mean {similar[0]}" if similar else ""
-    return f"{_line_prefix(key, text)}unknown field {clean_line(key)}{hint}"
+    similar_keys = difflib.get_close_matches(key, sorted(known_fields), 1)
+    hint = f", did you mean {similar_keys[0]}" if similar_keys else ""
+    return f"{_line_number_prefix(key, text)}unknown field {clean_line(key)}{hint}"
 
 
-def _line_prefix(key: str, text: str) -> str:
+def _line_number_prefix(key: str, text: str) -> str:
     pattern = re.compile(rf"""(?<![\w.-])["']?{re.escape(key)}["']?\s*[:=]""")
     for number, line in enumerate(text.splitlines(), start=1):
         if pattern.search(line):
@@ -134,8 +134,8 @@ def _line_prefix(key: str, text: str) -> str:
     return ""
 
 
-_KINDS_WRITTEN_AS_TEXT = {"duration", "durations", "bytes", "count"}
-_OCTAL_PATTERN = re.compile(r"[-+]?0\d+")
+_NUMBER_KINDS_WRITTEN_AS_TEXT = {"duration", "durations", "bytes", "count"}
+_LEADING_ZERO_PATTERN = re.compile(r"[-+]?0\d+")
 """Numbers that YAML readers parse as octal or as decimal."""
 
 
@@ -145,23 +145,25 @@ def _parse_text_values(kind: AssetKind, config: Config, text: str, name: str) ->
     """
     for field in fields_of(kind):
         value = read(config, field.path)
-        if field.kind not in _KINDS_WRITTEN_AS_TEXT:
+        if field.kind not in _NUMBER_KINDS_WRITTEN_AS_TEXT:
             continue
         key = field.path.rpartition(".")[2]
         if isinstance(value, bool):
-            raise UsageError(f"{name}: {_line_prefix(key, text)}{key}: a number is missing")
-        if isinstance(value, str) and _OCTAL_PATTERN.fullmatch(value):
+            raise UsageError(f"{name}: {_line_number_prefix(key, text)}{key}: a number is missing")
+        if isinstance(value, str) and _LEADING_ZERO_PATTERN.fullmatch(value):
             hint = (
                 f"{value}: some programs read a leading zero as octal: write it without the zero"
             )
-            raise UsageError(f"{name}: {_line_prefix(key, text)}{key}: {hint}")
+            raise UsageError(f"{name}: {_line_number_prefix(key, text)}{key}: {hint}")
         if field.kind == "durations" and isinstance(value, list):
             value = ",".join(map(str, value)) if any(isinstance(v, str) for v in value) else None
         if isinstance(value, str):
             try:
                 config = with_field(config, field, parse_field(field, value))
             except ValueError as error:
-                raise UsageError(f"{name}: {_line_prefix(key, text)}{key}: {error}") from error
+                raise UsageError(
+                    f"{name}: {_line_number_prefix(key, text)}{key}: {error}"
+                ) from error
     return config
 
 
@@ -173,13 +175,13 @@ def _parse_document(text: str, name: str) -> object:
     if extension == "toml":
         return parse_toml(text)
     if extension == "json":
-        return parse_json(text, _create_object)
+        return parse_json(text, _create_object_without_repeats)
     try:
         parse_json(text)
     except json.JSONDecodeError:
         pass
     else:
-        return parse_json(text, _create_object)
+        return parse_json(text, _create_object_without_repeats)
     if extension in ("yaml", "yml"):
         return _parse_yaml(text)
     try:
@@ -189,20 +191,20 @@ def _parse_document(text: str, name: str) -> object:
     return value if isinstance(value, dict) else _parse_toml_or_raise(None, text)
 
 
-_TEXT_KINDS = {"text", "subject", "subjects", "words", "choice", "time"}
+_TEXT_FIELD_KINDS = {"text", "subject", "subjects", "words", "choice", "time"}
 _TEXT_KEYS_IN_SOURCES = {"name", "filter_subject", "src", "dest", "api", "deliver", "domain"}
 _ASSET_KINDS: tuple[AssetKind, ...] = ("stream", "consumer")
 _TEXT_KEYS = _TEXT_KEYS_IN_SOURCES | {
     field.path.rpartition(".")[2]
     for kind in _ASSET_KINDS
     for field in fields_of(kind)
-    if field.kind in _TEXT_KINDS
+    if field.kind in _TEXT_FIELD_KINDS
 }
 """Keys whose values are text, alone or in a list."""
 _YAML_INTEGER_PATTERN = re.compile(r"[-+]?(?:0|[1-9][0-9_]*|0x[0-9a-fA-F_]+)$")
 
 
-def _create_object(pairs: list[tuple[str, object]]) -> dict[str, object]:
+def _create_object_without_repeats(pairs: list[tuple[str, object]]) -> dict[str, object]:
     _refuse_repeated_keys([key for key, _ in pairs])
     return dict(pairs)
 
@@ -251,9 +253,9 @@ def _parse_yaml(text: str) -> object:
             mapping: dict[Any, Any] = super().construct_mapping(node, deep)
             return mapping
 
-    plain_tags = ("tag:yaml.org,2002:timestamp", "tag:yaml.org,2002:int")
+    dropped_resolver_tags = ("tag:yaml.org,2002:timestamp", "tag:yaml.org,2002:int")
     Loader.yaml_implicit_resolvers = {
-        letter: [resolver for resolver in resolvers if resolver[0] not in plain_tags]
+        letter: [resolver for resolver in resolvers if resolver[0] not in dropped_resolver_tags]
         for letter, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
     }
     Loader.add_implicit_resolver(

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     import asyncio
     import subprocess
 
-_READ_BYTES = 2**16
+_READ_CHUNK_BYTES = 2**16
 MAX_OUTPUT_BYTES = 1024 * 1024
 """Limit of the output of a program of another vendor: a secret, a profile, a version."""
 
@@ -56,7 +56,7 @@ def run_program(command: Sequence[str], timeout_s: float) -> subprocess.Complete
                 if not ready:
                     raise subprocess.TimeoutExpired(command, timeout_s)
                 for key, _ in ready:
-                    data = os.read(key.fd, _READ_BYTES)
+                    data = os.read(key.fd, _READ_CHUNK_BYTES)
                     if not data:
                         selector.unregister(key.fd)
                     output_by_fd[key.fd] += data
@@ -65,11 +65,11 @@ def run_program(command: Sequence[str], timeout_s: float) -> subprocess.Complete
                         raise OSError(errno.EFBIG, reason)
             exit_code = process.wait(max(0.0, deadline_s - time.monotonic()))
         except subprocess.TimeoutExpired as error:
-            problem = "took"
+            overrun_text = "took"
             if process.poll() is not None:
-                problem = "ended, but what it has started kept its output open for"
+                overrun_text = "ended, but what it has started kept its output open for"
             process.kill()
-            reason = f"it {problem} longer than {timeout_s:g} s"
+            reason = f"it {overrun_text} longer than {timeout_s:g} s"
             raise TimeoutError(errno.ETIMEDOUT, reason) from error
         except BaseException:
             process.kill()
@@ -95,7 +95,7 @@ async def start_process_session(
 
     loop = asyncio.get_running_loop()
     transport, protocol = await loop.subprocess_exec(
-        lambda: asyncio.subprocess.SubprocessStreamProtocol(limit=_READ_BYTES, loop=loop),
+        lambda: asyncio.subprocess.SubprocessStreamProtocol(limit=_READ_CHUNK_BYTES, loop=loop),
         *command,
         stdin=asyncio.subprocess.PIPE,
         stdout=stdout,

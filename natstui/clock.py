@@ -1,7 +1,7 @@
 """The clocks: one that is never set, for durations and order, and the wall clock, for labels.
 
-Where they differ: the steady clock counts on while the machine sleeps, which Python's
-`time.monotonic` does not, so that an hour of sleep is an hour without polls and not one second.
+The steady clock also counts while the machine sleeps, unlike Python's `time.monotonic`: after an
+hour of sleep, an hour has passed without polls, not one second.
 """
 
 from __future__ import annotations
@@ -9,17 +9,17 @@ from __future__ import annotations
 import time
 
 # On macOS this one counts while the machine sleeps; `time.monotonic` is another clock there.
-_STEADY = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
+_STEADY_CLOCK_ID = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
 
 
 def steady_us() -> int:
     """Return microseconds on a clock that is never set, and that counts while asleep."""
-    return time.clock_gettime_ns(_STEADY) // 1000
+    return time.clock_gettime_ns(_STEADY_CLOCK_ID) // 1000
 
 
 def steady_s() -> float:
     """Return seconds on a clock that is never set, and that counts while asleep."""
-    return time.clock_gettime(_STEADY)
+    return time.clock_gettime(_STEADY_CLOCK_ID)
 
 
 def wall_us() -> int:

@@ -13,7 +13,7 @@ from typing import Any, TypeVar, overload
 import msgspec
 
 T = TypeVar("T")
-_lock = Lock()
+_decoders_lock = Lock()
 _decoders: dict[tuple[Any, bool], msgspec.json.Decoder[Any]] = {}
 
 
@@ -27,7 +27,7 @@ def decoder_of(kind: Any, *, strict: bool = True) -> msgspec.json.Decoder[Any]: 
 
 def decoder_of(kind: Any, *, strict: bool = True) -> msgspec.json.Decoder[Any]:
     """Return the decoder of a type; unless `strict`, it accepts a number written as a string."""
-    with _lock:
+    with _decoders_lock:
         if (kind, strict) not in _decoders:
             _decoders[kind, strict] = msgspec.json.Decoder(kind, strict=strict)
         return _decoders[kind, strict]

@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import NamedTuple
 
 from natstui import __version__
 from natstui.clean import clean_text
@@ -20,10 +21,17 @@ from natstui.errors import NatstuiError
 from natstui.paths import create_private_folder
 
 _MAX_REPORTED_DEFECTS = 100
-_reported_defects: dict[str, tuple[Path | None, float]] = {}
-"""Source line and task of a defect → its crash log, and when it was last reported (monotonic
-seconds).
-"""
+
+
+class _ReportedDefect(NamedTuple):
+    """The crash log of a defect, and when the defect was last reported."""
+
+    path: Path | None
+    mono_s: float
+
+
+_reported_defects: dict[str, _ReportedDefect] = {}
+"""Type and source line of an error → the defect."""
 
 
 @contextmanager
@@ -41,20 +49,24 @@ def report_defects(
         raise
     except Exception as error:  # noqa: BLE001 - the only one, see above
         location = _source_location(error)
-        path, reported_s = _reported_defects.get(location, (None, float("-inf")))
+        path, reported_mono_s = _reported_defects.get(location, (None, float("-inf")))
         if location not in _reported_defects:
             path = write_crash_log(error, log_folder())
-        if (now_s := time.monotonic()) - reported_s >= repeat_after_s:
+        if (now_s := time.monotonic()) - reported_mono_s >= repeat_after_s:
             if len(_reported_defects) >= _MAX_REPORTED_DEFECTS:
                 _reported_defects.clear()
-            _reported_defects[location] = (path, now_s)
+            _reported_defects[location] = _ReportedDefect(path, now_s)
             report(f"{task} failed by a defect ({type(error).__name__}); {_crash_log_text(path)}")
 
 
 def _source_location(error: BaseException) -> str:
     frames = traceback.extract_tb(error.__traceback__)
-    last = frames[-1] if frames else None
-    return f"{type(error).__name__} {last.filename}:{last.lineno}" if last else repr(type(error))
+    last_frame = frames[-1] if frames else None
+    return (
+        f"{type(error).__name__} {last_frame.filename}:{last_frame.lineno}"
+        if last_frame
+        else repr(type(error))
+    )
 
 
 def log_folder() -> Path:

@@ -68,9 +68,9 @@ class AuthenticationFailed(ConnectionFailed):
 class ConnectionLost(ConnectionFailed):
     """The connection was open, and was lost at this moment."""
 
-    def __init__(self, sentence: str, *, is_sent: bool = False, reason: str = "") -> None:
+    def __init__(self, sentence: str, *, is_request_sent: bool = False, reason: str = "") -> None:
         super().__init__(sentence)
-        self.sent = is_sent
+        self.sent = is_request_sent
         """Whether the request may have reached the server before the connection was lost."""
         self.reason = reason or sentence
         """Why the connection was lost, without what it means for a request."""

@@ -30,7 +30,7 @@ from natstui.paths import create_private_folder
 
 _DISK_ERROR_NUMBERS = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO})
 """Error numbers of a failed disk: a target with another name on that disk would fail, too."""
-_FILE_KINDS = (
+_FILE_TYPE_TESTS_WITH_NAMES = (
     (stat.S_ISLNK, "a link"),
     (stat.S_ISDIR, "a folder"),
     (stat.S_ISFIFO, "a FIFO"),
@@ -38,7 +38,7 @@ _FILE_KINDS = (
     (stat.S_ISBLK, "a device"),
     (stat.S_ISCHR, "a device"),
 )
-_READ_BYTES = 1024 * 1024
+_READ_CHUNK_BYTES = 1024 * 1024
 PIPE_TIMEOUT_S = 30.0
 """A pipe into which nothing is written for so long has no writer, or one that hangs."""
 _MAX_NAME_BYTES = 200
@@ -52,7 +52,10 @@ def check_replaceable(target: Path, *, replaces: bool) -> None:
     except FileNotFoundError:
         return
     if not stat.S_ISREG(mode):
-        type_text = next((name for is_type, name in _FILE_KINDS if is_type(mode)), "no plain file")
+        type_text = next(
+            (name for is_type, name in _FILE_TYPE_TESTS_WITH_NAMES if is_type(mode)),
+            "no plain file",
+        )
         if type_text == "a folder":
             raise IsADirectoryError(errno.EISDIR, "it is a folder", str(target))
         raise OSError(errno.EINVAL, f"it is {type_text}, and only plain files are replaced")
@@ -212,7 +215,7 @@ def partial_folder(target: Path) -> Iterator[Path]:
                 errno.EAGAIN, "another process is writing to it", str(target)
             ) from error
         folder = Path(os.fsdecode(file.read()))
-        if not _is_private(folder, target):
+        if not _is_private_sibling(folder, target):
             folder = (
                 target.absolute().parent / f"{_hidden_name(target)}.{secrets.token_hex(8)}.part"
             )
@@ -233,7 +236,7 @@ def partial_folder(target: Path) -> Iterator[Path]:
 def has_partial_folder(target: Path) -> bool:
     """Return whether a killed or stopped process left a partial folder of this target."""
     try:
-        return _is_private(Path(os.fsdecode(_state_file(target).read_bytes())), target)
+        return _is_private_sibling(Path(os.fsdecode(_state_file(target).read_bytes())), target)
     except FileNotFoundError:
         return False
 
@@ -250,8 +253,11 @@ def _state_file(target: Path) -> Path:
     return user_state_path("natstui") / "unfinished" / name
 
 
-def _is_private(folder: Path, target: Path) -> bool:
-    """Return whether a folder is beside `target`, is no link, and only this user may enter it."""
+def _is_private_sibling(folder: Path, target: Path) -> bool:
+    """Return whether `folder` is a hidden folder beside `target` that only this user can enter.
+
+    False for a link.
+    """
     if folder.parent != target.absolute().parent or not folder.name.startswith("."):
         return False
     try:
@@ -366,7 +372,7 @@ def read_user_file(path: Path, max_bytes: int) -> bytes:
     """
     content = bytearray()
     with open_user_file(path) as file:
-        while part := file.read(min(_READ_BYTES, max_bytes + 1 - len(content))):
+        while part := file.read(min(_READ_CHUNK_BYTES, max_bytes + 1 - len(content))):
             content += part
             _wait_for_writer(file.fileno(), path)
     _check_size(content, path, max_bytes)
@@ -404,9 +410,9 @@ def _wait_for_writer(descriptor: int, path: Path) -> None:
 
     A regular file is always ready.
     """
-    reader = select.poll()
-    reader.register(descriptor, select.POLLIN)
-    if not reader.poll(PIPE_TIMEOUT_S * 1000):
+    poller = select.poll()
+    poller.register(descriptor, select.POLLIN)
+    if not poller.poll(PIPE_TIMEOUT_S * 1000):
         reason = f"nothing was written into it within {PIPE_TIMEOUT_S:g} s"
         raise OSError(errno.ETIMEDOUT, reason, str(path))
 

@@ -15,7 +15,7 @@ from natstui.errors import RequestFailed
 if TYPE_CHECKING:
     import aiohttp
 
-_REDIRECTS = range(300, 400)
+_REDIRECT_STATUSES = range(300, 400)
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +70,7 @@ async def http_request(
             ) as reply,
         ):
             began_us = steady_us()
-            if reply.status in _REDIRECTS:
+            if reply.status in _REDIRECT_STATUSES:
                 raise RequestFailed(
                     f"the reply is {reply.status}, a redirect, which is not followed",
                     code=reply.status,

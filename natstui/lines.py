@@ -37,8 +37,8 @@ SCHEMA_VERSION = 3
 Version 1 had no polls with differences; version 2 no names without rows and no servers.
 """
 
-_SIGNED_MAX = 2**63 - 1
-_UNSIGNED_MAX = 2**64 - 1
+_MAX_INT64 = 2**63 - 1
+_MAX_UINT64 = 2**64 - 1
 _UNKNOWN_VALUE_BY_ADDED_COLUMN: dict[str, Any] = {
     column.name: ()
     if str(column.type).startswith("tuple[tuple[")
@@ -64,7 +64,7 @@ class BadLine(NatstuiError):
 
 
 _DIGITS_TO_ZEROS = bytes(ord("0") if 0x30 <= code <= 0x39 else 0x20 for code in range(256))
-_NINETEEN_ZEROS = b"0" * 19
+_HUGE_INTEGER_AS_ZEROS = b"0" * 19
 """Minimum of digits of a number from 2**63 on; a search for them is ten times faster than a regex.
 """
 
@@ -80,14 +80,14 @@ def _may_contain_huge_integer(value: Any) -> bool:
     columns = [value.streams.last_seq]
     if isinstance(value, Snapshot):
         columns += [value.consumers.delivered_stream_seq, value.consumers.ack_floor_stream_seq]
-    return any(max(column, default=0) > _SIGNED_MAX for column in columns)
+    return any(max(column, default=0) > _MAX_INT64 for column in columns)
 
 
 def _contains_impossible_integer(value: Any) -> bool:
     """Return whether a value of built-in types contains an integer beyond 64 bits."""
     match value:
         case int():
-            return abs(value) > _UNSIGNED_MAX
+            return abs(value) > _MAX_UINT64
         case dict():
             return any(map(_contains_impossible_integer, value.values()))
         case list() | tuple():
@@ -165,7 +165,7 @@ def _check_table(
 
 def _quote_huge_integer(match: re.Match[bytes]) -> bytes:
     token = match[0]
-    if token.startswith(b'"') or int(token) <= _SIGNED_MAX:
+    if token.startswith(b'"') or int(token) <= _MAX_INT64:
         return token
     return b'"%s"' % token
 
@@ -174,7 +174,7 @@ T = TypeVar("T")
 
 
 class Codec(Generic[T]):
-    """Encodes and decodes the values of a union of dataclasses."""
+    """Encodes values of a union of dataclasses as lines of JSON, and decodes them."""
 
     def __init__(self, record_types: Any) -> None:
         self._line_starts = {
@@ -189,7 +189,7 @@ class Codec(Generic[T]):
     def encode(self, value: T | SnapshotAsDifferences) -> bytes:
         """Return the line of a value, with its line feed."""
         body = self._encoder.encode(value)
-        if _may_contain_huge_integer(value) and _NINETEEN_ZEROS in body.translate(
+        if _may_contain_huge_integer(value) and _HUGE_INTEGER_AS_ZEROS in body.translate(
             _DIGITS_TO_ZEROS
         ):
             body = _STRING_OR_INTEGER_PATTERN.sub(_quote_huge_integer, body)
@@ -221,9 +221,9 @@ class Codec(Generic[T]):
                 f"a {kind.decode()} line cannot be read: {describe_parse_error(error)}"
             ) from error
         # A number beyond 64 bits has more digits than these.
-        if _NINETEEN_ZEROS in line.translate(_DIGITS_TO_ZEROS) and _contains_impossible_integer(
-            msgspec.to_builtins(value)
-        ):
+        if _HUGE_INTEGER_AS_ZEROS in line.translate(
+            _DIGITS_TO_ZEROS
+        ) and _contains_impossible_integer(msgspec.to_builtins(value)):
             raise BadLine(f"a {kind.decode()} line has a number beyond 64 bits")
         if isinstance(value, Snapshot):
             value = with_added_columns(value)

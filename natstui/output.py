@@ -79,17 +79,17 @@ class CompleteWriteFile(io.FileIO):
         After a signal to end, a reader that has stalled for a second is replaced by the null
         device.
         """
-        reader = select.poll()
-        reader.register(self.fileno(), select.POLLOUT)
-        if reader.poll(0):
+        poller = select.poll()
+        poller.register(self.fileno(), select.POLLOUT)
+        if poller.poll(0):
             return
         with _note_end_signals():
-            is_ending = False
-            while not reader.poll(_STALL_TIMEOUT_MS):
-                if is_ending:
+            is_end_requested = False
+            while not poller.poll(_STALL_TIMEOUT_MS):
+                if is_end_requested:
                     os.dup2(os.open(os.devnull, os.O_WRONLY), self.fileno())
                     return
-                is_ending = end_requested.is_set()
+                is_end_requested = end_requested.is_set()
 
 
 @contextmanager

@@ -11,16 +11,16 @@ from typing import Any, TypeVar
 
 T = TypeVar("T")
 
-MAX_LEVELS = 100
+MAX_NESTED_LEVELS = 100
 """Limit of nested tables and lists; walking through them needs a call for each level."""
-_TOO_DEEP = f"it is nested more than {MAX_LEVELS} levels deep"
-_TOO_LONG = "it has a number with thousands of digits"
+_TOO_DEEP_TEXT = f"it is nested more than {MAX_NESTED_LEVELS} levels deep"
+_TOO_MANY_DIGITS_TEXT = "it has a number with thousands of digits"
 _PYTHON_DIGITS_ERROR = "integer string conversion"
 """Python's text for a number that is too long; the rest of its message names a setting of Python.
 """
-_KEY_PART = r"""(?:[\w-]++|"[^"\n]*+"|'[^'\n]*+')[ \t]*+"""
-_LONG_KEY = re.compile(
-    rf"(?m)(?:^|[{{,])[ \t]*+\[{{0,2}}+[ \t]*+(?>{_KEY_PART}\.[ \t]*+){{{MAX_LEVELS}}}"
+_TOML_KEY_PART = r"""(?:[\w-]++|"[^"\n]*+"|'[^'\n]*+')[ \t]*+"""
+_TOO_DEEP_TOML_KEY_PATTERN = re.compile(
+    rf"(?m)(?:^|[{{,])[ \t]*+\[{{0,2}}+[ \t]*+(?>{_TOML_KEY_PART}\.[ \t]*+){{{MAX_NESTED_LEVELS}}}"
 )
 """A TOML key with more than the allowed levels: tomllib takes hours for one of a megabyte."""
 
@@ -57,8 +57,8 @@ def parse_toml(text: str) -> dict[str, Any]:
 
     Raises ValueError with a sentence; it is tomllib.TOMLDecodeError if the text is not TOML.
     """
-    if _LONG_KEY.search(text):
-        raise ValueError(_TOO_DEEP)
+    if _TOO_DEEP_TOML_KEY_PATTERN.search(text):
+        raise ValueError(_TOO_DEEP_TEXT)
     tables: dict[str, Any] = parse_within_limits(
         lambda: tomllib.loads(text), tomllib.TOMLDecodeError
     )
@@ -77,29 +77,27 @@ def parse_within_limits(parse: Callable[[], T], syntax_error: type[Exception]) -
         raise
     except (RecursionError, ValueError) as error:
         raise ValueError(describe_parse_error(error)) from None
-    _check_levels(value)
+    _check_nesting(value)
     return value
 
 
 def describe_parse_error(error: Exception) -> str:
-    """Return a parser's error as text; errors of Python's limits name the limit of the text
-    instead.
-    """
+    """Return a parser's error as text; for Python's limits, a text about nesting or digits."""
     if isinstance(error, RecursionError):
-        return _TOO_DEEP
-    return _TOO_LONG if _PYTHON_DIGITS_ERROR in str(error) else str(error)
+        return _TOO_DEEP_TEXT
+    return _TOO_MANY_DIGITS_TEXT if _PYTHON_DIGITS_ERROR in str(error) else str(error)
 
 
-def _check_levels(value: object) -> None:
+def _check_nesting(value: object) -> None:
     inner = [value]
-    for _level in range(MAX_LEVELS):
+    for _level in range(MAX_NESTED_LEVELS):
         # By identity: in YAML, a table may occur in many tables, and even in itself.
         inner = list(
             {id(item): item for outer in inner for item in _nested_tables(outer)}.values()
         )
         if not inner:
             return
-    raise ValueError(_TOO_DEEP)
+    raise ValueError(_TOO_DEEP_TEXT)
 
 
 def _nested_tables(value: object) -> list[object]:

@@ -30,8 +30,8 @@ def counted(count: int | str, noun: str) -> str:
     """Return a count with its noun: `1 message`, `2 messages`, `at most 1 reply`, `3 replies`."""
     if str(count).rpartition(" ")[2] == "1":
         return f"{count} {noun}"
-    has_ies = noun.endswith("y") and noun[-2] not in "aeou"
-    return f"{count} {noun[:-1]}ies" if has_ies else f"{count} {noun}s"
+    has_plural_ies = noun.endswith("y") and noun[-2] not in "aeou"
+    return f"{count} {noun[:-1]}ies" if has_plural_ies else f"{count} {noun}s"
 
 
 def is_or_are(count: int) -> str:
@@ -150,7 +150,7 @@ def parse_duration_ns(text: str) -> int:
     parts = _DURATION_PART_PATTERN.findall(compact_text)
     if not parts or "".join(number + unit for number, unit in parts) != compact_text:
         raise ValueError(f"{quote(text)} is not a duration: write it as 1d3h, 1.5s, 250ms or 2M")
-    total_ns = sum(_multiply(number, _duration_unit_ns(unit)) for number, unit in parts)
+    total_ns = sum(_multiply_exactly(number, _duration_unit_ns(unit)) for number, unit in parts)
     if total_ns > MAX_INT64:
         raise ValueError(f"{quote(text)} is too long: the maximum of servers is 292 years")
     return total_ns
@@ -161,7 +161,7 @@ def _duration_unit_ns(unit: str) -> int:
     return _DURATION_UNITS_NS[unit_key]
 
 
-def _multiply(number: str, unit: int) -> int:
+def _multiply_exactly(number: str, unit: int) -> int:
     """Return `number` × `unit`, without the rounding error of a float if the number is an integer.
 
     A number with too many digits gives a result above every limit.
@@ -208,7 +208,7 @@ MAX_TIME_US = 4_102_444_800_000_000
 
 
 def is_possible_time(at_us: int) -> bool:
-    """Return whether a record or measurement can have this time, in UTC µs."""
+    """Return whether a time (UTC µs) is in the years 1970 to 2099."""
     return 0 <= at_us < MAX_TIME_US
 
 
@@ -252,7 +252,7 @@ def parse_bytes(text: str) -> int:
     power: int = " kmgtpe".index(match[2]) if match[2] else 0
     if not power and not match[1].isdigit():
         raise ValueError(f"{quote(text)} is not a size: write whole bytes")
-    size_bytes = _multiply(match[1], int(1024**power))
+    size_bytes = _multiply_exactly(match[1], int(1024**power))
     if size_bytes > MAX_INT64:
         raise ValueError(f"{quote(text)} is too large: the maximum of servers is 8 EiB")
     return size_bytes
@@ -267,14 +267,14 @@ def parse_count(text: str) -> int:
     if not match:
         raise ValueError(f"{quote(text)} is not a number: write it as 1000, 15k or 1.5M")
     power = {"": 0, "k": 1, "m": 2, "g": 3, "b": 3}[match[2]]
-    too_large = f"{quote(text)} is too large: the maximum of servers is {MAX_UINT64:,}"
+    too_large_text = f"{quote(text)} is too large: the maximum of servers is {MAX_UINT64:,}"
     if _has_too_many_digits(match[1]):
-        raise ValueError(too_large)
+        raise ValueError(too_large_text)
     number = Fraction(match[1]) * 1000**power
     if number.denominator != 1:
         raise ValueError(f"{quote(text)} is not a whole number: write it as 1000, 15k or 1.5M")
     if number > MAX_UINT64:
-        raise ValueError(too_large)
+        raise ValueError(too_large_text)
     return int(number)
 
 
@@ -316,7 +316,7 @@ _UNIT_SUFFIXES = (
 )
 
 
-def title_text(name: str) -> str:
+def column_title_text(name: str) -> str:
     """Return a column's name without its unit, which the cells show; a rate keeps `/s` or
     `/min`.
     """

@@ -77,7 +77,7 @@ async def test_a_command_of_an_alert_is_ended_with_what_it_started() -> None:
     # More than a pipe holds: asyncio waits until somebody reads it or nobody can.
     with pytest.raises(RequestFailed, match="was stopped after"):
         async with asyncio.timeout(30):
-            await run_command("sh -c 'sleep 600; true'", b"x" * 1_000_000, limit_s=0.2)
+            await run_command("sh -c 'sleep 600; true'", b"x" * 1_000_000, timeout_s=0.2)
 
 
 def test_a_program_that_ended_is_not_said_to_run(tmp_path: Path) -> None:

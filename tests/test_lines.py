@@ -5,7 +5,7 @@ import pytest
 from natstui.lines import BadLine, decode_command, decode_record, encode_command, encode_record
 from natstui.model.live.snapshot import ConsumerColumns, PollCost, Snapshot, StreamColumns
 from natstui.model.records.record import AckSample, Noted, SetInterval
-from natstui.model.servers.server import Servers, ServerSeen
+from natstui.model.servers.server import Servers, ServerState
 from natstui.model.servers.watch import ServersRead
 
 
@@ -39,7 +39,7 @@ def test_a_snapshot_with_ragged_columns_is_refused() -> None:
 @pytest.mark.parametrize("quote", ["", '"'])
 def test_a_number_beyond_64_bits_is_refused_wherever_it_is(digits_count: int, quote: str) -> None:
     number = f"{quote}{'9' * digits_count}{quote}".encode()
-    seen = ServerSeen(
+    seen = ServerState(
         "A", "n1", None, None, 1, None, None, None, None, None, None, None, cores_count=1234567
     )
     read = encode_record(ServersRead(1, Servers("monitoring", (seen,))))

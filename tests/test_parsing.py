@@ -7,7 +7,7 @@ import tomllib
 
 import pytest
 
-from natstui.parsing import MAX_LEVELS, parse_json, parse_toml, parse_within_limits
+from natstui.parsing import MAX_NESTED_LEVELS, parse_json, parse_toml, parse_within_limits
 
 TOO_DEEP = "it is nested more than 100 levels deep"
 DEEP = 100_000
@@ -38,9 +38,9 @@ def test_json_that_is_nested_too_deep_is_refused(levels_count: int) -> None:
 
 
 def test_what_is_nested_as_deep_as_allowed_is_read() -> None:
-    text = "[" * MAX_LEVELS + "]" * MAX_LEVELS
+    text = "[" * MAX_NESTED_LEVELS + "]" * MAX_NESTED_LEVELS
     assert parse_json(text) == json.loads(text)
-    keys = ".".join(["a"] * MAX_LEVELS)
+    keys = ".".join(["a"] * MAX_NESTED_LEVELS)
     assert parse_toml(f"{keys} = 1") == tomllib.loads(f"{keys} = 1")
     long = f'x = ["{"a." * 1000}"]\ny = """\n{"a." * 50}a\n"""\n'
     assert parse_toml(long) == tomllib.loads(long)

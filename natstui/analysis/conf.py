@@ -30,13 +30,13 @@ _REFUSED_SETTINGS = {
     ),
 }
 """Setting that is refused → the reason, or what to use instead."""
-_PACKAGE = re.compile(r"[\w.-]+:[\w.-]+:[\w.+-]+")
+_MAVEN_COORDINATES_PATTERN = re.compile(r"[\w.-]+:[\w.-]+:[\w.+-]+")
 JAVA_OPTIONS = "spark.driver.extraJavaOptions"
 """Setting whose value is appended to that of natstui; all others replace natstui's value."""
 
 
 @dataclass(frozen=True, slots=True)
-class Conf:
+class UserSparkConf:
     """Settings, Maven coordinates and jars for Spark."""
 
     settings: tuple[tuple[str, str], ...] = ()
@@ -53,22 +53,22 @@ class Conf:
         return settings
 
 
-NO_CONF = Conf()
+NO_CONF = UserSparkConf()
 
 
-def read_conf(conf: Sequence[str], packages: Sequence[str], jars: Sequence[str]) -> Conf:
+def read_conf(conf: Sequence[str], packages: Sequence[str], jars: Sequence[str]) -> UserSparkConf:
     """Return the validated options; packages and jars may be lists with commas, as in Spark.
 
     Raises AnalysisError for the first invalid option.
     """
     settings = dict(map(_parse_setting, conf))
     coordinates = tuple(map(_check_package, _split_options(packages)))
-    return Conf(
+    return UserSparkConf(
         tuple(settings.items()), coordinates, tuple(map(_resolve_jar, _split_options(jars)))
     )
 
 
-def check_applicable(conf: Conf, *, remote: bool, submitted: bool) -> None:
+def check_conf_has_effect(conf: UserSparkConf, *, remote: bool, submitted: bool) -> None:
     """Raise AnalysisError for settings that would have no effect, because Spark already runs."""
     if submitted and conf != NO_CONF:
         raise AnalysisError(
@@ -103,7 +103,7 @@ def _parse_setting(option: str) -> tuple[str, str]:
 
 
 def _check_package(coordinates: str) -> str:
-    if not _PACKAGE.fullmatch(coordinates):
+    if not _MAVEN_COORDINATES_PATTERN.fullmatch(coordinates):
         raise AnalysisError(
             f"--packages takes group:artifact:version, for example "
             f"org.apache.hadoop:hadoop-aws:3.5.0, not {clean_line(coordinates)[:80]!r}"

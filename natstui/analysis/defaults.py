@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from natstui.model.findings.thresholds import STUCK_AFTER_S
+from natstui.model.findings.thresholds import STUCK_AFTER_SAME_ACK_FLOOR_S
 
 MASTER = "local[*]"
 MEMORY = "1g"
 """Heap of Spark's driver, and of each executor."""
 PARTITION_BYTES = 16 * 1024 * 1024
 """Bytes of recorded text per partition of a sort; its rows need about ten times as much memory."""
-ROWS_COUNT = 200
+MAX_TABLE_ROWS_COUNT = 200
 """Maximum number of rows of each table in a result."""
 MAX_SMALL_DATA_BYTES = 32 * 1024 * 1024
 """Maximum recorded text for which Spark starts with the settings for small data."""
-FIRST_STEADY_LEVEL = 3
+FIRST_STEADY_LOAD_LEVEL = 3
 """Number of the first load level that counts: in lower ones the run starts and ends."""
 MIN_LOAD_RATIO = 1.5
 """Minimum ratio of the highest to the lowest load of a run with a knee."""
@@ -28,7 +28,7 @@ class Thresholds:
     """Length of a bucket, the limits from which findings are reported, and the baseline."""
 
     bucket_s: int = BUCKET_S
-    stuck_after_s: float = STUCK_AFTER_S
+    stuck_after_s: float = STUCK_AFTER_SAME_ACK_FLOOR_S
     """Minimum time that a stuck consumer's ack floor does not move, with outstanding messages."""
     behind_after_s: float = 10.0
     """Minimum length of a period of lag; shorter ones are left out."""

@@ -21,16 +21,16 @@ CONNECT_PORT = 15002
 _MIN_FREE_BYTES = 1 << 20
 """Minimum free disk space: that of the tables of the smallest recording."""
 CONNECT_WAIT_S = 10.0
-_ESCAPED_CHARACTER = re.compile(r"\\(.)")
-_COMPRESSION_RATIO = 12
+_ESCAPED_CHARACTER_PATTERN = re.compile(r"\\(.)")
+_ASSUMED_COMPRESSION_RATIO = 12
 """Estimated ratio of the uncompressed size of a sealed segment to its size on disk."""
-COMPLETION_MARKS = ("_SUCCESS", "_delta_log")
+COMPLETION_FILE_NAMES = ("_SUCCESS", "_delta_log")
 """Names in the folder of a completely written table: the first of files, the second of Delta."""
 REPLACED_NAMES = ("gold", "silver", "bronze", "result.json")
 """Names that an analysis replaces in the folder of its tables."""
 FINGERPRINT_PREFIX = "_made_of-"
 """Prefix of the name of an empty file in gold, which ends with the fingerprint of the tables."""
-_LOCK = ".lock"
+_LOCK_NAME = ".lock"
 
 
 def is_url(text: str) -> bool:
@@ -86,7 +86,7 @@ def session_file_names(folder: str) -> list[str]:
     return ["session.json", *sorted(n for n in os.listdir(folder) if n.startswith("records-"))]
 
 
-def check_remote(address: str) -> None:
+def check_connect_server(address: str) -> None:
     """Raise AnalysisError if nothing listens at the address of a Spark Connect server, `sc://…`.
 
     The client of Spark would try to connect for ten minutes.
@@ -113,7 +113,7 @@ def escape_glob(folder: str) -> str:
 
 def unescape_glob(pattern: str) -> str:
     """Return the folder's path from a pattern that `escape_glob` returned."""
-    return _ESCAPED_CHARACTER.sub(r"\1", pattern)
+    return _ESCAPED_CHARACTER_PATTERN.sub(r"\1", pattern)
 
 
 def prepare_tables_folder(out: str) -> str:
@@ -154,11 +154,11 @@ def _check_own_tables(out: Path) -> None:
     for name in present_names:
         if (out / name).is_symlink():
             raise AnalysisError(f"cannot write the tables to {out}: {name} in it is a link")
-    lock = out / _LOCK
-    is_own = (lock.is_file() and not lock.stat().st_size) or any(
+    lock_file = out / _LOCK_NAME
+    is_own_folder = (lock_file.is_file() and not lock_file.stat().st_size) or any(
         out.glob(f"gold/{FINGERPRINT_PREFIX}*")
     )
-    if present_names and not is_own:
+    if present_names and not is_own_folder:
         raise AnalysisError(foreign_files_text(str(out), present_names))
 
 
@@ -181,7 +181,7 @@ def lock_folder(out: str, on_wait: Callable[[], None]) -> Iterator[bool]:
         yield False
         return
     try:
-        descriptor = open_lock(Path(out, _LOCK))
+        descriptor = open_lock(Path(out, _LOCK_NAME))
     except OSError as error:
         kind = choose_write_error_type(error, AnalysisError)
         raise kind(f"cannot write the tables to {out}: {error.strerror}") from error
@@ -200,12 +200,12 @@ def recorded_bytes(sessions: list[str]) -> int | None:
     """Return the estimated uncompressed bytes of session folders (globs); None if one is a URL."""
     if any(map(is_url, sessions)):
         return None
-    return sum(map(_text_bytes, map(unescape_glob, sessions)))
+    return sum(map(_uncompressed_bytes, map(unescape_glob, sessions)))
 
 
-def _text_bytes(folder: str) -> int:
+def _uncompressed_bytes(folder: str) -> int:
     paths = [f"{folder}/{name}" for name in session_file_names(folder)]
     return sum(
-        os.path.getsize(path) * (_COMPRESSION_RATIO if path.endswith(".gz") else 1)
+        os.path.getsize(path) * (_ASSUMED_COMPRESSION_RATIO if path.endswith(".gz") else 1)
         for path in paths
     )

@@ -18,12 +18,12 @@ from typing import Any
 
 from natstui.analysis import defaults
 from natstui.analysis.folders import check_disk_space, prepare_tables_folder, resolve_sessions
-from natstui.analysis.launch import FROM_ENVIRONMENT, REMOTE_VARIABLE
+from natstui.analysis.launch import REMOTE_FROM_ENVIRONMENT, REMOTE_VARIABLE
 from natstui.analysis.progress import LineSender, TextPrinter, open_pipe, redirect_output
 from natstui.analysis.result_cache import read_cached_result, run_fingerprint
 from natstui.errors import AnalysisError, NatstuiError
 from natstui.files import choose_write_error_type
-from natstui.model.findings.thresholds import STUCK_AFTER_S
+from natstui.model.findings.thresholds import STUCK_AFTER_SAME_ACK_FLOOR_S
 
 CANCELLED_EXIT_CODE = 130
 _SPARK_OPTIONS = {
@@ -36,16 +36,16 @@ _SPARK_OPTIONS = {
 def main(arguments: list[str] | None = None) -> int:
     """Run the analysis that the command line describes; returns the exit code."""
     options = create_parser().parse_args(arguments)
-    if options.remote == FROM_ENVIRONMENT:
+    if options.remote == REMOTE_FROM_ENVIRONMENT:
         # Removed from the environment: it may have a token, and no child process needs it.
         options.remote = os.environ.pop(REMOTE_VARIABLE, None)
     send = open_pipe() if options.pipe else TextPrinter()
     try:
-        with _scratch_folder(options.scratch) as scratch:
-            log = Path(options.log or f"{scratch}/spark.log")
+        with _scratch_folder(options.scratch) as scratch_folder:
+            log = Path(options.log or f"{scratch_folder}/spark.log")
             if options.pipe:
                 redirect_output(log)
-            result = _load_or_compute_result(options, Path(scratch), log, send)
+            result = _load_or_compute_result(options, Path(scratch_folder), log, send)
         # The receiver of the result closes stdin, which would interrupt the removal of the folder.
         send({"kind": "result", **result})
     except NatstuiError as error:
@@ -106,7 +106,7 @@ def create_parser() -> argparse.ArgumentParser:
     add_argument(
         "--stuck-after",
         type=float,
-        default=STUCK_AFTER_S,
+        default=STUCK_AFTER_SAME_ACK_FLOOR_S,
         help="seconds without progress until a consumer counts as stuck",
     )
     add_argument(
@@ -115,7 +115,10 @@ def create_parser() -> argparse.ArgumentParser:
     for name, help_text in _SPARK_OPTIONS.items():
         add_argument(name, action="append", default=[], help=help_text)
     add_argument(
-        "--rows", type=int, default=defaults.ROWS_COUNT, help="rows of each table in the result"
+        "--rows",
+        type=int,
+        default=defaults.MAX_TABLE_ROWS_COUNT,
+        help="rows of each table in the result",
     )
     add_argument("--pipe", action="store_true", help="write the result as lines of JSON")
     add_argument("--log", help="file for the output of Spark")

@@ -16,18 +16,18 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from natstui.analysis.conf import check_applicable, read_conf
-from natstui.analysis.defaults import BUCKET_S, MEMORY, ROWS_COUNT
+from natstui.analysis.conf import check_conf_has_effect, read_conf
+from natstui.analysis.defaults import BUCKET_S, MAX_TABLE_ROWS_COUNT, MEMORY
 from natstui.children import module_command
 from natstui.errors import AnalysisError, MissingExtra
-from natstui.model.findings.thresholds import STUCK_AFTER_S
+from natstui.model.findings.thresholds import STUCK_AFTER_SAME_ACK_FLOOR_S
 
 STARTING_SPARK = "starting Spark"
 """Text of the step in which Spark starts; a cached result has no such step."""
 CANCEL_WAIT_S = 15.0
 _CONNECT_MODULES = ("grpc", "grpc_status", "pandas", "pyarrow", "zstandard")
 """Modules that a Spark Connect client imports in addition to pyspark."""
-REMOTE_VARIABLE, FROM_ENVIRONMENT = "NATSTUI_SPARK_REMOTE", "-"
+REMOTE_VARIABLE, REMOTE_FROM_ENVIRONMENT = "NATSTUI_SPARK_REMOTE", "-"
 """Variable with the address of a Spark Connect server, which may have a token, and the value of
 `--remote` that refers to it: all users can read command lines."""
 
@@ -45,14 +45,14 @@ class AnalysisRequest:
     scratch: str | None = None
     ui: bool = False
     bucket_s: int = BUCKET_S
-    stuck_after_s: float = STUCK_AFTER_S
+    stuck_after_s: float = STUCK_AFTER_SAME_ACK_FLOOR_S
     baseline: tuple[str, ...] = ()
     conf: tuple[str, ...] = ()
     """Settings of Spark, each KEY=VALUE."""
     packages: tuple[str, ...] = ()
     """Maven coordinates."""
     jars: tuple[str, ...] = ()
-    rows_count: int = ROWS_COUNT
+    rows_count: int = MAX_TABLE_ROWS_COUNT
     log: str | None = None
 
 
@@ -69,7 +69,7 @@ def child_command(request: AnalysisRequest) -> list[str]:
 
     Raises MissingExtra without pyspark, AnalysisError for settings that Spark does not accept.
     """
-    check_applicable(
+    check_conf_has_effect(
         read_conf(request.conf, request.packages, request.jars),
         remote=bool(request.remote),
         submitted=False,
@@ -82,7 +82,7 @@ def child_command(request: AnalysisRequest) -> list[str]:
     options: dict[str, Any] = {
         "--out": request.out,
         "--master": request.master,
-        "--remote": FROM_ENVIRONMENT if request.remote else None,
+        "--remote": REMOTE_FROM_ENVIRONMENT if request.remote else None,
         "--memory": request.memory,
         "--scratch": request.scratch,
         "--bucket": request.bucket_s,
@@ -98,13 +98,13 @@ def child_command(request: AnalysisRequest) -> list[str]:
     return [*arguments, "--ui"] if request.ui else arguments
 
 
-def read_line(line: bytes) -> dict[str, Any]:
+def decode_job_line(line: bytes) -> dict[str, Any]:
     """Return the decoded JSON of a line of the child; raises AnalysisError for an invalid line."""
     try:
         value = json.loads(line)
         if value["kind"] in ("progress", "result", "failed"):
-            decoded: dict[str, Any] = value
-            return decoded
+            fields: dict[str, Any] = value
+            return fields
     except (ValueError, KeyError, TypeError, RecursionError) as error:
         raise AnalysisError(f"the analysis wrote an unexpected line: {line[:80]!r}") from error
     raise AnalysisError(f"the analysis wrote an unexpected line: {line[:80]!r}")
@@ -137,7 +137,7 @@ def _read_result(
 ) -> dict[str, Any]:
     assert child.stdout is not None
     for line in child.stdout:
-        decoded = read_line(line)
+        decoded = decode_job_line(line)
         if decoded["kind"] == "result":
             return decoded
         if decoded["kind"] == "failed":

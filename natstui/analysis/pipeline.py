@@ -16,9 +16,9 @@ from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as F
 
 from natstui.analysis.bronze.sources import find_sources
-from natstui.analysis.conf import check_applicable, read_conf
+from natstui.analysis.conf import check_conf_has_effect, read_conf
 from natstui.analysis.defaults import MASTER, Thresholds
-from natstui.analysis.folders import check_remote, lock_folder, recorded_bytes
+from natstui.analysis.folders import check_connect_server, lock_folder, recorded_bytes
 from natstui.analysis.gold.build import GOLD_TABLES, TABLES, build_gold
 from natstui.analysis.gold.gold_table import GoldTable
 from natstui.analysis.launch import STARTING_SPARK
@@ -45,14 +45,14 @@ from natstui.analysis.spark.session import (
     open_session,
     submitted_session,
 )
-from natstui.analysis.spark.store import Store
+from natstui.analysis.spark.store import TableStore
 from natstui.errors import AnalysisError
 
-_SILVER_STEPS = 4
+_SILVER_STEPS_COUNT = 4
 _MAX_OUTPUT_CHARS = 100_000
-_MAX_TRIES = 3
+_MAX_TRIES_COUNT = 3
 """Maximum tries: a running recording at times seals a segment, which renames the file."""
-FORMAT_VERSION = 1
+RESULT_FORMAT_VERSION = 1
 
 
 def run_pipeline(
@@ -67,15 +67,15 @@ def run_pipeline(
 
     `log` is the file with the output of Spark's process. Raises NatstuiError.
     """
-    progress = Progress(send, 2 + _SILVER_STEPS + len(TABLES))
+    progress = Progress(send, 2 + _SILVER_STEPS_COUNT + len(TABLES))
     out: str = options.out
     settings = _spark_settings(options, sessions, scratch)
     # spark-submit starts the JVM itself, and sets its port in the environment.
     is_submitted_run = is_submitted(options)
-    check_applicable(settings.conf, remote=bool(options.remote), submitted=is_submitted_run)
+    check_conf_has_effect(settings.conf, remote=bool(options.remote), submitted=is_submitted_run)
     try:
         if options.remote:
-            check_remote(options.remote)
+            check_connect_server(options.remote)
         with lock_folder(out, progress.send_waiting) as is_locked:
             # Another run, which had the lock, may have computed the same result.
             if (
@@ -90,20 +90,22 @@ def run_pipeline(
                 end_starting_jvm()
                 raise
             delete_cached_result(out)
-            result = _run_analysis(spark, options, sessions, _Output(out, is_locked), progress)
+            result = _run_analysis(
+                spark, options, sessions, _TablesFolder(out, is_locked), progress
+            )
             if fingerprint is not None:
                 write_cached_result(out, fingerprint, result)
             return result
     except (PySparkException, Py4JError, OSError, ImportError) as error:
-        kill_error = jvm_exit_error(jvm_exit_code())
+        jvm_error = jvm_exit_error(jvm_exit_code())
         raise to_user_error(
-            kill_error or to_start_error(error, settings.conf, _output_end(log))
+            jvm_error or to_start_error(error, settings.conf, _read_log_end(log))
         ) from error
     finally:
         progress.stop()
 
 
-def _output_end(log: Path) -> str:
+def _read_log_end(log: Path) -> str:
     """Return the last characters of the output of Spark's process; empty without output."""
     try:
         return log.read_text("utf-8", "replace")[-_MAX_OUTPUT_CHARS:]
@@ -137,7 +139,7 @@ def _runs_locally(options: argparse.Namespace) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class _Output:
+class _TablesFolder:
     """The folder or URL of the tables, and whether this run has locked it."""
 
     out: str
@@ -148,15 +150,15 @@ def _run_analysis(
     spark: SparkSession,
     options: argparse.Namespace,
     sessions: list[str],
-    output: _Output,
+    output: _TablesFolder,
     progress: Progress,
 ) -> dict[str, Any]:
-    cancel = JobCanceller(spark)
-    progress.start_task_counts(spark, cancel.check)
+    canceller = JobCanceller(spark)
+    progress.start_task_counts(spark, canceller.check)
     tries_count = 0
     try:
         while True:
-            store = Store(spark, output.out, uuid.uuid4().hex[:8])
+            store = TableStore(spark, output.out, uuid.uuid4().hex[:8])
             try:
                 if output.is_locked:
                     store.delete_leftovers()
@@ -166,9 +168,9 @@ def _run_analysis(
                     spark, store, sessions, _read_thresholds(options), progress, options.rows
                 )
             except (PySparkException, Py4JError, FileNotFoundError) as error:
-                cancel.check()
+                canceller.check()
                 tries_count += 1
-                if tries_count == _MAX_TRIES or not is_missing_file(error):
+                if tries_count == _MAX_TRIES_COUNT or not is_missing_file(error):
                     raise
                 progress.start_step(
                     "starting again: the recording completed another file meanwhile"
@@ -176,16 +178,16 @@ def _run_analysis(
             finally:
                 store.delete_run_folders()
     finally:
-        cancel.end()
+        canceller.end()
         progress.stop()
         spark.stop()
-        if cancel.is_cancelled:
+        if canceller.is_cancelled:
             kill_jvm()
 
 
 def analyse(
     spark: SparkSession,
-    store: Store,
+    store: TableStore,
     patterns: list[str],
     thresholds: Thresholds,
     progress: Progress,
@@ -196,30 +198,32 @@ def analyse(
     Raises AnalysisError if no session matches, or the baseline is not among the sessions.
     """
     sources = find_sources(spark, patterns)
-    names = [source.session for source in sources]
+    session_names = [source.session for source in sources]
     store.servers = {source.session: source.server for source in sources}
-    unknown_baseline = set(thresholds.baseline) - set(names)
-    if unknown_baseline:
+    unknown_sessions = set(thresholds.baseline) - set(session_names)
+    if unknown_sessions:
         raise AnalysisError(
-            f"the baseline {', '.join(sorted(unknown_baseline))} is not among the sessions"
+            f"the baseline {', '.join(sorted(unknown_sessions))} is not among the sessions"
         )
-    read_count = silver.build_silver(spark, store, sources, progress.start_step)
-    fingerprint = gold_fingerprint(silver.read_session_fingerprints(store, names), thresholds)
-    is_kept = not read_count and store.use_published_gold(TABLES, fingerprint)
-    if not is_kept:
+    read_sessions_count = silver.build_silver(spark, store, sources, progress.start_step)
+    fingerprint = gold_fingerprint(
+        silver.read_session_fingerprints(store, session_names), thresholds
+    )
+    is_gold_current = not read_sessions_count and store.use_published_gold(TABLES, fingerprint)
+    if not is_gold_current:
         store.check_no_other_files(TABLES)
         build_gold(store, sources, thresholds, progress.start_step)
     progress.start_step("collecting the results")
     collected_tables = collect_tables(store, rows_count)
-    if not is_kept:
+    if not is_gold_current:
         store.check_no_other_files(TABLES)
         store.publish(TABLES, fingerprint)
     return {
         "out": store.root,
         "tables_format": store.format,
-        "sessions": names,
+        "sessions": session_names,
         "headers": {source.session: source.header for source in sources},
-        "read_sessions_count": read_count,
+        "read_sessions_count": read_sessions_count,
         **collected_tables,
     }
 
@@ -232,7 +236,7 @@ def _read_thresholds(options: argparse.Namespace) -> Thresholds:
     )
 
 
-def collect_tables(store: Store, rows_count: int) -> dict[str, Any]:
+def collect_tables(store: TableStore, rows_count: int) -> dict[str, Any]:
     """Return the gold tables of this run as JSON values, with at most `rows_count` rows of each.
 
     Some tables have a lower or higher limit of their own.
@@ -241,10 +245,10 @@ def collect_tables(store: Store, rows_count: int) -> dict[str, Any]:
         gold_table.table.name: _collect_table(store, gold_table, rows_count)
         for gold_table in GOLD_TABLES
     }
-    return {"format_version": FORMAT_VERSION, "tables": tables}
+    return {"format_version": RESULT_FORMAT_VERSION, "tables": tables}
 
 
-def _collect_table(store: Store, gold_table: GoldTable, rows_count: int) -> dict[str, Any]:
+def _collect_table(store: TableStore, gold_table: GoldTable, rows_count: int) -> dict[str, Any]:
     table = gold_table.table
     limit = max(
         min(rows_count, gold_table.max_rows_count or rows_count), gold_table.min_rows_count
@@ -262,7 +266,7 @@ def _collect_table(store: Store, gold_table: GoldTable, rows_count: int) -> dict
     }
 
 
-def first_rows(store: Store, gold_table: GoldTable, count: int) -> list[Row]:
+def first_rows(store: TableStore, gold_table: GoldTable, count: int) -> list[Row]:
     """Return the first `count` rows of a gold table, in its order."""
     if store.is_empty(gold_table.table):
         return []

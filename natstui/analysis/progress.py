@@ -32,7 +32,7 @@ def open_pipe() -> LineSender:
     # The JVM would inherit our stdin and read from it.
     os.dup2(null, 0)
     os.close(null)
-    threading.Thread(target=_interrupt_at_end, args=(stdin,), daemon=True).start()
+    threading.Thread(target=_interrupt_at_end_of_stdin, args=(stdin,), daemon=True).start()
     lock = threading.Lock()
 
     def send(line: dict[str, Any]) -> None:
@@ -59,7 +59,7 @@ def _write_line(out: TextIO, line: dict[str, Any]) -> None:
         os.kill(os.getpid(), signal.SIGINT)
 
 
-def _interrupt_at_end(stdin: int) -> None:
+def _interrupt_at_end_of_stdin(stdin: int) -> None:
     while os.read(stdin, 65536):
         pass
     os.kill(os.getpid(), signal.SIGINT)
@@ -69,21 +69,21 @@ class TextPrinter:
     """Prints each step of a run once as text, then the result or error."""
 
     def __init__(self) -> None:
-        self._step = ""
+        self._printed_step = ""
 
     def __call__(self, line: dict[str, Any]) -> None:
         """Print a line of progress, error or result; an unchanged step is not printed again."""
         if line["kind"] == "progress":
-            if line["text"] != self._step:
-                self._step = line["text"]
-                sys.stderr.write(f"natstui: {self._step}\n")
+            if line["text"] != self._printed_step:
+                self._printed_step = line["text"]
+                sys.stderr.write(f"natstui: {self._printed_step}\n")
         elif line["kind"] == "failed":
             sys.stderr.write(f"natstui: {line['text']}\n")
         else:
-            _print_counts(line)
+            _print_task_counts(line)
 
 
-def _print_counts(line: dict[str, Any]) -> None:
+def _print_task_counts(line: dict[str, Any]) -> None:
     counts = {name: len(table["rows"]) for name, table in line["tables"].items()}
     sys.stdout.write(json.dumps({"out": line["out"], "rows": counts}) + "\n")
 
@@ -97,31 +97,32 @@ class Progress:
     def __init__(self, send: LineSender, steps_count: int) -> None:
         self._send = send
         self._steps_count = steps_count
-        self._done_count = -1
-        self._text = ""
-        self._check: Callable[[], None] = lambda: None
-        self._ended = threading.Event()
+        self._done_steps_count = -1
+        self._step_text = ""
+        self._check_cancelled: Callable[[], None] = lambda: None
+        self._end_event = threading.Event()
         self._lock = threading.Lock()
 
     def start_step(self, text: str) -> None:
         """Send that a step starts; raises KeyboardInterrupt if the run was cancelled."""
-        self._check()
+        self._check_cancelled()
         with self._lock:
-            self._done_count += 1
-            self._text = text
+            self._done_steps_count += 1
+            self._step_text = text
         self._send_progress(0, 0)
 
     def send_waiting(self) -> None:
         """Send that this run waits for another run that writes the same tables."""
-        self._text = "waiting for another analysis that writes the same tables"
+        self._step_text = "waiting for another analysis that writes the same tables"
         self._send_progress(0, 0)
 
-    def start_task_counts(self, spark: SparkSession, check: Callable[[], None]) -> None:
+    def start_task_counts(self, spark: SparkSession, check_cancelled: Callable[[], None]) -> None:
         """Start a thread that sends Spark's task counts; a Connect server has none.
 
-        `check` is called before each step, and raises KeyboardInterrupt if the run was cancelled.
+        `check_cancelled` is called before each step, and raises KeyboardInterrupt if the run was
+        cancelled.
         """
-        self._check = check
+        self._check_cancelled = check_cancelled
         context = getattr(spark, "_jsc", None) and spark.sparkContext
         if context:
             tracker = context.statusTracker()
@@ -129,28 +130,28 @@ class Progress:
 
     def stop(self) -> None:
         """Stop the thread that sends task counts."""
-        self._ended.set()
+        self._end_event.set()
 
     def _send_task_counts(self, tracker: Any) -> None:
-        last_counts = (0, 0)
-        while not self._ended.wait(PROGRESS_INTERVAL_S):
+        last_task_counts = (0, 0)
+        while not self._end_event.wait(PROGRESS_INTERVAL_S):
             stages = [tracker.getStageInfo(number) for number in tracker.getActiveStageIds()]
-            known_stages = [stage for stage in stages if stage is not None]
+            active_stages = [stage for stage in stages if stage is not None]
             counts = (
-                sum(stage.numCompletedTasks for stage in known_stages),
-                sum(stage.numTasks for stage in known_stages),
+                sum(stage.numCompletedTasks for stage in active_stages),
+                sum(stage.numTasks for stage in active_stages),
             )
-            if counts != last_counts and not self._ended.is_set():
+            if counts != last_task_counts and not self._end_event.is_set():
                 self._send_progress(*counts)
-            last_counts = counts
+            last_task_counts = counts
 
     def _send_progress(self, tasks_done_count: int, tasks_count: int) -> None:
         self._send(
             {
                 "kind": "progress",
-                "text": self._text,
+                "text": self._step_text,
                 # A run that starts again has more steps than planned.
-                "done_count": min(max(self._done_count, 0), self._steps_count),
+                "done_count": min(max(self._done_steps_count, 0), self._steps_count),
                 "steps_count": self._steps_count,
                 "tasks_done_count": tasks_done_count,
                 "tasks_count": tasks_count,

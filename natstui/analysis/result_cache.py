@@ -12,10 +12,15 @@ from pathlib import Path
 from typing import Any
 
 from natstui.analysis.defaults import Thresholds
-from natstui.analysis.folders import COMPLETION_MARKS, is_url, session_file_names, unescape_glob
+from natstui.analysis.folders import (
+    COMPLETION_FILE_NAMES,
+    is_url,
+    session_file_names,
+    unescape_glob,
+)
 from natstui.files import write_atomic_file
 
-_FILE_NAME = "result.json"
+_RESULT_FILE_NAME = "result.json"
 _PACKAGE_FOLDER = Path(__file__).parents[1]
 _PACKAGES = ("analysis", "model")
 _MODULE_PREFIXES = tuple(f"natstui.{package}" for package in _PACKAGES)
@@ -68,30 +73,32 @@ def read_cached_result(out: str, fingerprint: str) -> dict[str, Any] | None:
     `out` is the folder of the tables.
     """
     try:
-        record = json.loads(Path(out, _FILE_NAME).read_bytes())
-        result: dict[str, Any] = record["result"]
-        if record["state"] != fingerprint:
+        cached_fields = json.loads(Path(out, _RESULT_FILE_NAME).read_bytes())
+        result: dict[str, Any] = cached_fields["result"]
+        if cached_fields["state"] != fingerprint:
             return None
-        are_complete = all(
+        are_tables_complete = all(
             map(_is_complete_table, (Path(out, "gold", name) for name in result["tables"]))
         )
-        return {**result, "read_sessions_count": 0} if are_complete else None
+        return {**result, "read_sessions_count": 0} if are_tables_complete else None
     except (OSError, ValueError, KeyError, TypeError, RecursionError):
         # Without a usable file the tables are computed again.
         return None
 
 
 def _is_complete_table(folder: Path) -> bool:
-    return any((folder / mark).exists() for mark in COMPLETION_MARKS)
+    return any((folder / file_name).exists() for file_name in COMPLETION_FILE_NAMES)
 
 
 def delete_cached_result(out: str) -> None:
     """Delete the file with the result; called before tables change. Raises OSError."""
     if not is_url(out):
-        Path(out, _FILE_NAME).unlink(missing_ok=True)
+        Path(out, _RESULT_FILE_NAME).unlink(missing_ok=True)
 
 
 def write_cached_result(out: str, fingerprint: str, result: dict[str, Any]) -> None:
     """Write a result and its fingerprint to a file, for the next run; raises OSError."""
     record = {"state": fingerprint, "result": result}
-    write_atomic_file(Path(out, _FILE_NAME), json.dumps(record, ensure_ascii=False).encode())
+    write_atomic_file(
+        Path(out, _RESULT_FILE_NAME), json.dumps(record, ensure_ascii=False).encode()
+    )

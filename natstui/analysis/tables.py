@@ -41,7 +41,7 @@ UNIT_BY_SUFFIX = {
 }
 
 
-_TYPES: dict[str, DataType] = {
+_SPARK_TYPE_BY_NAME: dict[str, DataType] = {
     "array<array<string>>": ArrayType(ArrayType(StringType())),
     "array<string>": ArrayType(StringType()),
     "bigint": LongType(),
@@ -106,7 +106,9 @@ class Table:
         """Return the Spark schema; the comment of a column is its meaning."""
         return StructType(
             [
-                StructField(c.name, _TYPES[c.type], True, {"comment": _column_comment(c)})
+                StructField(
+                    c.name, _SPARK_TYPE_BY_NAME[c.type], True, {"comment": _column_comment(c)}
+                )
                 for c in self.columns
             ]
         )
@@ -137,11 +139,11 @@ def lookup_value(
     return F.from_json(F.lit(text), f"map<string,{type_text}>")[key]
 
 
-DAY, SERVER = "day", "server"
+DAY_COLUMN, SERVER_COLUMN = "day", "server"
 _SERVER_MEANING = "Cluster that was recorded, or single server"
-SESSION = ("session", "string", "Folder name of the recording")
+SESSION_COLUMN = ("session", "string", "Folder name of the recording")
 STREAM_IDENTITY = columns(
-    SESSION,
+    SESSION_COLUMN,
     ("stream", "string", "Name of the stream"),
     (
         "created_at_us",
@@ -151,7 +153,7 @@ STREAM_IDENTITY = columns(
 )
 STREAM_KEY = tuple(column.name for column in STREAM_IDENTITY)
 CONSUMER_IDENTITY = columns(
-    SESSION,
+    SESSION_COLUMN,
     ("stream", "string", "Name of the stream"),
     ("consumer", "string", "Name of the consumer"),
     (
@@ -170,21 +172,23 @@ def series_id(key: tuple[str, ...]) -> ColumnOfSpark:
 
 def data_dictionary(tables: Iterable[Table]) -> str:
     """Return the data dictionary of tables as Markdown."""
-    parts: list[str] = ["# Data dictionary\n"]
+    lines: list[str] = ["# Data dictionary\n"]
     for table in tables:
-        parts.append(f"## {table.name}\n\n{table.meaning}\n")
+        lines.append(f"## {table.name}\n\n{table.meaning}\n")
         if table.key:
-            parts.append(f"One row per {', '.join(f'`{name}`' for name in table.key)}.\n")
-        parts.append("| column | type | unit | meaning |")
-        parts.append("| --- | --- | --- | --- |")
-        parts += [f"| {c.name} | {c.type} | {c.unit} | {c.meaning} |" for c in table.columns]
-        parts += [
+            lines.append(f"One row per {', '.join(f'`{name}`' for name in table.key)}.\n")
+        lines.append("| column | type | unit | meaning |")
+        lines.append("| --- | --- | --- | --- |")
+        lines += [f"| {c.name} | {c.type} | {c.unit} | {c.meaning} |" for c in table.columns]
+        lines += [
             f"| {c.timestamp_name} | timestamp | | `{c.name}` as a time |"
             for c in table.columns
             if c.timestamp_name
         ]
         if table.day_column:
-            parts.append(f"| {DAY} | date | | UTC day of `{table.day_column}`: a folder each |")
-            parts.append(f"| {SERVER} | string | | {_SERVER_MEANING}: a folder each |")
-        parts.append("")
-    return "\n".join(parts)
+            lines.append(
+                f"| {DAY_COLUMN} | date | | UTC day of `{table.day_column}`: a folder each |"
+            )
+            lines.append(f"| {SERVER_COLUMN} | string | | {_SERVER_MEANING}: a folder each |")
+        lines.append("")
+    return "\n".join(lines)

@@ -24,7 +24,7 @@ import msgspec
 import platformdirs
 
 from natstui.bench.job import protocol
-from natstui.bench.job.job import Job, delete_asset, published_msgs
+from natstui.bench.job.job import Job, delete_asset, published_msgs_by_stream
 from natstui.bench.job.protocol import (
     ControllerLine,
     CrashCommand,
@@ -59,7 +59,7 @@ _ORPHAN_TIMEOUT_S = 15
 _CLEANUP_TIMEOUT_S = 3.0
 _MAX_ENDED_WORKERS = 1000
 """Number of ended workers that the file of ended workers has: more than one run starts."""
-_MAX_ENDED_BYTES = 4 * 1024 * 1024
+_MAX_ENDED_WORKERS_FILE_BYTES = 4 * 1024 * 1024
 """Limit of the size of the file of ended workers."""
 _PR_SET_PDEATHSIG, _PR_SET_TIMERSLACK = 1, 29
 
@@ -95,7 +95,7 @@ PROGRAMS = {
     "js-push": "push:PushReceiver",
     "js-ordered": "ordered:OrderedReceiver",
     "js-respond": "stream_requests:Responder",
-    "js-get": "one_in_flight:Getter",
+    "js-get": "one_in_flight:StreamGetter",
     "js-get-batch": "get_batch:BatchGetter",
     "kv-put": "one_in_flight:KvPutter",
     "kv-get": "one_in_flight:KvGetter",
@@ -104,8 +104,8 @@ PROGRAMS = {
 
 def build_program(job: Job, link: WireLink) -> Program:
     """Return the program that runs the load pattern of the job's role; each pattern has one."""
-    module, name = PROGRAMS[job.orders.role.pattern].split(":")
-    program_class = getattr(importlib.import_module(f"natstui.bench.wire.{module}"), name)
+    module, class_name = PROGRAMS[job.orders.role.pattern].split(":")
+    program_class = getattr(importlib.import_module(f"natstui.bench.wire.{module}"), class_name)
     program: Program = program_class(job, link)
     return program
 
@@ -116,9 +116,9 @@ class Worker:
     def __init__(self, reader: asyncio.StreamReader, orders: Orders) -> None:
         self._reader = reader
         self._orders = orders
-        self._started = asyncio.Event()
-        self._orphaned = asyncio.Event()
-        self._reported_ns = time.monotonic_ns()
+        self._start_event = asyncio.Event()
+        self._orphan_event = asyncio.Event()
+        self._last_report_ns = time.monotonic_ns()
         self._cpu_s = time.process_time()
         role = orders.role
         schedule = Schedule(role.schedule, orders.worker_index, orders.workers_count)
@@ -126,8 +126,8 @@ class Worker:
         self._link: WireLink | None = None
         self._tally = Tally()
         self._schedule = schedule
-        self._was_lost = False
-        self._stopped = False
+        self._was_connection_lost = False
+        self._has_stopped = False
 
     async def run(self) -> None:
         """Connect, run the program of the role, and write reports until the final one."""
@@ -137,20 +137,20 @@ class Worker:
         read_task = asyncio.create_task(self._read_lines())
         read_task.add_done_callback(self._on_read_end)
         connection = Connection.from_json_line(self._orders.connection)
-        client = await connect(connection, on_link=self._on_link)
+        client = await connect(connection, on_link=self._on_link_change)
         link = self._link = WireLink(client.nc)
         link.replace_parser()
         self._job = Job(self._orders, client, self._tally, self._schedule)
-        if self._stopped:
+        if self._has_stopped:
             self._job.stopping.set()
         try:
             await self._run_program(build_program(self._job, link), link)
         finally:
             read_task.cancel()
-            if self._orphaned.is_set():
-                self._run_collectors()
+            if self._orphan_event.is_set():
+                self._run_flush_callbacks()
                 self._tally.pop_new()
-                verbs = (*self._orders.cleanup_verbs, *self._job.cleanup_verbs)
+                verbs = (*self._orders.delete_verbs, *self._job.delete_verbs)
                 await clean_up(client, verbs, self._orders, self._tally.totals())
             await link.close()
             await client.close()
@@ -161,7 +161,7 @@ class Worker:
         try:
             await program.begin()
             write_line(ReadyReport(pid=os.getpid(), at_ns=time.monotonic_ns()))
-            await self._started.wait()
+            await self._start_event.wait()
             await self._run_from_start(self._job, program, link)
             # In a stream of several runs messages go on coming: none may be acked uncounted.
             link.end_subscriptions()
@@ -173,8 +173,8 @@ class Worker:
             failure = WorkerFailure(sentence=f"the connection broke: {error!r}", exit_code=3)
         if failure is not None:
             write_line(failure)
-        if not self._orphaned.is_set():
-            self.report()
+        if not self._orphan_event.is_set():
+            self.write_report()
             write_line(self.final_report())
 
     async def _run_from_start(self, job: Job, program: Program, link: WireLink) -> None:
@@ -182,7 +182,7 @@ class Worker:
             return
         gc.disable()  # No pauses: a full collection stops a worker for 29 ms. CPU is the same.
         await job.sleep((job.start_ns - time.monotonic_ns()) / 1e9)
-        self._reported_ns, self._cpu_s = time.monotonic_ns(), self._work_cpu_s()
+        self._last_report_ns, self._cpu_s = time.monotonic_ns(), self._work_cpu_s()
         report_task = link.start_task(self._report_periodically())
         try:
             await program.run()
@@ -192,19 +192,19 @@ class Worker:
     async def _report_periodically(self) -> None:
         while True:
             await asyncio.sleep(_REPORT_INTERVAL_S)
-            self.report()
+            self.write_report()
 
     def _work_cpu_s(self) -> float:
         """Return the CPU time of this process in s, without the polling for replies."""
-        polled_ns = 0 if self._link is None else self._link.polled_ns
-        return time.process_time() - polled_ns / 1e9
+        polling_cpu_ns = 0 if self._link is None else self._link.polling_cpu_ns
+        return time.process_time() - polling_cpu_ns / 1e9
 
-    def report(self) -> None:
+    def write_report(self) -> None:
         """Write the counts and latencies since the last report."""
-        self._run_collectors()
+        self._run_flush_callbacks()
         now_ns, cpu_s = time.monotonic_ns(), self._work_cpu_s()
         counts, latencies = self._tally.pop_new()
-        interval_s = (now_ns - self._reported_ns) / 1e9
+        interval_s = (now_ns - self._last_report_ns) / 1e9
         write_line(
             Report(
                 at_ns=now_ns,
@@ -214,10 +214,10 @@ class Worker:
                 cpu_s=cpu_s - self._cpu_s,
             )
         )
-        self._reported_ns, self._cpu_s = now_ns, cpu_s
+        self._last_report_ns, self._cpu_s = now_ns, cpu_s
 
-    def final_report(self, *, is_crash: bool = False) -> FinalReport:
-        """Return the final report; `is_crash`: a crash of the worker was requested."""
+    def final_report(self, *, is_requested_crash: bool = False) -> FinalReport:
+        """Return the final report of a worker that ends, also by a requested crash."""
         return FinalReport(
             counts=self._tally.totals(),
             last_sent_ns=self._tally.last_sent_ns,
@@ -225,7 +225,7 @@ class Worker:
             first_received_ns=self._tally.first_received_ns,
             first_received_msgs=self._tally.first_received_msgs,
             received_sequences=self._tally.received_sequences.dump(),
-            is_crash=is_crash,
+            is_requested_crash=is_requested_crash,
         )
 
     async def _read_lines(self) -> None:
@@ -237,7 +237,7 @@ class Worker:
                 case CrashCommand():
                     await self._crash()
                 case _ if self._job is not None:
-                    self._execute(self._job, command)
+                    self._execute_command(self._job, command)
                 case _:
                     raise NatstuiError("a worker received a command before it was ready")
         self._end_orphaned()
@@ -255,22 +255,22 @@ class Worker:
             await close_after_writes(self._link)
         traits = self._orders.role.traits
         if traits.is_stored or traits.awaits_reply:
-            self._run_collectors()
+            self._run_flush_callbacks()
             self._tally.count_unanswered("received_msgs" if traits.awaits_reply else "acked_msgs")
-        self.report()
-        write_line(self.final_report(is_crash=True))
+        self.write_report()
+        write_line(self.final_report(is_requested_crash=True))
         os.kill(os.getpid(), signal.SIGKILL)
 
-    def _run_collectors(self) -> None:
-        for collect in self._job.collectors if self._job is not None else ():
-            collect()
+    def _run_flush_callbacks(self) -> None:
+        for flush in self._job.flush_callbacks if self._job is not None else ():
+            flush()
 
-    def _execute(self, job: Job, command: ControllerLine) -> None:
+    def _execute_command(self, job: Job, command: ControllerLine) -> None:
         """Execute a command of the controller while the program runs."""
         match command:
             case StartCommand():
                 job.begin(command)
-                self._started.set()
+                self._start_event.set()
             case RateChange():
                 job.change_rate(command.per_s)
             case PayloadChange():
@@ -288,8 +288,8 @@ class Worker:
                 raise NatstuiError("a worker accepts only one job")
 
     def _stop(self) -> None:
-        self._stopped = True
-        self._started.set()
+        self._has_stopped = True
+        self._start_event.set()
         if self._job is not None:
             self._job.stopping.set()
 
@@ -297,15 +297,15 @@ class Worker:
         """Stop and clean up after the controller has ended."""
         # Should anything hang from here on, the kernel ends us.
         signal.alarm(_ORPHAN_TIMEOUT_S)
-        self._orphaned.set()
+        self._orphan_event.set()
         self._stop()
 
-    def _on_link(self, change: LinkChanged) -> None:
+    def _on_link_change(self, change: LinkChanged) -> None:
         """Report when the connection is lost, and when it is restored."""
-        is_lost = change.state in ("reconnecting", "failed")
-        if self._orphaned.is_set() or not (is_lost or self._was_lost):
+        is_connection_lost = change.state in ("reconnecting", "failed")
+        if self._orphan_event.is_set() or not (is_connection_lost or self._was_connection_lost):
             return
-        self._was_lost = is_lost
+        self._was_connection_lost = is_connection_lost
         reason = f": {change.reason}" if change.reason else ""
         write_line(protocol.LogLine(text=f"{change.state}{reason}"))
 
@@ -315,10 +315,10 @@ async def clean_up(client: Client, verbs: tuple[str, ...], orders: Orders, count
 
     `counts` are those of this worker. A stream with more messages than this worker and those that
     have ended before it published is kept: the last worker deletes it, unless others have
-    published to it. Workers wait for each other, because a server cannot delete a stream only if
-    it is of this run: a slow worker would delete a stream that the next run created.
+    published to it. Workers wait for each other, because a request to delete a stream cannot
+    require that it is of this run: a slow worker could delete a stream of the next run.
     """
-    own_msgs = Counter(published_msgs(orders, counts))
+    own_msgs_by_stream = Counter(published_msgs_by_stream(orders, counts))
     with contextlib.ExitStack() as stack:
         # Without a lock, as on a read-only disk, the assets are deleted all the same.
         with contextlib.suppress(OSError):
@@ -326,27 +326,37 @@ async def clean_up(client: Client, verbs: tuple[str, ...], orders: Orders, count
             lock = open_lock(folder / "benchmark.lock")
             stack.callback(os.close, lock)
             await asyncio.to_thread(wait_for_lock, lock)
-            own_msgs = _add_ended_worker(folder / "benchmark-ended.jsonl", orders.run_id, own_msgs)
+            own_msgs_by_stream = _add_ended_worker(
+                folder / "benchmark-ended.jsonl", orders.run_id, own_msgs_by_stream
+            )
         for verb in verbs:
             with contextlib.suppress(NatstuiError):
                 await delete_asset(
-                    client, verb, orders.created_streams, own_msgs, _CLEANUP_TIMEOUT_S
+                    client, verb, orders.created_streams, own_msgs_by_stream, _CLEANUP_TIMEOUT_S
                 )
 
 
-def _add_ended_worker(file: Path, run_id: str, own_msgs: Counter[str]) -> Counter[str]:
+def _add_ended_worker(file: Path, run_id: str, own_msgs_by_stream: Counter[str]) -> Counter[str]:
     """Add the published messages of this worker, by stream, to the file of ended workers.
 
     Returns the sum over the workers of its run in the file. Raises OSError.
     """
-    lines = read_regular_file(file, _MAX_ENDED_BYTES).splitlines() if file.exists() else []
-    lines = [*lines, msgspec.json.encode((run_id, own_msgs))][-_MAX_ENDED_WORKERS:]
-    write_atomic_file(file, b"".join(line + b"\n" for line in lines))
+    ended_worker_lines = (
+        read_regular_file(file, _MAX_ENDED_WORKERS_FILE_BYTES).splitlines()
+        if file.exists()
+        else []
+    )
+    ended_worker_lines = [*ended_worker_lines, msgspec.json.encode((run_id, own_msgs_by_stream))][
+        -_MAX_ENDED_WORKERS:
+    ]
+    write_atomic_file(file, b"".join(line + b"\n" for line in ended_worker_lines))
     total_msgs = Counter[str]()
-    for line in lines:
+    for line in ended_worker_lines:
         with contextlib.suppress(msgspec.DecodeError):  # No line of ours.
-            ended_run_id, ended_msgs = decoder_of(tuple[str, dict[str, int]]).decode(line)
-            total_msgs.update(ended_msgs if ended_run_id == run_id else {})
+            ended_run_id, ended_msgs_by_stream = decoder_of(tuple[str, dict[str, int]]).decode(
+                line
+            )
+            total_msgs.update(ended_msgs_by_stream if ended_run_id == run_id else {})
     return total_msgs
 
 

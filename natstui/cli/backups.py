@@ -21,7 +21,7 @@ from natstui.cli.manage.writing import (
 )
 from natstui.cli.options import (
     ConnectionFlags,
-    WrittenPath,
+    OutputPath,
     connection_flags,
     connection_options,
     json_flag,
@@ -29,7 +29,7 @@ from natstui.cli.options import (
 from natstui.cli.sections import command
 from natstui.cli.terminal_line import TerminalLine
 from natstui.config import Connection
-from natstui.engine.stopping import cancelled_by_signal
+from natstui.engine.stopping import cancel_on_signal
 from natstui.errors import BackupError, NatstuiError, RequestFailed, UsageError
 from natstui.jetstream.connection.writer import Writer
 from natstui.jetstream.managing.backup import (
@@ -124,7 +124,7 @@ def run_stoppable(
     """
 
     async def run(writer: Writer) -> T:
-        with cancelled_by_signal(label):
+        with cancel_on_signal(label):
             return await work(writer)
 
     return run_with_writer(connection, read_only, run, work_prints=True)
@@ -132,7 +132,7 @@ def run_stoppable(
 
 @command("backup")
 @stream_argument
-@click.argument("folder", metavar="DIR", type=WrittenPath())
+@click.argument("folder", metavar="DIR", type=OutputPath())
 @consumers_option
 @rate_option
 @json_flag
@@ -154,7 +154,7 @@ def stream_backup(
     stream, target = parse_name(name), parse_folder(folder)
     rate_limit, progress_line = parse_rate_limit(rate), BytesLine()
     try:
-        results = run_stoppable(
+        backup_results = run_stoppable(
             connection, True, f"the backup of {stream}",
             lambda writer: back_up_stream(
                 writer.client, stream, target, rate_limit, progress_line.show_bytes,
@@ -163,11 +163,11 @@ def stream_backup(
         )  # fmt: skip
     finally:
         progress_line.clear()
-    _print_backup_results([results], target, [], as_json=as_json)
+    _print_backup_results([backup_results], target, [], as_json=as_json)
 
 
 @command()
-@click.argument("arguments", metavar="[verify] DIR", nargs=-1, required=True, type=WrittenPath())
+@click.argument("arguments", metavar="[verify] DIR", nargs=-1, required=True, type=OutputPath())
 @consumers_option
 @rate_option
 @json_flag
@@ -186,7 +186,7 @@ def backup(
     """
     *subcommands, folder = arguments
     if subcommands == ["verify"]:
-        _verify(parse_folder(folder), as_json=as_json)
+        _verify_backups(parse_folder(folder), as_json=as_json)
         return
     if subcommands or folder == "verify":
         raise UsageError(
@@ -194,41 +194,45 @@ def backup(
         )
     _, connection = flags.resolve()
     target, rate_limit, progress_line = parse_folder(folder), parse_rate_limit(rate), BytesLine()
-    left_out_texts = list[str]()
+    left_out_stream_texts = list[str]()
     try:
-        results = run_stoppable(
+        backup_results = run_stoppable(
             connection, True, "the backup",
             lambda writer: back_up_account(
-                writer.client, target, rate_limit, progress_line.show_bytes, left_out_texts,
+                writer.client, target, rate_limit, progress_line.show_bytes, left_out_stream_texts,
                 consumers=consumers,
             ),
         )  # fmt: skip
     finally:
         progress_line.clear()
-    _print_backup_results(results, target, left_out_texts, as_json=as_json)
+    _print_backup_results(backup_results, target, left_out_stream_texts, as_json=as_json)
 
 
 def _print_backup_results(
-    results: Sequence[WrittenBackup], target: Path, left_out_texts: Sequence[str], *, as_json: bool
+    backup_results: Sequence[WrittenBackup],
+    target: Path,
+    left_out_stream_texts: Sequence[str],
+    *,
+    as_json: bool,
 ) -> None:
     """Print the result for each stream; raises RequestFailed if the backup is incomplete.
 
-    `left_out_texts` are the reasons why streams are not in the backup of an account.
+    `left_out_stream_texts` are the reasons why streams are not in the backup of an account.
     """
     if as_json:
-        rows = [dataclasses.asdict(result) for result in results]
+        rows = [dataclasses.asdict(result) for result in backup_results]
         click.echo(json.dumps({"folder": str(target), "streams": rows}))
-    for result in [] if as_json else results:
+    for result in [] if as_json else backup_results:
         consumers = consumers_text(result)
         size_text = f"{bytes_text(result.data_bytes)} in {target}"
         text = f"{result.stream}: {state_text(result.state)}, {consumers}; {size_text}"
         remark = result.remark if result.is_whole else ""
         click.echo(clean_line("; ".join(filter(None, (text, remark)))))
-    if problems := incomplete_texts(results, left_out_texts):
+    if problems := incomplete_texts(backup_results, left_out_stream_texts):
         raise RequestFailed(f"the backup is not complete: {'; '.join(problems)}")
 
 
-def _verify(folder: Path, *, as_json: bool) -> None:
+def _verify_backups(folder: Path, *, as_json: bool) -> None:
     """Check every backup of a folder, and print the results.
 
     Raises BackupError at once for a damaged backup, and at the end if messages were removed during
@@ -253,26 +257,26 @@ def _verify(folder: Path, *, as_json: bool) -> None:
         if not stored_backup.is_whole:
             incomplete_names.append(stored_backup.stream)
         if not as_json:
-            clauses = []
+            remarks = []
             if stored_backup.removed_msgs:
-                clauses.append(removed_text(stored_backup.removed_msgs))
+                remarks.append(removed_text(stored_backup.removed_msgs))
             if stored_backup.left_out_consumers:
-                clauses.append(left_out_text(stored_backup.left_out_consumers))
+                remarks.append(left_out_text(stored_backup.left_out_consumers))
             checksum_text = (
                 "complete, checksum correct" if stored_backup.has_checksum else _UNCHECKED_TEXT
             )
-            if clauses:
-                checksum_text = "; ".join(["as written", *clauses])
+            if remarks:
+                checksum_text = "; ".join(["as written", *remarks])
             click.echo(
                 clean_line(
                     f"{stored_backup.stream}: {state_text(stored_backup.state)}; {checksum_text}"
                 )
             )
-    left_out_texts = read_left_out(folder)
+    left_out_stream_texts = read_left_out(folder)
     if as_json:
-        result = {"folder": str(folder), "streams": rows, "left_out": left_out_texts}
+        result = {"folder": str(folder), "streams": rows, "left_out": left_out_stream_texts}
         click.echo(json.dumps(result))
-    if problems := [*filter(None, [", ".join(incomplete_names)]), *left_out_texts]:
+    if problems := [*filter(None, [", ".join(incomplete_names)]), *left_out_stream_texts]:
         raise BackupError(f"not complete: {'; '.join(problems)}")
 
 
@@ -304,7 +308,7 @@ def stream_restore(
     restore_request = RestoreRequest(
         stored_backup, parse_name(name or stored_backup.stream), replicas, subjects
     )
-    _restore(connection, [restore_request], rate_limit, flags)
+    _restore_streams(connection, [restore_request], rate_limit, flags)
 
 
 @command()
@@ -331,13 +335,13 @@ def restore(
         RestoreRequest(stored_backup, parse_name(stored_backup.stream), replicas)
         for stored_backup in read_backups(account_folder)
     ]
-    if left_out_texts := read_left_out(account_folder):
-        text = f"natstui: not in this backup: {'; '.join(left_out_texts)}"
+    if left_out_stream_texts := read_left_out(account_folder):
+        text = f"natstui: not in this backup: {'; '.join(left_out_stream_texts)}"
         click.echo(clean_line(text), err=True)
-    _restore(connection, restore_requests, rate_limit, flags)
+    _restore_streams(connection, restore_requests, rate_limit, flags)
 
 
-def _restore(
+def _restore_streams(
     connection: Connection,
     restore_requests: Sequence[RestoreRequest],
     rate_limit: RateLimit,
@@ -346,12 +350,12 @@ def _restore(
     refuse_read_only(connection, flags["read_only"])
     for restore_request in restore_requests:
         _ = restore_request.config  # raises before there is a connection
-    losses = run_with_writer(
+    loss_texts = run_with_writer(
         connection,
         flags["read_only"],
         lambda writer: restore_losses(writer.client, restore_requests),
     )
-    is_confirmed = _confirm_restore(connection, restore_requests, losses, flags)
+    is_confirmed = _confirm_restore(connection, restore_requests, loss_texts, flags)
     restored_streams, progress_line = list[RestoredStream](), BytesLine()
 
     async def work(writer: Writer) -> None:
@@ -373,37 +377,37 @@ def _restore(
         raise
     finally:
         progress_line.clear()
-    _print_restored(restored_streams, as_json=flags["as_json"])
+    _print_restored_streams(restored_streams, as_json=flags["as_json"])
 
 
 def _confirm_restore(
     connection: Connection,
     restore_requests: Sequence[RestoreRequest],
-    losses: Sequence[str],
+    loss_texts: Sequence[str],
     flags: dict[str, Any],
 ) -> bool:
     """Return whether the restore was confirmed; False if no confirmation is needed.
 
-    Prompts in production, and if messages would be lost, for the name of the stream or of the
-    account's folder. Raises ActionRefusal if that is not confirmed.
+    In production, and if messages would be lost, prompts for the name of the stream or of the
+    account's folder. Raises ActionRefusal if the name is not confirmed.
     """
     backups = [restore_request.backup for restore_request in restore_requests]
     name = name_to_confirm(backups, restore_requests[0].name)
-    if not (connection.production or losses) and flags["confirm"] is None:
+    if not (connection.production or loss_texts) and flags["confirm"] is None:
         return False
     streams_text = (
         restore_requests[0].name
         if len(restore_requests) == 1
         else counted(len(restore_requests), "stream")
     )
-    prompt = "; ".join((f"this creates {streams_text}", *losses))
+    prompt = "; ".join((f"this creates {streams_text}", *loss_texts))
     if connection.production:
         prompt = f"This is production: {prompt}"
     confirm_name(connection, name, prompt, yes=flags["yes"], confirm=flags["confirm"])
     return True
 
 
-def _print_restored(restored_streams: Sequence[RestoredStream], *, as_json: bool) -> None:
+def _print_restored_streams(restored_streams: Sequence[RestoredStream], *, as_json: bool) -> None:
     if as_json:
         click.echo(
             json.dumps({"streams": [dataclasses.asdict(stream) for stream in restored_streams]})

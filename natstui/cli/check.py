@@ -62,14 +62,14 @@ async def _check_connection(connection: Connection, *, as_json: bool) -> int:
 def _check_analysis(*, as_json: bool) -> int:
     """Print the requirements of an analysis; return the exit code of the last one that failed."""
     exit_code = 0
-    for name, describe in (
+    for name, describe_requirement in (
         ("Java", _describe_java),
         ("Spark", _describe_spark),
         ("memory", _describe_memory),
     ):
         error: NatstuiError | None = None
         try:
-            text = describe()
+            text = describe_requirement()
         except NatstuiError as raised_error:
             error, text, exit_code = raised_error, str(raised_error), raised_error.exit_code
         _print_step("analysis", name, text, is_ok=error is None, as_json=as_json)
@@ -105,5 +105,5 @@ def _print_step(location: str, name: str, text: str, *, is_ok: bool, as_json: bo
     if as_json:
         click.echo(json.dumps({"place": location, "step": name, "ok": is_ok, "text": text}))
         return
-    mark = click.style("ok    ", fg="green") if is_ok else click.style("failed", fg="red")
-    click.echo(f"{mark}  {location}  {name:<14}  {text}")
+    status_text = click.style("ok    ", fg="green") if is_ok else click.style("failed", fg="red")
+    click.echo(f"{status_text}  {location}  {name:<14}  {text}")

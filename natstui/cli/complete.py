@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING
 import click
 
 from natstui.cli.local_completion import create_completion
-from natstui.model.assets.buckets import KV, OBJECTS, is_bucket, key_of
+from natstui.model.assets.buckets import KV, OBJECTS, is_bucket_name, key_of
 
 if TYPE_CHECKING:
     from natstui.jetstream.connection.client import Client
 
-_TIMEOUT_S = 1.0
+_REQUEST_TIMEOUT_S = 1.0
 _MAX_NAMES = 5_000
 
 
@@ -22,12 +22,12 @@ _MAX_NAMES = 5_000
 def complete_recordings(context: click.Context) -> list[str]:
     """Return `last` and the recordings of the library that the flags name, the newest first."""
     from natstui.cli.sessions.options import library_folder
-    from natstui.session.library import session_folders
+    from natstui.session.library import list_session_folders
 
     # Of `analyze`, `sessions` are the recordings themselves.
     sessions_folder, config = context.params.get("sessions"), context.params.get("config")
     folder = library_folder(sessions_folder if isinstance(sessions_folder, str) else None, config)
-    return ["last", *(session_folder.name for session_folder in session_folders(folder))]
+    return ["last", *(session_folder.name for session_folder in list_session_folders(folder))]
 
 
 @create_completion
@@ -69,7 +69,7 @@ def complete_keys(context: click.Context) -> list[str]:
     typed.
     """
     bucket = context.params.get("bucket")
-    if not isinstance(bucket, str) or not is_bucket(bucket):
+    if not isinstance(bucket, str) or not is_bucket_name(bucket):
         return []
     return _request_names(context, lambda client: _read_keys(client, bucket))
 
@@ -87,7 +87,7 @@ def _request_names(
     servers = ",".join(context.params.get("server") or ()) or None
     _, connection = ConnectionFlags(server=servers, **flags).resolve()
     short_timeout_connection = dataclasses.replace(
-        connection, connect_timeout_s=_TIMEOUT_S, request_timeout_s=_TIMEOUT_S
+        connection, connect_timeout_s=_REQUEST_TIMEOUT_S, request_timeout_s=_REQUEST_TIMEOUT_S
     )
 
     async def run() -> list[str]:
@@ -110,8 +110,8 @@ async def _read_names(client: Client, api_verb: str, list_field: str) -> list[st
 
 
 async def _read_keys(client: Client, bucket: str) -> list[str]:
-    info = await client.request(f"STREAM.INFO.{KV}{bucket}", {"subjects_filter": ">"})
-    subject_counts = json.loads(info)["state"].get("subjects") or {}
+    info_reply = await client.request(f"STREAM.INFO.{KV}{bucket}", {"subjects_filter": ">"})
+    subject_counts = json.loads(info_reply)["state"].get("subjects") or {}
     return sorted(map(key_of, subject_counts))[:_MAX_NAMES]
 
 

@@ -27,8 +27,8 @@ def config(flags: ConnectionFlags, *, wants_path: bool, example: bool, as_json: 
     other commands would use with the same flags.
     """
     # Imported here for the sake of `--help`: reading settings costs a third of a second.
-    from natstui.config.effective import effective_settings
     from natstui.config.example import example_text
+    from natstui.config.listing import effective_settings
 
     if example:
         click.echo(example_text(), nl=False)
@@ -42,20 +42,22 @@ def config(flags: ConnectionFlags, *, wants_path: bool, example: bool, as_json: 
         for key, value, origin in rows:
             click.echo(json.dumps({"key": key, "value": value, "origin": origin}))
     else:
-        _print_table(rows)
+        _print_settings_table(rows)
 
 
 _MAX_COLUMN_CELLS = 60
 
 
-def _print_table(rows: Iterable[tuple[str, Any, str]]) -> None:
+def _print_settings_table(rows: Iterable[tuple[str, Any, str]]) -> None:
     """Print key, value and origin in columns."""
     from natstui.config.example import toml_value
 
-    table = [
+    text_rows = [
         (key, "-" if value in (None, {}) else clean_line(toml_value(value)), clean_line(origin))
         for key, value, origin in rows
     ]
-    widths = [min(max(len(row[column]) for row in table), _MAX_COLUMN_CELLS) for column in (0, 1)]
-    for key, value, origin in table:
-        click.echo(f"{key:{widths[0]}}  {value:{widths[1]}}  {origin}")
+    column_widths = [
+        min(max(len(row[column]) for row in text_rows), _MAX_COLUMN_CELLS) for column in (0, 1)
+    ]
+    for key, value, origin in text_rows:
+        click.echo(f"{key:{column_widths[0]}}  {value:{column_widths[1]}}  {origin}")

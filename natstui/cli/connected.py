@@ -15,7 +15,7 @@ from natstui.jetstream.connection.link import OnLink
 
 T = TypeVar("T")
 
-_SHOW_AFTER_S = 1.0
+_PROGRESS_LINE_DELAY_S = 1.0
 """How long a command waits before it shows a progress line."""
 
 
@@ -60,18 +60,18 @@ async def show_waiting_time(*, is_shown: bool = True) -> AsyncIterator[None]:
     if not (is_shown and sys.stderr.isatty()):
         yield
         return
-    line_task = asyncio.create_task(_show_seconds())
+    progress_line_task = asyncio.create_task(_show_seconds())
     try:
         yield
     finally:
-        line_task.cancel()
-        await asyncio.wait([line_task])
+        progress_line_task.cancel()
+        await asyncio.wait([progress_line_task])
 
 
 async def _show_seconds() -> None:
     """Count seconds on one line until cancelled, then clear the line."""
-    await asyncio.sleep(_SHOW_AFTER_S)
-    start_s = asyncio.get_running_loop().time() - _SHOW_AFTER_S
+    await asyncio.sleep(_PROGRESS_LINE_DELAY_S)
+    start_s = asyncio.get_running_loop().time() - _PROGRESS_LINE_DELAY_S
     with TerminalLine() as line:
         while True:
             waited_s = asyncio.get_running_loop().time() - start_s

@@ -52,8 +52,9 @@ def context() -> None:
 
 
 def _field_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Add a flag for each field to a command, which gets it as `field_NAME`, None if it is not
-    typed.
+    """Add a flag for each field of a context to a command.
+
+    The command gets the value of a flag as `field_NAME`; None if the flag is not typed.
     """
     tls_option = click.option("--tlsfirst/--no-tlsfirst", "field_tls_first", default=None,
                           help="Do the TLS handshake before the NATS protocol.")  # fmt: skip
@@ -76,8 +77,8 @@ def list_contexts(as_json: bool) -> None:
             click.echo(json.dumps(row))
         return
     columns = [Column("", numeric=False), Column("NAME", numeric=False),
-               Column("SERVERS", numeric=False, shrinks=True), Column("AS", numeric=False),
-               Column("DESCRIPTION", numeric=False, shrinks=True, drop_order=1)]  # fmt: skip
+               Column("SERVERS", numeric=False, may_be_cut=True), Column("AS", numeric=False),
+               Column("DESCRIPTION", numeric=False, may_be_cut=True, drop_order=1)]  # fmt: skip
     cells = [
         ["*" if row["selected"] else "", *(str(row[key] or "") for key in _SHOWN_FIELDS)]
         for row in rows
@@ -90,9 +91,7 @@ _SHOWN_FIELDS = ("name", "servers", "identity", "description")
 
 
 def _context_row(name: str, *, is_selected: bool) -> dict[str, object]:
-    """Return the fields of a context to print, without secrets, also without those in
-    addresses.
-    """
+    """Return the fields of a context to print; secrets are left out, also those in addresses."""
     from natstui.config.contexts import read_fields
 
     try:
@@ -101,7 +100,9 @@ def _context_row(name: str, *, is_selected: bool) -> dict[str, object]:
         return {"name": name, "selected": is_selected, "servers": None, "identity": None,
                 "description": str(error)}  # fmt: skip
     servers = [address.rpartition("://") for address in str(fields.get("url") or "").split(",")]
-    addresses = [f"{scheme}{mark}{host.rpartition('@')[2]}" for scheme, mark, host in servers]
+    addresses = [
+        f"{scheme}{separator}{host.rpartition('@')[2]}" for scheme, separator, host in servers
+    ]
     identity = next(
         (field for field in ("creds", "nkey", "user_jwt", "nsc") if fields.get(field)), None
     )

@@ -21,22 +21,22 @@ from natstui.cli.manage.writing import (
     run_with_writer,
     write_confirmed,
 )
-from natstui.cli.options import SEQUENCE, ConnectionFlags, WrittenPath, connection_flags
+from natstui.cli.options import SEQUENCE, ConnectionFlags, OutputPath, connection_flags
 from natstui.cli.sections import Group, command
 from natstui.cli.terminal_line import TerminalLine
 from natstui.cli.text_table import print_rows
 from natstui.config import Connection
-from natstui.engine.stopping import StopEvent, stopped_by_signal
+from natstui.engine.stopping import StopEvent, make_stop_event
 from natstui.errors import Interrupted, NatstuiError, RequestFailed, UsageError
 from natstui.jetstream.connection.client import Client, connect
 from natstui.jetstream.connection.writer import Writer
-from natstui.jetstream.messages.copying.account import Account, State, StateFile
+from natstui.jetstream.messages.copying.account import CopyAccount, State, StateFile
 from natstui.jetstream.messages.copying.copy import (
-    MAX_SUBJECTS,
+    MAX_SHOWN_SUBJECTS,
     Copy,
-    Counts,
+    CopyCounts,
+    CopyTarget,
     Pace,
-    Target,
     count_copy,
     read_duplicate_window_s,
     send_copy,
@@ -44,13 +44,13 @@ from natstui.jetstream.messages.copying.copy import (
 )
 from natstui.jetstream.messages.copying.losses import describe_changed_keys, describe_copy_loss
 from natstui.jetstream.messages.copying.selection import Selection, SelectionRequest, select
-from natstui.jetstream.messages.copying.window import WINDOW_MARGIN
-from natstui.model.assets.subjects import is_subject
-from natstui.model.records.copies import Drop
+from natstui.jetstream.messages.copying.window import DUPLICATE_WINDOW_USABLE_RATIO
+from natstui.model.assets.subjects import is_valid_subject
+from natstui.model.records.copies import MaxDeliverDrop
 from natstui.paths import expand_user_path
 from natstui.units import bytes_text, counted, parse_count
 
-_SHOW_INTERVAL_S = 0.2
+_PROGRESS_INTERVAL_S = 0.2
 _SOURCE_OPTIONS = (
     click.option("--from-file", metavar="FILE",
         help="Read the messages from a file instead of a stream; - is stdin."),
@@ -73,7 +73,7 @@ _TARGET_OPTIONS = (
     click.option("--to-subject", metavar="SUBJECT", help="Publish all messages to this subject."),
     click.option("--to-stream", metavar="NAME",
         help="Refuse copies unless this stream stores them."),
-    click.option("--to-file", metavar="FILE", type=WrittenPath(),
+    click.option("--to-file", metavar="FILE", type=OutputPath(),
         help="Write the messages to a file, one line of JSON each."),
     click.option("--to-context", metavar="NAME",
         help="Copy to another system: the name of its context."),
@@ -116,7 +116,7 @@ def parse_selection(stream: str, flags: dict[str, Any]) -> SelectionRequest:
     if flags["sessions"] and consumer_flags != ["given_up"]:
         raise UsageError("--session belongs to --given-up")
     for subject in flags["subjects"]:
-        if not is_subject(subject):
+        if not is_valid_subject(subject):
             raise UsageError(f"--subject: {subject!r} is not a valid subject")
     consumer = parse_name(flags[consumer_flags[0]]) if consumer_flags else None
     selection = SelectionRequest(
@@ -151,7 +151,7 @@ def _parse_time_us(text: str | None, option: str) -> int | None:
 
 def _read_recorded_drops(
     names: tuple[str, ...], settings: Any, stream: str, consumer: str
-) -> tuple[Drop, ...]:
+) -> tuple[MaxDeliverDrop, ...]:
     """Return the messages that recordings report as dropped after max deliver; raises
     SessionError.
     """
@@ -160,22 +160,24 @@ def _read_recorded_drops(
     from natstui.session.read.max_deliver import read_dropped_messages
     from natstui.session.read.recording import Recording
 
-    all_drops, uncounted_count = list[Drop](), 0
+    all_drops, unidentified_drops_count = list[MaxDeliverDrop](), 0
     for name in names:
         recording = Recording(find_session(sessions_folder(settings.session), name))
-        session_drops, session_uncounted_count = read_dropped_messages(recording, stream, consumer)
-        all_drops, uncounted_count = (
-            all_drops + session_drops,
-            uncounted_count + session_uncounted_count,
+        session_drops, session_unidentified_drops_count = read_dropped_messages(
+            recording, stream, consumer
         )
-    if uncounted_count:
-        text = counted(f"{uncounted_count:,}", "advisory")
+        all_drops, unidentified_drops_count = (
+            all_drops + session_drops,
+            unidentified_drops_count + session_unidentified_drops_count,
+        )
+    if unidentified_drops_count:
+        text = counted(f"{unidentified_drops_count:,}", "advisory")
         warning = f"{text} arrived so fast that the recording has only their count"
         click.echo(f"natstui: {warning}: their sequences are not known", err=True)
     return tuple(all_drops)
 
 
-def parse_target(flags: dict[str, Any]) -> Target:
+def parse_target(flags: dict[str, Any]) -> CopyTarget:
     """Return the target of a copy: stream, subject mappings and kind of message ids.
 
     Raises UsageError if there is no target, if targets exclude each other, or for an invalid
@@ -196,7 +198,9 @@ def parse_target(flags: dict[str, Any]) -> Target:
         subject_mappings.append((source, target_name))
     if subject:
         subject_mappings.append((">", subject))
-    target = Target(parse_name(stream) if stream else None, tuple(subject_mappings), flags["ids"])
+    target = CopyTarget(
+        parse_name(stream) if stream else None, tuple(subject_mappings), flags["ids"]
+    )
     target.check()
     return target
 
@@ -218,15 +222,14 @@ def parse_copy_pace(flags: dict[str, Any]) -> Pace:
 def target_connection(
     connection_flags: ConnectionFlags, name: str | None, connection: Connection
 ) -> Connection:
-    """Return the connection of the context `name`; if `name` is None, `connection`, that of the
-    source.
+    """Return the connection of the context `name`; None: that of the source, `connection`.
 
     `read_only` and `production` of the settings in `connection_flags` apply to the returned
     connection, too. Raises UsageError for an unknown context.
     """
     if name is None:
         return connection
-    from natstui.config.target import context_connection
+    from natstui.config.resolve import context_connection
 
     return context_connection(connection_flags.load(), name)
 
@@ -238,12 +241,12 @@ def copy_identity(
 
     Only a copy with the same values is continued by --resume.
     """
-    paths = {name: str(Path(flags[name]).absolute())
+    path_by_flag = {name: str(Path(flags[name]).absolute())
              for name in ("from_file", "to_file") if flags[name]}  # fmt: skip
     names = ("from_seq", "to_seq", "since", "until", "subjects", "unacknowledged", "given_up",
              "to_subject", "to_stream", "to_context", "maps", "ids")  # fmt: skip
     flag_values = {name: flags[name] for name in names}
-    return {**flag_values, **paths, "stream": stream, "target": connection.target}
+    return {**flag_values, **path_by_flag, "stream": stream, "target": connection.target}
 
 
 @command()
@@ -280,7 +283,9 @@ messages.add_command(copy)
 
 
 class _CopyRun:
-    """One run of the command: reads its flags, copies or counts, and prints the result."""
+    """One run of `natstui messages copy`: parses its flags, copies or counts messages, and prints
+    the result.
+    """
 
     def __init__(
         self, connection_flags: ConnectionFlags, name: str | None, flags: dict[str, Any]
@@ -296,7 +301,7 @@ class _CopyRun:
         self._state_file = StateFile(copy_identity(flags, name, connection))
         self._current_copy: Copy | None = None
         self._is_loss_confirmed = False
-        self._counted_selection: Selection | None = None
+        self._selection_before_prompt: Selection | None = None
         """The first selection, which was counted before the prompt."""
         self._stop_event = StopEvent()
 
@@ -321,7 +326,7 @@ class _CopyRun:
         """Copy, and print what happened to the messages; raises the error that ended the copy."""
         failure: NatstuiError | None = None
         try:
-            self._copy()
+            self._copy_messages()
         except NatstuiError as error:
             failure = error
         if self._current_copy is not None and (
@@ -330,72 +335,74 @@ class _CopyRun:
             print_account(self._current_copy, as_json=self._flags["as_json"])
         if failure is not None:
             raise failure
-        self._raise_if_incomplete()
+        self._raise_if_copy_incomplete()
 
-    def _raise_if_incomplete(self) -> None:
+    def _raise_if_copy_incomplete(self) -> None:
         assert self._current_copy is not None
-        account = self._current_copy.account
-        if account.is_stopped:
+        copy_account = self._current_copy.account
+        if copy_account.is_stopped:
             raise Interrupted(
                 "the copy was stopped; --resume continues it", self._stop_event.signal_number
             )
-        if account.not_kept and not self._is_loss_confirmed:
+        if copy_account.not_kept and not self._is_loss_confirmed:
             raise RequestFailed("the target acknowledged copies and did not keep them")
-        if account.refused_msgs:
+        if copy_account.refused_msgs:
             raise RequestFailed("the target refused some messages; --resume tries them again")
-        if account.no_longer_there and not account.may_be_consumed:
+        if copy_account.no_longer_there and not copy_account.may_be_consumed:
             raise RequestFailed(
                 "the target does not have all messages any more that it stored before: a copy "
                 "after its duplicate window stores them again"
             )
-        if account.removed_seqs:
-            first_seq, last_seq = account.removed_seqs
+        if copy_account.removed_seqs:
+            first_seq, last_seq = copy_account.removed_seqs
             raise RequestFailed(
                 f"messages from sequence {first_seq:,} to {last_seq:,} were removed from "
                 f"{self._current_copy.name} before they were copied, and are missing"
             )
 
-    def _copy(self) -> None:
+    def _copy_messages(self) -> None:
         if self._flags["to_file"]:
             run_with_writer(
                 self._source,
                 True,
-                lambda writer: self._write_file(writer.client),
+                lambda writer: self._write_messages_file(writer.client),
                 work_prints=True,
             )
             return
 
         async def work(writer: Writer, confirmed_name: str | None) -> None:
             await self._connect_source(
-                lambda source, _: self._send(source, writer, confirmed_name)
+                lambda source, _: self._send_messages(source, writer, confirmed_name)
             )(writer)
 
         write_confirmed(self._target, self._flags, work)
 
-    async def _write_file(self, source: Client) -> None:
-        copy_ = self._current_copy = await self._prepare_copy(source, self._read_state())
-        with TerminalLine(_SHOW_INTERVAL_S) as line:
+    async def _write_messages_file(self, source: Client) -> None:
+        copy_ = self._current_copy = await self._prepare_copy(source, self._read_copy_state())
+        with TerminalLine(_PROGRESS_INTERVAL_S) as line:
             copy_.on_progress = partial(_show_progress, line)
-            self._stop_event = stopped_by_signal()
+            self._stop_event = make_stop_event()
             await write_copy(
                 source, copy_, expand_user_path(self._flags["to_file"]), self._stop_event
             )
 
-    async def _send(self, source: Client, writer: Writer, confirmed_name: str | None) -> None:
+    async def _send_messages(
+        self, source: Client, writer: Writer, confirmed_name: str | None
+    ) -> None:
         writer.check_allowed(self._name_to_confirm, confirmed_name)
-        state = self._read_state()
+        state = self._read_copy_state()
         copy_ = await self._prepare_copy(source, state)
         loss_text = await describe_copy_loss(source, writer.client, copy_)
-        changes_text = await describe_changed_keys(source, writer.client, copy_)
-        losses_text = " and ".join(filter(None, (loss_text, changes_text))) or None
+        changed_keys_text = await describe_changed_keys(source, writer.client, copy_)
+        losses_text = " and ".join(filter(None, (loss_text, changed_keys_text))) or None
         writer.check_allowed(self._name_to_confirm, confirmed_name, loses=losses_text)
         self._is_loss_confirmed = loss_text is not None
         if state is not None and state.unknown_msgs:
             await self._check_duplicates(writer.client, copy_, state)
         self._current_copy = copy_
-        with TerminalLine(_SHOW_INTERVAL_S) as line:
+        with TerminalLine(_PROGRESS_INTERVAL_S) as line:
             copy_.on_progress = partial(_show_progress, line)
-            self._stop_event = stopped_by_signal()
+            self._stop_event = make_stop_event()
             await send_copy(
                 source, writer, copy_, (self._name_to_confirm, confirmed_name), self._stop_event
             )
@@ -403,7 +410,7 @@ class _CopyRun:
     def _connect_source(
         self, work: Callable[[Client, Writer], Awaitable[None]]
     ) -> Callable[[Writer], Awaitable[None]]:
-        """Return `work` with a client of the source as its first argument.
+        """Return a function that calls `work` with a client of the source, and the writer.
 
         The client has a connection of its own if the source is another system than the target.
         """
@@ -433,19 +440,19 @@ class _CopyRun:
         selection = await select(source, requested_selection)
         # What was stored since it was counted for the prompt, or since the stopped copy began,
         # is not copied; what was removed since then is missing.
-        earlier_range = state or self._counted_selection
-        if earlier_range is not None:
+        original_range = state or self._selection_before_prompt
+        if original_range is not None:
             selection = dataclasses.replace(
-                selection, begin_seq=earlier_range.begin_seq, end_seq=earlier_range.end_seq,
-                lacking_count=earlier_range.lacking_count,
+                selection, begin_seq=original_range.begin_seq, end_seq=original_range.end_seq,
+                lacking_count=original_range.lacking_count,
             )  # fmt: skip
-        self._counted_selection = self._counted_selection or selection
+        self._selection_before_prompt = self._selection_before_prompt or selection
         if selection.remark:
             click.echo(clean_line(f"natstui: {selection.remark}"), err=True)
         prepared_copy.selection = selection
         return prepared_copy
 
-    def _read_state(self) -> State | None:
+    def _read_copy_state(self) -> State | None:
         state = self._state_file.read()
         if self._flags["resume"] and state is None:
             raise UsageError("nothing to resume: this copy was not stopped")
@@ -463,11 +470,11 @@ class _CopyRun:
         """
         if self._flags["accept_duplicates"]:
             return
-        ids_kept_s = await read_duplicate_window_s(target, copy_)
-        if state.age_s <= ids_kept_s * WINDOW_MARGIN:
+        duplicate_window_s = await read_duplicate_window_s(target, copy_)
+        if state.age_s <= duplicate_window_s * DUPLICATE_WINDOW_USABLE_RATIO:
             return
-        left_msgs = state.end_seq - state.first_seq + 1
-        messages_text = counted(f"{min(state.unknown_msgs, left_msgs):,}", "message")
+        remaining_msgs = state.end_seq - state.first_seq + 1
+        messages_text = counted(f"{min(state.unknown_msgs, remaining_msgs):,}", "message")
         raise UsageError(
             "the copy ended with messages in flight, and the target may have forgotten their ids: "
             f"up to {messages_text} from sequence {state.first_seq:,} on may be stored twice; "
@@ -475,9 +482,9 @@ class _CopyRun:
         )
 
 
-def _show_progress(line: TerminalLine, account: Account, waiting_for: str) -> None:
+def _show_progress(line: TerminalLine, copy_account: CopyAccount, waiting_for: str) -> None:
     """Show how many messages were copied, and what the copy waits for."""
-    text = f"{counted(f'{account.read_msgs:,}', 'message')}, up to {account.last_seq}"
+    text = f"{counted(f'{copy_account.read_msgs:,}', 'message')}, up to {copy_account.last_seq}"
     line.show(
         f"{text}; waiting: {waiting_for}" if waiting_for else text, immediately=bool(waiting_for)
     )
@@ -488,43 +495,49 @@ def print_account(copy: Copy, *, as_json: bool) -> None:
 
     The counts are the messages read, acknowledged, duplicate, refused or unknown, with reasons.
     """
-    account = copy.account
+    copy_account = copy.account
     if as_json:
-        result = dataclasses.asdict(account)
-        result |= {"from": copy.name, "refusals": dict(account.refusals)}
-        result |= {"not_kept": dict(account.not_kept)}
-        result |= {"no_longer_there": dict(account.no_longer_there)}
-        del result["stored_ranges"], result["stored_subjects"], result["had_ranges"]
+        result = dataclasses.asdict(copy_account)
+        result |= {"from": copy.name, "refusals": dict(copy_account.refusals)}
+        result |= {"not_kept": dict(copy_account.not_kept)}
+        result |= {"no_longer_there": dict(copy_account.no_longer_there)}
+        del result["stored_ranges"], result["stored_subjects"], result["stored_before_ranges"]
         click.echo(clean_json(json.dumps(result)))
         return
-    range_text = f", {account.first_seq}…{account.last_seq}" if account.first_seq else ""
-    size = bytes_text(account.payload_bytes)
-    click.echo(clean_line(f"{account.read_msgs:,} read from {copy.name}{range_text}, {size}"))
-    confirmed_text = f" ({account.confirmed_msgs:,} sent twice)" if account.confirmed_msgs else ""
+    range_text = (
+        f", {copy_account.first_seq}…{copy_account.last_seq}" if copy_account.first_seq else ""
+    )
+    size_text = bytes_text(copy_account.payload_bytes)
+    click.echo(
+        clean_line(f"{copy_account.read_msgs:,} read from {copy.name}{range_text}, {size_text}")
+    )
+    confirmed_text = (
+        f" ({copy_account.confirmed_msgs:,} sent twice)" if copy_account.confirmed_msgs else ""
+    )
     for count, text in (
-        (account.acknowledged_msgs, f"acknowledged{confirmed_text}"),
-        (account.not_kept.total(), "of these not kept by the target"),
-        (account.duplicate_msgs, "duplicates: the target had stored them before"),
-        (account.no_longer_there.total(), "stored before, and not there any more"),
-        (account.refused_msgs, "refused"),
-        (account.unknown_msgs, "unknown: sent, but no reply"),
-        (account.gone_msgs, "removed from the stream before they were read"),
-        (account.without_rollup_msgs, "sent without their headers of a roll-up or schedule"),
+        (copy_account.acknowledged_msgs, f"acknowledged{confirmed_text}"),
+        (copy_account.not_kept.total(), "of these not kept by the target"),
+        (copy_account.duplicate_msgs, "duplicates: the target had stored them before"),
+        (copy_account.no_longer_there.total(), "stored before, and not there any more"),
+        (copy_account.refused_msgs, "refused"),
+        (copy_account.unknown_msgs, "unknown: sent, but no reply"),
+        (copy_account.gone_msgs, "removed from the stream before they were read"),
+        (copy_account.without_rollup_msgs, "sent without their headers of a roll-up or schedule"),
     ):
         if count or text.startswith(("acknowledged", "duplicates", "refused")):
             click.echo(f"{count:>12,} {text}")
-    for reason, count in account.not_kept.most_common():
+    for reason, count in copy_account.not_kept.most_common():
         click.echo(clean_line(f"{'':12} {count:,} not kept by {reason}"))
-    for reason, count in account.no_longer_there.most_common():
+    for reason, count in copy_account.no_longer_there.most_common():
         click.echo(clean_line(f"{'':12} {count:,} not there any more: removed from {reason}"))
-    for stream in account.unchecked:
+    for stream in copy_account.unchecked:
         text = f"not checked what {stream} kept: no permission to STREAM.INFO.{stream}"
         click.echo(clean_line(f"{'':12} {text}"))
-    for reason, count in account.refusals.most_common():
+    for reason, count in copy_account.refusals.most_common():
         click.echo(clean_line(f"{'':12} {count:,} refused: {reason}"))
 
 
-def print_counts(counts: Counts, copy: Copy, *, as_json: bool) -> None:
+def print_counts(counts: CopyCounts, copy: Copy, *, as_json: bool) -> None:
     """Print how many messages a copy would send: a table by subject, or one JSON object.
 
     With a table, the total is printed to stderr.
@@ -538,11 +551,11 @@ def print_counts(counts: Counts, copy: Copy, *, as_json: bool) -> None:
         ("SUBJECT", "STORED IN", "MESSAGES"),
         [
             (subject, counts.streams.get(subject) or "no stream", f"{count:,}")
-            for subject, count in counts.subjects.most_common(MAX_SUBJECTS)
+            for subject, count in counts.subjects.most_common(MAX_SHOWN_SUBJECTS)
         ],
         text_columns_count=2,
     )
-    more_subjects_count = len(counts.subjects) - MAX_SUBJECTS
+    more_subjects_count = len(counts.subjects) - MAX_SHOWN_SUBJECTS
     range_text = f", {counts.first_seq}…{counts.last_seq}" if counts.first_seq else ""
     text = f"{counted(f'{counts.messages:,}', 'message')} of {copy.name}{range_text}"
     text += f", {bytes_text(counts.payload_bytes)}; nothing was sent"

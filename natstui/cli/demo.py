@@ -19,7 +19,7 @@ from typing import IO
 import click
 
 from natstui.children import module_command
-from natstui.cli.options import WrittenPath
+from natstui.cli.options import OutputPath
 from natstui.cli.sections import command
 from natstui.cli.terminal_line import TerminalLine
 from natstui.engine.stopping import ending_signals
@@ -29,11 +29,11 @@ from natstui.jetstream.testbed.broker import server_binary
 from natstui.paths import create_private_folder
 
 _STOP_TIMEOUT_S = 10.0
-_CHECK_INTERVAL_S = 0.05
+_END_CHECK_INTERVAL_S = 0.05
 
 
 @dataclass(frozen=True, slots=True)
-class Shop:
+class DemoShop:
     """The address of a running demo shop, and the settings of its system account."""
 
     url: str
@@ -43,7 +43,7 @@ class Shop:
 
 
 @contextmanager
-def run_shop(store: Path | None) -> Iterator[Shop]:
+def run_shop(store: Path | None) -> Iterator[DemoShop]:
     """Run cluster and traffic in a child process until the block ends; yields the running shop.
 
     `store` is the folder of its streams; None: a temporary folder, deleted at the end. The child
@@ -89,7 +89,7 @@ def _writable_folder(store: Path) -> Path:
         raise create_write_error(store, error) from error
 
 
-def _wait_until_ready(process: subprocess.Popen[bytes], scratch_folder: Path) -> Shop:
+def _wait_until_ready(process: subprocess.Popen[bytes], scratch_folder: Path) -> DemoShop:
     """Wait until the shop is ready and return it; raises EmbeddedServerError with the reason."""
     assert process.stdout is not None
     _wait_for_output(process.stdout)
@@ -104,12 +104,12 @@ def _wait_until_ready(process: subprocess.Popen[bytes], scratch_folder: Path) ->
     if "error" in ready_message:
         raise EmbeddedServerError(ready_message["error"])
     user, password = ready_message["system_user"], ready_message["system_password"]
-    system = {"NATSTUI_SYSTEM_USER": user, "NATSTUI_SYSTEM_PASSWORD": password}
-    return Shop(ready_message["url"], system)
+    system_variables = {"NATSTUI_SYSTEM_USER": user, "NATSTUI_SYSTEM_PASSWORD": password}
+    return DemoShop(ready_message["url"], system_variables)
 
 
 def _wait_for_output(stdout: IO[bytes]) -> None:
-    """Wait for output, and count the seconds on a terminal."""
+    """Wait until the demo writes to `stdout`; a terminal shows the seconds so far."""
     waited_s = 0
     with TerminalLine() as line:
         while not select.select([stdout], [], [], 1.0)[0]:
@@ -133,12 +133,14 @@ def _stop_process(process: subprocess.Popen[bytes]) -> None:
 
 
 def _end_servers(process_group: int) -> None:
-    """Kill the servers of a killed shop, which would write into its folder again."""
+    """End the servers of a killed shop, which would write into its folder again; kill them after
+    10 s.
+    """
     kill_at_mono_s = time.monotonic() + _STOP_TIMEOUT_S
     with suppress(ProcessLookupError):
         os.killpg(process_group, signal.SIGTERM)
         while time.monotonic() < kill_at_mono_s:
-            time.sleep(_CHECK_INTERVAL_S)
+            time.sleep(_END_CHECK_INTERVAL_S)
             os.killpg(process_group, 0)
         os.killpg(process_group, signal.SIGKILL)
 
@@ -146,7 +148,7 @@ def _end_servers(process_group: int) -> None:
 @command()
 @click.option(
     "--store",
-    type=WrittenPath(Path, file_okay=False),
+    type=OutputPath(Path, file_okay=False),
     help="Keep streams and messages in this folder, one subfolder per server (default: a "
     "temporary one).",
 )
@@ -171,16 +173,16 @@ def demo(store: Path | None, headless: bool, as_json: bool) -> None:
             click.echo(json.dumps({"url": shop.url}) if as_json else shop.url)
             _wait_for_stop()
             return
-        from natstui.cli.open_viewer import ENGINE, open_viewer
+        from natstui.cli.open_viewer import ENGINE_COMMAND, open_viewer
 
         _remove_server_variables()
         # With the system account, every screen has content.
         os.environ.update(shop.system)
-        open_viewer((*ENGINE, "--server", shop.url), is_guided=True)
+        open_viewer((*ENGINE_COMMAND, "--server", shop.url), is_guided=True)
 
 
 def _remove_server_variables() -> None:
-    """Remove variables that name another server or user, which the demo's server would refuse."""
+    """Remove the environment variables that name a server or user other than the demo's."""
     for name in list(os.environ):
         if name.startswith(("NATS_", "NATSTUI_CONNECTION_", "NATSTUI_SYSTEM_")):
             del os.environ[name]

@@ -32,10 +32,10 @@ def _group_help(topic_parts: tuple[str, ...]) -> str | None:
     """Return the list of a group of commands by its title, such as `change`; None if it does not
     exist.
     """
-    from natstui.cli.root import TOPICS
+    from natstui.cli.root import COMMANDS_BY_TOPIC
 
     title = " ".join(topic_parts).lower()
-    for topic, commands in TOPICS.items():
+    for topic, commands in COMMANDS_BY_TOPIC.items():
         if topic.lower() == title:
             formatter = click.HelpFormatter()
             with formatter.section(topic):
@@ -69,18 +69,18 @@ def _kind_help(kind: Kind) -> str:
 def _complete_topic(
     _context: click.Context, _parameter: click.Parameter, incomplete: str
 ) -> list[CompletionItem]:
-    from natstui.cli.root import TOPICS
+    from natstui.cli.root import COMMANDS_BY_TOPIC
 
     commands = {
         name: command_entry.help
-        for topic in TOPICS.values()
+        for topic in COMMANDS_BY_TOPIC.values()
         for name, command_entry in topic.items()
     }
     kinds = {kind.code: kind.word for kind in KINDS.values()}
-    explanations = {**commands, **kinds}
+    help_by_topic = {**commands, **kinds}
     return [
         CompletionItem(name, help=text)
-        for name, text in explanations.items()
+        for name, text in help_by_topic.items()
         if name.lower().startswith(incomplete.lower())
     ]
 

@@ -63,12 +63,12 @@ def _print_list(
         return [json.loads(page) async for page in client.pages(api_verb, body)]
 
     pages = run_connected(connection, read)
-    refused_reasons = {
+    refusal_reason_by_name = {
         name: reason for page in pages for name, reason in (page.get("offline") or {}).items()
     }
     missing_names = {name for page in pages for name in page.get("missing") or ()}
     # The server fills rows of what is away with zeros, and some without a name.
-    names_without_row = missing_names | refused_reasons.keys()
+    names_without_row = missing_names | refusal_reason_by_name.keys()
     rows = [
         row
         for page in pages
@@ -88,25 +88,30 @@ def _print_list(
         )
     raise_if_incomplete(
         {name for name in missing_names if name.startswith(prefix)},
-        {name: reason for name, reason in refused_reasons.items() if name.startswith(prefix)},
+        {
+            name: reason
+            for name, reason in refusal_reason_by_name.items()
+            if name.startswith(prefix)
+        },
         unlisted_count=unlisted_count,
     )
 
 
 def raise_if_incomplete(
-    missing_names: Collection[str], refused_reasons: Mapping[str, str], unlisted_count: int = 0
+    missing_names: Collection[str],
+    refusal_reason_by_name: Mapping[str, str],
+    unlisted_count: int = 0,
 ) -> None:
     """Print to stderr the assets without a row; raises RequestFailed if there are any.
 
-    `missing_names` are the names of unreachable assets, `refused_reasons` the reason by name for
-    each asset that the server refuses to run, `unlisted_count` the number of assets without a
-    name.
+    `missing_names` are the names of unreachable assets; `refusal_reason_by_name` is about assets
+    that the server refuses to run; `unlisted_count` is the number of assets without a name.
     """
-    for name, reason in sorted(refused_reasons.items()):
+    for name, reason in sorted(refusal_reason_by_name.items()):
         print_stderr(f"the server does not run {name}: {reason}")
-    if unreachable := sorted(set(missing_names) - refused_reasons.keys()):
-        print_stderr(f"not reachable: {', '.join(unreachable)}")
-    if missing_names or refused_reasons or unlisted_count > 0:
+    if unreachable_names := sorted(set(missing_names) - refusal_reason_by_name.keys()):
+        print_stderr(f"not reachable: {', '.join(unreachable_names)}")
+    if missing_names or refusal_reason_by_name or unlisted_count > 0:
         raise RequestFailed("the list is incomplete")
 
 

@@ -29,8 +29,8 @@ def create_completion(names: Callable[[click.Context], list[str]]) -> Completion
     def complete(context: click.Context, _parameter: click.Parameter, prefix: str) -> list[str]:
         with suppress(NatstuiError, OSError):
             # A name that a terminal would not show as it is cannot be typed either.
-            valid_names = (name for name in names(context) if clean_line(name) == name)
-            return [name for name in valid_names if name.startswith(prefix)]
+            printable_names = (name for name in names(context) if clean_line(name) == name)
+            return [name for name in printable_names if name.startswith(prefix)]
         return []
 
     return complete

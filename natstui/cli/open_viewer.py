@@ -20,20 +20,20 @@ if TYPE_CHECKING:
     from natstui.tui.app.link import Link
     from natstui.tui.app.live_system import OpenSystem
 
-ENGINE = tuple(module_command("natstui", "engine"))
+ENGINE_COMMAND = tuple(module_command("natstui", "engine"))
 _SERVER_VARIABLES = ("NATS_URL", "NATSTUI_CONNECTION_SERVER")
 _SYSTEM_FLAGS = ("--context", "--profile")
 _ACCOUNT_FLAG = "--account"
 ACCOUNTS_NEED_ONE_SYSTEM_TEXT = (
     "--account names accounts of one system: give one --context or --profile"
 )
-STDIN_ADDRESS = "-"
+STDIN_ADDRESS_PLACEHOLDER = "-"
 """Placeholder of a server address, which is the first line on stdin, a JSON string."""
 
 
 def replay_engine(folder: str) -> tuple[str, ...]:
     """Return the command line of an engine that replays the recording in a folder."""
-    return (*ENGINE[:-1], "replay-engine", folder)
+    return (*ENGINE_COMMAND[:-1], "replay-engine", folder)
 
 
 def move_secrets_to_stdin(argv: Sequence[str]) -> tuple[list[str], bytes]:
@@ -55,16 +55,16 @@ def move_secrets_to_stdin(argv: Sequence[str]) -> tuple[list[str], bytes]:
     if "@" not in "".join(addresses):
         return list(argv), b""
     line = json.dumps(",".join(addresses)).encode() + b"\n"
-    return [*other_arguments, "--server", STDIN_ADDRESS], line
+    return [*other_arguments, "--server", STDIN_ADDRESS_PLACEHOLDER], line
 
 
 def parse_systems(argv: Sequence[str]) -> tuple[str, list[str], list[str]]:
-    """Return the flag that names several systems, their names, and the other arguments.
+    """Return the flag that names systems, the names in its value, and the other arguments.
 
-    One name, or none, is one system. Raises UsageError if several flags name systems that cannot
-    be combined, or a name is empty.
+    The flag is `--context`, `--profile` or `--account`; without any, `--context` and no names.
+    Raises UsageError if several flags name systems that cannot be combined, or a name is empty.
     """
-    accounts, argv = _split_flag(_ACCOUNT_FLAG, argv)
+    accounts_text, argv = _split_flag(_ACCOUNT_FLAG, argv)
     flag, value, other_arguments, has_server = "--context", "", [], False
     arguments = iter(argv)
     for argument in arguments:
@@ -77,10 +77,10 @@ def parse_systems(argv: Sequence[str]) -> tuple[str, list[str], list[str]]:
         has_server = has_server or name == "--server"
         other_arguments.append(argument)
     names = _split_names(flag, value) if value else []
-    if accounts and len(names) > 1:
+    if accounts_text and len(names) > 1:
         raise UsageError(ACCOUNTS_NEED_ONE_SYSTEM_TEXT)
-    if accounts:
-        return _ACCOUNT_FLAG, _split_names(_ACCOUNT_FLAG, accounts), argv
+    if accounts_text:
+        return _ACCOUNT_FLAG, _split_names(_ACCOUNT_FLAG, accounts_text), argv
     if len(names) > 1:
         if has_server:
             raise UsageError("--server names one system: leave it out to watch several")
@@ -112,10 +112,10 @@ def _split_names(flag: str, value: str) -> list[str]:
 
 def refuse_server_variables() -> None:
     """Raise UsageError if the environment names a server, which would override every context."""
-    variable = next((name for name in _SERVER_VARIABLES if os.environ.get(name)), None)
-    if variable is not None:
+    server_variable = next((name for name in _SERVER_VARIABLES if os.environ.get(name)), None)
+    if server_variable is not None:
         raise UsageError(
-            f"{variable} is set: it would override the server of every context and profile"
+            f"{server_variable} is set: it would override the server of every context and profile"
         )
 
 
@@ -146,16 +146,18 @@ def _remove_server_arguments(arguments: Sequence[str]) -> list[str]:
 
 @dataclass(frozen=True, slots=True)
 class EngineStarter:
-    """A callable that starts engines on one system; a secret is passed on stdin."""
+    """A callable that starts engines on one system; a server address with a secret is passed on
+    stdin.
+    """
 
     argv: list[str]
-    stdin_line: bytes
+    first_stdin_line: bytes
 
     def __call__(self, *more_arguments: str) -> Link:
         """Start an engine with more arguments, and return the link to it."""
         from natstui.tui.app.link import Link
 
-        return Link((*self.argv, *more_arguments), self.stdin_line)
+        return Link((*self.argv, *more_arguments), self.first_stdin_line)
 
 
 def create_engine_starter(argv: Sequence[str]) -> EngineStarter:
@@ -166,7 +168,7 @@ def create_engine_starter(argv: Sequence[str]) -> EngineStarter:
 def _create_named_engine_starter(
     flag: str, name: str, other_arguments: Sequence[str]
 ) -> EngineStarter:
-    """Return a starter of engines on one of several systems."""
+    """Return a callable that starts engines on the system `name`; `flag` selects it."""
     if flag == _ACCOUNT_FLAG:
         return create_engine_starter((*other_arguments, flag, name))
     refuse_server_variables()
@@ -196,7 +198,7 @@ def open_viewer(engine_argv: Sequence[str], *, is_guided: bool = False) -> None:
     from natstui.tui.app.link import Link
 
     links = [
-        Link(process, starter.stdin_line)
+        Link(process, starter.first_stdin_line)
         for process, starter in zip(processes, starters, strict=True)
     ]
     try:
@@ -205,7 +207,7 @@ def open_viewer(engine_argv: Sequence[str], *, is_guided: bool = False) -> None:
 
         first_records = [link.wait_started(_print_stderr) for link in links]
     except BaseException:
-        _close_all(links)
+        _close_engines(links)
         raise
     first_record = replace(
         first_records[0], ascii_only=first_records[0].ascii_only or needs_ascii()
@@ -223,7 +225,7 @@ def open_viewer(engine_argv: Sequence[str], *, is_guided: bool = False) -> None:
         # Read-only on a terminal, the files are still those of whoever sits there.
         may_change_host=not (is_in_browser() and "--read-only" in engine_argv),
     )
-    _run_app(app, mouse=first_record.mouse)
+    _run_app(app, uses_mouse=first_record.mouse)
 
 
 def _print_stderr(text: str) -> None:
@@ -251,20 +253,20 @@ def _start_engines(starters: Sequence[EngineStarter]) -> list[EngineProcess]:
     return [start_engine(starter.argv) for starter in starters]
 
 
-def _run_app(app: NatstuiApp, *, mouse: bool) -> NoReturn:
+def _run_app(app: NatstuiApp, *, uses_mouse: bool) -> NoReturn:
     """Run the app, end every engine, and exit."""
     try:
-        code = app.run_guarded(mouse=mouse)
+        app_exit_code = app.run_guarded(mouse=uses_mouse)
     finally:
-        exit_code = _close_all(app.parts.engines.links)[0]
-    if code == 0 and exit_code == SessionError.exit_code and app.link.stderr_end:
+        exit_code = _close_engines(app.parts.engines.links)[0]
+    if app_exit_code == 0 and exit_code == SessionError.exit_code and app.link.final_stderr_line:
         # A replay ended where its recording is damaged: the user sees why when the viewer ends.
-        sys.stderr.write(f"natstui: {clean_line(app.link.stderr_end)}\n")
-        code = exit_code
-    sys.exit(code)
+        sys.stderr.write(f"natstui: {clean_line(app.link.final_stderr_line)}\n")
+        app_exit_code = exit_code
+    sys.exit(app_exit_code)
 
 
-def _close_all(links: Sequence[Link]) -> list[int]:
+def _close_engines(links: Sequence[Link]) -> list[int]:
     """Close the engines in parallel, because a hanging engine needs seconds; return their exit
     codes.
     """
@@ -280,7 +282,7 @@ def run_viewer(arguments: Sequence[str]) -> None:
     An error is one sentence on stderr and its exit code.
     """
     try:
-        open_viewer((*ENGINE, *arguments))
+        open_viewer((*ENGINE_COMMAND, *arguments))
     except NatstuiError as error:
         sys.stderr.write(f"natstui: {clean_line(str(error))}\n")
         sys.exit(error.exit_code)

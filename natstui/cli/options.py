@@ -14,10 +14,10 @@ import click
 from natstui.cli.local_completion import complete_contexts
 from natstui.cli.open_viewer import (
     ACCOUNTS_NEED_ONE_SYSTEM_TEXT,
-    STDIN_ADDRESS,
+    STDIN_ADDRESS_PLACEHOLDER,
     refuse_server_variables,
 )
-from natstui.cli.sections import CONNECTION, section_option_factory
+from natstui.cli.sections import CONNECTION_SECTION, section_option_factory
 from natstui.errors import UsageError
 from natstui.files import MAX_LINE_BYTES
 from natstui.units import MAX_INT64, MAX_UINT64, parse_duration_ns, parse_integer
@@ -25,18 +25,18 @@ from natstui.units import MAX_INT64, MAX_UINT64, parse_duration_ns, parse_intege
 if TYPE_CHECKING:
     from natstui.config import Connection
     from natstui.config.load import LoadedSettings
+    from natstui.config.resolve import ConnectionNames
     from natstui.config.settings import Settings
-    from natstui.config.target import ConnectionNames
 
-MIN_INTERVAL_S, MAX_INTERVAL_S = 0.1, 3600
+MIN_POLL_INTERVAL_S, MAX_POLL_INTERVAL_S = 0.1, 3600
 """The limits of the setting, which is not checked for the flag of `watch`."""
-MAX_READING_S = 300.0
-MAX_WAIT_S = 365 * 86_400.0
+MAX_SERVER_READING_S = 300.0
+MAX_DURATION_S = 365 * 86_400.0
 """Limit of every time that a command waits or runs."""
 
 
 class WholeNumber(click.ParamType[int]):
-    """The type of an option with an integer in the range of the server."""
+    """The type of an option with an integer from `min_value` to `max_value`."""
 
     name = "integer"
 
@@ -53,7 +53,7 @@ class WholeNumber(click.ParamType[int]):
             self.fail(str(error), param, ctx)
 
 
-class WrittenPath(click.Path):
+class OutputPath(click.Path):
     """The type of an option or argument with a file or folder to write."""
 
     def __init__(self, path_type: type[Any] | None = None, *, file_okay: bool = True) -> None:
@@ -74,10 +74,10 @@ SEQUENCE, SEQUENCE_OR_ZERO = WholeNumber(1, MAX_UINT64), WholeNumber(0, MAX_UINT
 """Types of options that name a message or a revision."""
 
 
-_FLAG_NAMES = (
+_CONNECTION_FLAG_NAMES = (
     "server", "context", "profile", "config", "account", "js_domain", "js_api_prefix",
 )  # fmt: skip
-_connection_option = section_option_factory(CONNECTION)
+_connection_option = section_option_factory(CONNECTION_SECTION)
 json_flag = click.option("--json", "-j", "as_json", is_flag=True, help="Print JSON.")
 """The --json option that most commands have."""
 _SERVER_HELP = "Server address; separate several with commas, or repeat."
@@ -100,7 +100,7 @@ class ConnectionFlags:
         """Return the flags as arguments for the command line of an engine."""
         return [
             argument
-            for name in _FLAG_NAMES
+            for name in _CONNECTION_FLAG_NAMES
             if (value := getattr(self, name)) is not None
             for argument in (f"--{name.replace('_', '-')}", value)
         ]
@@ -124,10 +124,10 @@ class ConnectionFlags:
             refuse_server_variables()
             if self.server is not None:
                 raise UsageError("--server names one system: leave it out for several")
-        by_name = {name: replace(self, **{flag: name}) for name in dict.fromkeys(names)}
-        for system_flags in by_name.values():
+        flags_by_name = {name: replace(self, **{flag: name}) for name in dict.fromkeys(names)}
+        for system_flags in flags_by_name.values():
             system_flags.resolve()
-        return by_name
+        return flags_by_name
 
     @property
     def system_flag(self) -> Literal["context", "profile", "account"]:
@@ -150,7 +150,7 @@ class ConnectionFlags:
         `overrides` are nested like `config.toml`, and override it. Raises UsageError for missing
         or invalid settings.
         """
-        from natstui.config.target import resolve
+        from natstui.config.resolve import resolve
 
         loaded_settings = self.load(overrides)
         connection = resolve(loaded_settings, self.connection_names()).connection
@@ -173,7 +173,7 @@ class ConnectionFlags:
 
     def connection_names(self) -> ConnectionNames:
         """Return the names of server, context, profile and account in the flags."""
-        from natstui.config.target import ConnectionNames
+        from natstui.config.resolve import ConnectionNames
 
         return ConnectionNames(
             server=self.server,
@@ -235,7 +235,9 @@ def connection_flags(
 def _refuse_credentials(command: Callable[..., Any]) -> Callable[..., Any]:
     """Add the credential flags of the NATS CLI, which raise UsageError with the equivalent."""
 
-    def refuse(context: click.Context, option: click.Parameter, value: str | None) -> None:
+    def refuse_credential_flag(
+        context: click.Context, option: click.Parameter, value: str | None
+    ) -> None:
         if value is not None:
             flag = option.opts[0]
             raise UsageError(
@@ -245,7 +247,11 @@ def _refuse_credentials(command: Callable[..., Any]) -> Callable[..., Any]:
 
     for name in ("user", "password", "creds", "nkey", "tlscert", "tlskey", "tlsca"):
         command = click.option(
-            f"--{name}", hidden=True, expose_value=False, callback=refuse, metavar="TEXT"
+            f"--{name}",
+            hidden=True,
+            expose_value=False,
+            callback=refuse_credential_flag,
+            metavar="TEXT",
         )(command)
     return command
 
@@ -255,7 +261,7 @@ def several_accounts_flags(command: Callable[..., Any]) -> Callable[..., Any]:
 
     The command gets them as `flags: ConnectionFlags`.
     """
-    return _account_flag(command, "Other accounts, separated by commas")
+    return _add_account_flag(command, "Other accounts, separated by commas")
 
 
 def one_account_flags(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -270,10 +276,10 @@ def one_account_flags(command: Callable[..., Any]) -> Callable[..., Any]:
             raise UsageError("--account names one account here: start a command for each")
         return command(flags=flags, **options)
 
-    return _account_flag(run_with_one_account, "Another account than that of the user")
+    return _add_account_flag(run_with_one_account, "Another account than that of the user")
 
 
-def _account_flag(command: Callable[..., Any], help_text: str) -> Callable[..., Any]:
+def _add_account_flag(command: Callable[..., Any], help_text: str) -> Callable[..., Any]:
     @connection_flags
     @_connection_option(
         "--account", metavar="NAME", help=f"{help_text}: seen through the system account."
@@ -339,19 +345,21 @@ class ViewerFlags:
     def resolve(self) -> tuple[Settings, Connection]:
         """Return the settings with these flags applied, and the connection.
 
-        The address `-` is read from the first line on stdin, a JSON string. Raises UsageError for
-        an invalid line or flag.
+        With the address `-`, reads the address from the first line on stdin, a JSON string. Raises
+        UsageError for an invalid line or flag.
         """
         overrides: dict[str, dict[str, Any]] = {}
         if self.interval is not None:
             overrides["monitor"] = {"interval_s": parse_interval_seconds(self.interval)}
-        viewer = {"theme": self.theme, "ascii": self.ascii or None}
-        if viewer_settings := {name: value for name, value in viewer.items() if value is not None}:
+        typed_values = {"theme": self.theme, "ascii": self.ascii or None}
+        if viewer_settings := {
+            name: value for name, value in typed_values.items() if value is not None
+        }:
             overrides["viewer"] = viewer_settings
         if self.read_only:
             overrides["connection"] = {"read_only": True}
         flags = self.flags
-        if flags.server == STDIN_ADDRESS:
+        if flags.server == STDIN_ADDRESS_PLACEHOLDER:
             flags = replace(flags, server=_read_address_line())
         return flags.resolve(overrides)
 
@@ -420,7 +428,7 @@ def parse_seconds(text: str, option: str) -> float:
         duration_s = parse_duration_ns(text) / 1e9
     except ValueError as error:
         raise UsageError(f"{option}: {error}") from error
-    if duration_s > MAX_WAIT_S:
+    if duration_s > MAX_DURATION_S:
         raise UsageError(f"{option}: {text} is longer than a year")
     return duration_s
 
@@ -431,9 +439,11 @@ def parse_reading_seconds(text: str, option: str) -> float:
     Raises UsageError that names `option` for 0, and above 5 minutes.
     """
     reading_s = parse_seconds(text, option)
-    if not 0 < reading_s <= MAX_READING_S:
-        longest_text = f"{MAX_READING_S:.0f}s"
-        raise UsageError(f"{option} {text}: it must be longer than 0 and at most {longest_text}")
+    if not 0 < reading_s <= MAX_SERVER_READING_S:
+        max_reading_text = f"{MAX_SERVER_READING_S:.0f}s"
+        raise UsageError(
+            f"{option} {text}: it must be longer than 0 and at most {max_reading_text}"
+        )
     return reading_s
 
 
@@ -444,6 +454,6 @@ def parse_interval_seconds(text: str) -> float:
     """
     is_plain_number = text.replace(".", "", 1).isdecimal()
     interval_s = float(text) if is_plain_number else parse_seconds(text, "--interval")
-    if not MIN_INTERVAL_S <= interval_s <= MAX_INTERVAL_S:
+    if not MIN_POLL_INTERVAL_S <= interval_s <= MAX_POLL_INTERVAL_S:
         raise UsageError(f"--interval: {text!r} is not between 100ms and 1h")
     return interval_s

@@ -24,13 +24,13 @@ if TYPE_CHECKING:
     from natstui.tui.overview.layout import PanelSize
     from natstui.tui.overview.panels import Panel, PanelId
 
-_ANSI_CODES: Mapping[str, str] = {
+_ANSI_CODE_BY_STYLE: Mapping[str, str] = {
     "ok": "32", "warn": "33", "strong warn": "1;33", "bad": "1;31", "error": "31", "dim": "2",
     "stale": "2;3", "accent": "36", "primary": "36", "strong": "1", "title": "1;36",
 }  # fmt: skip
 """Look → its ANSI codes, in the terminal's own colours."""
 _PIPE_SIZE_CELLS = (120, 40)
-_MAX_ROWS = 20
+_MAX_JSON_ROWS = 20
 
 
 @command()
@@ -77,13 +77,14 @@ def overview(flags: ConnectionFlags, as_json: bool, for_text: str | None) -> Non
 async def _read_systems(
     flags_by_name: Mapping[str, ConnectionFlags], for_s: float | None
 ) -> dict[str, tuple[ServerReading, str | None]]:
-    """Watch all systems in parallel; return what was read of each, and which source was not
-    read.
+    """Watch all systems in parallel; return by name what was read, and a sentence if the servers
+    could not be read, else None.
     """
     from natstui.cli.health.reading import read_server_state
     from natstui.cli.servers import unread_source_text
 
     async def read_system(flags: ConnectionFlags) -> tuple[ServerReading, str | None]:
+        """Return what was read of a system, and a sentence if its servers could not be read."""
         settings, connection = flags.resolve()
         monitor = settings.monitor
         reading = await read_server_state(
@@ -98,26 +99,28 @@ async def _read_systems(
 def _page_lines(states: Mapping[str, State], *, is_coloured: bool) -> list[str]:
     """Return the lines of the overview, as wide and as high as the terminal."""
     from natstui.tui.frame.systems import SystemState
-    from natstui.tui.overview.layout import find_subtitle
+    from natstui.tui.overview.layout import find_subtitles
     from natstui.tui.overview.panels import panels
     from natstui.tui.overview.vitals import vitals
 
     width, height = _terminal_size()
     systems = [SystemState(name, "", state, 0) for name, state in states.items()]
-    panels_by_id = {panel.id: panel for panel in panels(systems)}
-    counts = {panel_id: len(panel.rows.order) for panel_id, panel in panels_by_id.items()}
-    list_bands = bands_of_page(width, height, counts)
-    positions = {
-        panel_position.id: panel_position for band in list_bands for panel_position in band
+    panel_by_id = {panel.id: panel for panel in panels(systems)}
+    rows_count_by_panel_id = {
+        panel_id: len(panel.rows.order) for panel_id, panel in panel_by_id.items()
     }
-    subtitles = find_subtitle(positions, panels_by_id["servers"], systems)
+    bands = bands_of_page(width, height, rows_count_by_panel_id)
+    position_by_panel_id = {
+        panel_position.id: panel_position for band in bands for panel_position in band
+    }
+    subtitle_by_panel_id = find_subtitles(position_by_panel_id, panel_by_id["servers"], systems)
     lines = [_format_cells(vitals(systems, width), is_coloured=is_coloured, gap="  ")]
-    for band in list_bands:
+    for band in bands:
         panel_lines = [
             _panel_lines(
-                panels_by_id[panel_position.id],
+                panel_by_id[panel_position.id],
                 panel_position,
-                subtitles.get(panel_position.id, ""),
+                subtitle_by_panel_id.get(panel_position.id, ""),
                 is_coloured=is_coloured,
             )
             for panel_position in band
@@ -126,23 +129,27 @@ def _page_lines(states: Mapping[str, State], *, is_coloured: bool) -> list[str]:
     return lines
 
 
-def bands_of_page(width: int, height: int, counts: Mapping[PanelId, int]) -> list[list[PanelSize]]:
+def bands_of_page(
+    width: int, height: int, rows_count_by_panel_id: Mapping[PanelId, int]
+) -> list[list[PanelSize]]:
     """Return the positions of the panels, a list for each band from top to bottom.
 
-    `width` and `height` are the columns and lines of the terminal, `counts` the rows that each
-    panel has. A last band that has only the events is not higher than the events need.
+    `width` and `height` are the columns and lines of the terminal. A last band that has only the
+    events is not higher than the events need.
     """
-    from natstui.tui.overview.layout import arrange
+    from natstui.tui.overview.layout import arrange_panels
 
     # The line of figures above, and the prompt of the shell below.
-    list_bands = arrange(width, height - 2, counts)
+    bands = arrange_panels(width, height - 2, rows_count_by_panel_id)
     # Nothing grows here any more: events take the lines that there are.
-    (*_, last_band) = list_bands
+    (*_, last_band) = bands
     if [panel_position.id for panel_position in last_band] == ["events"]:
         last_band[:] = [
-            last_band[0]._replace(height=min(last_band[0].height, 2 + max(1, counts["events"])))
+            last_band[0]._replace(
+                height=min(last_band[0].height, 2 + max(1, rows_count_by_panel_id["events"]))
+            )
         ]
-    return list_bands
+    return bands
 
 
 def _terminal_size() -> tuple[int, int]:
@@ -163,15 +170,17 @@ def _panel_lines(
     from natstui.tui.kit.table.rows import Cell
     from natstui.tui.kit.table.widths import compute_layout
     from natstui.tui.kit.text import fit
-    from natstui.tui.overview.panels import UNTITLED
+    from natstui.tui.overview.panels import UNTITLED_PANELS
 
     edge_cells = 2 if panel_position.is_framed else 0
     width, rows_count = panel_position.width - edge_cells, panel_position.height - edge_cells
     fitted_panel = panel.fit_columns(width)
     layout = compute_layout(table_columns(fitted_panel.rows.specs), width)
     grid: list[Sequence[Cell]] = [fitted_panel.rows.cells(row) for row in fitted_panel.rows.order]
-    if panel.id not in UNTITLED:
-        grid.insert(0, [Cell(spec.title, "strong") for spec in fitted_panel.rows.specs])
+    if panel.id not in UNTITLED_PANELS:
+        grid.insert(
+            0, [Cell(column_spec.title, "strong") for column_spec in fitted_panel.rows.specs]
+        )
     lines = []
     for cells in grid[:rows_count]:
         text = [Cell(" ")]
@@ -195,9 +204,11 @@ def _panel_lines(
     title = _format_cells(
         [Cell(title_text, style)], is_coloured=is_coloured, width=width - 1, fill="─"
     )
-    foot = f" {subtitle} ─" if subtitle else ""
-    line = "─" * max(0, width - cell_len(foot))
-    foot_text = _format_cells([Cell(foot)], is_coloured=False, width=width - len(line), fill="─")
+    subtitle_foot = f" {subtitle} ─" if subtitle else ""
+    line = "─" * max(0, width - cell_len(subtitle_foot))
+    foot_text = _format_cells(
+        [Cell(subtitle_foot)], is_coloured=False, width=width - len(line), fill="─"
+    )
     return [
         f"╭─{title}╮",
         *(f"│{row}│" for row in lines),
@@ -218,14 +229,17 @@ def _format_cells(
 
     parts, free_cells = [], width
     for cell in cells:
-        head, tail = cell.text, ""
-        if cell.tail_from:
-            head, tail = cell.text[: cell.tail_from], cell.text[cell.tail_from :]
-        for text, style in ((head, cell.style_name), (tail, cell.tail_style_name)):
+        main_text, tail_text = cell.text, ""
+        if cell.second_style_start:
+            main_text, tail_text = (
+                cell.text[: cell.second_style_start],
+                cell.text[cell.second_style_start :],
+            )
+        for text, style in ((main_text, cell.style_name), (tail_text, cell.second_style_name)):
             if free_cells is not None:
                 text = set_cell_size(text, min(free_cells, cell_len(text)))
                 free_cells -= cell_len(text)
-            ansi_code = _ANSI_CODES.get(style, "")
+            ansi_code = _ANSI_CODE_BY_STYLE.get(style, "")
             parts.append(
                 f"\x1b[{ansi_code}m{text}\x1b[0m" if is_coloured and ansi_code and text else text
             )
@@ -240,16 +254,18 @@ def _overview_json(name: str, state: State) -> dict[str, object]:
     from natstui.model.live import totals
     from natstui.model.live.rates import trend_column
     from natstui.tui.findings.cells import entity_text
-    from natstui.tui.frame.head.status_text import open_counts
+    from natstui.tui.frame.head.status_text import count_open_findings
     from natstui.tui.overview.panels import server_view
 
     storage = totals.storage_use(state)
     streams, consumers = state.streams.columns, state.consumers.columns
     rates = trend_column(state.stream_history, "last_seq")
     servers = server_view(state)
-    counts = open_counts([state])
+    counts = count_open_findings([state])
     serious_findings = [
-        finding for finding in state.findings.list_open() if finding.kind.severity != "info"
+        finding
+        for finding in state.findings.list_open_findings()
+        if finding.kind.severity != "info"
     ]
     fields: dict[str, object] = {"system": name} if name else {}
     return fields | {
@@ -292,7 +308,7 @@ def _overview_json(name: str, state: State) -> dict[str, object]:
                 "stored_msgs": streams.stored_msgs[row],
                 "leader": streams.leader[row],
             }
-            for row in totals.busiest_streams(state, _MAX_ROWS)
+            for row in totals.busiest_streams(state, _MAX_JSON_ROWS)
         ],
         "lagging_consumers": [
             {
@@ -300,6 +316,6 @@ def _overview_json(name: str, state: State) -> dict[str, object]:
                 "name": consumers.name[row],
                 "pending_msgs": consumers.pending_msgs[row],
             }
-            for row in totals.lagging_consumers(state, _MAX_ROWS)
+            for row in totals.lagging_consumers(state, _MAX_JSON_ROWS)
         ],
     }

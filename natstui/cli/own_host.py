@@ -5,7 +5,7 @@ from __future__ import annotations
 import ipaddress
 import re
 
-_HOST_PATTERN = re.compile(r"(?:\[([0-9A-Fa-f:.]+)\]|([\w.-]+))(?::\d{1,5})?")
+_HOST_HEADER_PATTERN = re.compile(r"(?:\[([0-9A-Fa-f:.]+)\]|([\w.-]+))(?::\d{1,5})?")
 """An address of IPv6, or a name or address of IPv4, and perhaps a port."""
 
 
@@ -14,7 +14,7 @@ def is_own_host(header: str | None, configured_host: str) -> bool:
 
     Any other name may be that of a foreign web page that reads the replies (DNS rebinding).
     """
-    match = _HOST_PATTERN.fullmatch(header or "")
+    match = _HOST_HEADER_PATTERN.fullmatch(header or "")
     if match is None:
         return False
     host = (match[1] or match[2]).lower()

@@ -30,7 +30,7 @@ class CommandEntry(NamedTuple):
     """The beginning of its help: at most 45 characters."""
 
 
-TOPICS: dict[str, dict[str, CommandEntry]] = {
+COMMANDS_BY_TOPIC: dict[str, dict[str, CommandEntry]] = {
     "Watch": {
         "overview": CommandEntry(
             "natstui.cli.overview:overview", "Print one screen: what is wrong, what moves"
@@ -42,7 +42,7 @@ TOPICS: dict[str, dict[str, CommandEntry]] = {
             "natstui.cli.health.command:health", "Report what is wrong, and what to do"
         ),
         "stuck": CommandEntry(
-            "natstui.cli.health.command:stuck", "Explain what one consumer waits for"
+            "natstui.cli.health.stuck:stuck", "Explain what one consumer waits for"
         ),
         "connections": CommandEntry(
             "natstui.cli.clients.command:connections", "List the connections of the account"
@@ -139,7 +139,9 @@ TOPICS: dict[str, dict[str, CommandEntry]] = {
 }
 _HIDDEN_COMMANDS = {"replay-engine": "natstui.cli.sessions.replay:replay_engine"}
 COMMANDS: dict[str, str] = {
-    name: entry.import_path for topic in TOPICS.values() for name, entry in topic.items()
+    name: entry.import_path
+    for topic in COMMANDS_BY_TOPIC.values()
+    for name, entry in topic.items()
 } | _HIDDEN_COMMANDS
 
 
@@ -149,8 +151,8 @@ class Root(LazyGroup):
     def invoke(self, ctx: click.Context) -> Any:
         """Run the command and return its result; translate errors that every command may raise.
 
-        Ctrl-C raises Interrupted, a declined prompt ActionRefusal, a path longer than the file
-        system allows, or that the user may not reach, UsageError.
+        Raises Interrupted for Ctrl-C, ActionRefusal for a declined prompt, and UsageError for a
+        path that is too long for the file system or that the user may not read.
         """
         try:
             return super().invoke(ctx)
@@ -170,7 +172,7 @@ class Root(LazyGroup):
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the commands into the help by topic, without importing them."""
-        for topic, commands in TOPICS.items():
+        for topic, commands in COMMANDS_BY_TOPIC.items():
             with formatter.section(topic):
                 formatter.write_dl([(name, entry.help) for name, entry in commands.items()])
 
@@ -214,9 +216,9 @@ def root(ctx: click.Context, engine: str | None, viewer: ViewerFlags) -> None:
                 f"options of the screen work only without a command: remove them before {name}"
             )
         return
-    from natstui.cli.open_viewer import ENGINE, open_viewer
+    from natstui.cli.open_viewer import ENGINE_COMMAND, open_viewer
 
-    open_viewer((*(_split_command(engine) if engine else ENGINE), *arguments))
+    open_viewer((*(_split_command(engine) if engine else ENGINE_COMMAND), *arguments))
 
 
 def _split_command(engine: str) -> list[str]:

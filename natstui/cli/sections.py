@@ -13,7 +13,7 @@ from click.exceptions import NoSuchCommand
 
 from natstui.errors import UsageError
 
-CONNECTION = "Connection"
+CONNECTION_SECTION = "Connection"
 """The help section of the connection options."""
 
 
@@ -81,8 +81,8 @@ def _write_options(
         help_row = option.get_help_record(ctx) if isinstance(option, click.Option) else None
         if help_row is not None:
             sections.setdefault(_section_of(option), []).append(help_row)
-    connection_rows = sections.pop(CONNECTION, [])
-    for title, help_rows in (*sections.items(), (CONNECTION, connection_rows)):
+    connection_rows = sections.pop(CONNECTION_SECTION, [])
+    for title, help_rows in (*sections.items(), (CONNECTION_SECTION, connection_rows)):
         if help_rows:
             with formatter.section(title):
                 formatter.write_dl(help_rows)
@@ -107,11 +107,9 @@ def _refuse_options_as_values(command: click.Command, ctx: click.Context, args: 
 def _refuse_empty_options(
     command: click.Command, ctx: click.Context, *, allows_empty: bool
 ) -> None:
-    """Raise UsageError for an option with an empty value: an unset shell variable must not mean
-    all.
+    """Raise UsageError for an option with an empty value: a shell variable may be unset.
 
-    With `allows_empty`, an empty value is allowed except for connection options, but never one
-    that has only blanks.
+    `allows_empty` allows an empty value, but not one of blanks, and not for connection options.
     """
     for option in command.params:
         name = option.name or ""
@@ -122,8 +120,10 @@ def _refuse_empty_options(
         if not (is_typed and isinstance(option, click.Option)) or option.flag_value == "":
             # The last may stand without a value, which is read as an empty one.
             continue
-        is_removal = allows_empty and not any(blank_texts) and _section_of(option) != CONNECTION
-        if blank_texts and not is_removal:
+        is_removal_allowed = (
+            allows_empty and not any(blank_texts) and _section_of(option) != CONNECTION_SECTION
+        )
+        if blank_texts and not is_removal_allowed:
             raise UsageError(
                 f"{option.opts[0]} is empty: give it a value, or leave the option out"
             )

@@ -22,14 +22,14 @@ from natstui.cli.options import connection_options, parse_reading_seconds
 from natstui.cli.sections import Group, command
 from natstui.cli.text_table import stdout_width, table, text_column, wrap_hanging
 from natstui.config import Connection
-from natstui.engine.stopping import stopped_by_signal
+from natstui.engine.stopping import make_stop_event
 from natstui.errors import Interrupted, RequestFailed
 from natstui.jetstream.connection.client import connect
 from natstui.jetstream.connection.journal import Journal
 from natstui.jetstream.connection.writer import Writer
 from natstui.jetstream.managing.balancing import read_groups, run_moves
 from natstui.jetstream.system.meta import (
-    StepDown,
+    StepDownRequest,
     read_meta,
     read_meta_for_removal,
     remove_server,
@@ -41,8 +41,8 @@ from natstui.jetstream.system.source import SystemConnection
 from natstui.model.columns.servers import SERVER_COLUMNS, ServerRow
 from natstui.model.records.system import RemoveServer
 from natstui.model.servers.balance import (
+    BalancePlan,
     Move,
-    Plan,
     groups_of_kind,
     leader_counts_text,
     plan_moves,
@@ -61,21 +61,21 @@ from natstui.units import counted
 if TYPE_CHECKING:
     from natstui.config.settings import Settings
 
-Rates = Mapping[str, Traffic]
+TrafficByServerId = Mapping[str, Traffic]
 
-_COLUMNS = {column.key: column for column in SERVER_COLUMNS}
-_SERVER_COLUMNS = {
+_COLUMN_BY_KEY = {column.key: column for column in SERVER_COLUMNS}
+_SERVER_DROP_ORDER_BY_COLUMN = {
     "name": 0, "version": 3, "cluster": 4, "uptime": 2, "cpu": 1, "memory": 1, "conns": 0,
     "subs": 6, "slow": 2, "routes": 8,
 }  # fmt: skip
 """Column → drop order where space is short; 0: never dropped."""
-_TOTAL_COLUMNS = {"in": 7, "in_total": 9, "out": 7, "out_total": 9}
-_RATE_COLUMNS = {"in_s": 3, "in_b": 7, "out_s": 3, "out_b": 7}
-_JETSTREAM_COLUMNS = {
+_TOTAL_DROP_ORDER_BY_COLUMN = {"in": 7, "in_total": 9, "out": 7, "out_total": 9}
+_RATE_DROP_ORDER_BY_COLUMN = {"in_s": 3, "in_b": 7, "out_s": 3, "out_b": 7}
+_JETSTREAM_DROP_ORDER_BY_COLUMN = {
     "file": 2, "reserved": 6, "free": 2, "store": 8, "memory_free": 9, "ha": 5,
     "streams_led": 1, "consumers_led": 1, "inflight": 6, "errors": 7, "meta": 2,
 }  # fmt: skip
-_MAX_ROUNDS = 3
+_MAX_PLANNING_ROUNDS = 3
 """Number of planning rounds: a leader may move elsewhere than planned."""
 _LEADER_KINDS = ("stream", "consumer")
 
@@ -126,8 +126,8 @@ def unread_source_text(connection: Connection, servers_read: Servers | None) -> 
         return f"not read: {source}: nothing replied yet; use a longer --for"
     if servers_read.rows and servers_read.source != "account":
         return None
-    unread_sources = " and ".join(missing.what for missing in servers_read.missing)
-    return f"not read: {unread_sources}; what is printed is from your account"
+    unread_sources_text = " and ".join(missing.what for missing in servers_read.missing)
+    return f"not read: {unread_sources_text}; what is printed is from your account"
 
 
 async def _read_servers(
@@ -148,30 +148,36 @@ async def _read_servers(
         await client.close()
 
 
-def server_lines(servers_read: Servers, rates: Rates | None, width_cells: int | None) -> list[str]:
+def server_lines(
+    servers_read: Servers, rates: TrafficByServerId | None, width_cells: int | None
+) -> list[str]:
     """Return the servers as lines: a sentence, a table, the meta groups, the accounts, and what
     could not be read.
 
     `rates` (by server id) are shown per second instead of totals. `width_cells` is the width of
     the terminal; None for a pipe, which has no limit.
     """
-    drop_orders = (
-        _SERVER_COLUMNS | (_TOTAL_COLUMNS if rates is None else _RATE_COLUMNS) | _JETSTREAM_COLUMNS
+    drop_order_by_column = (
+        _SERVER_DROP_ORDER_BY_COLUMN
+        | (_TOTAL_DROP_ORDER_BY_COLUMN if rates is None else _RATE_DROP_ORDER_BY_COLUMN)
+        | _JETSTREAM_DROP_ORDER_BY_COLUMN
     )
     columns = [
-        text_column(_COLUMNS[key], order, shrinks=key in ("name", "cluster"))
-        for key, order in drop_orders.items()
+        text_column(_COLUMN_BY_KEY[key], drop_order, may_be_cut=key in ("name", "cluster"))
+        for key, drop_order in drop_order_by_column.items()
     ]
     servers = [
         ServerRow(server, (rates or {}).get(server.server_id), servers_read.meta_of(server))
         for server in servers_read.rows
     ]
-    rows = [[_COLUMNS[key].text(server) for key in drop_orders] for server in servers]
+    rows = [
+        [_COLUMN_BY_KEY[key].text(server) for key in drop_order_by_column] for server in servers
+    ]
     lines = [clean_line(summary(servers_read)), *table(columns, rows, width_cells)]
-    for meta in servers_read.metas:
-        text = meta_text(meta, has_reply=servers_read.has_leader_reply(meta))
-        lines += ["", clean_line(f"META GROUP of {meta.cluster}: {text}")]
-        lines += [clean_line(f"  {peer.name}: {peer_text(peer)}") for peer in meta.peers]
+    for meta_group in servers_read.metas:
+        text = meta_text(meta_group, has_reply=servers_read.has_leader_reply(meta_group))
+        lines += ["", clean_line(f"META GROUP of {meta_group.cluster}: {text}")]
+        lines += [clean_line(f"  {peer.name}: {peer_text(peer)}") for peer in meta_group.peers]
     if servers_read.accounts:
         lines += ["", "ACCOUNTS"]
         lines += [
@@ -187,7 +193,7 @@ def server_lines(servers_read: Servers, rates: Rates | None, width_cells: int | 
     return lines
 
 
-def servers_json(servers_read: Servers, rates: Rates | None) -> str:
+def servers_json(servers_read: Servers, rates: TrafficByServerId | None) -> str:
     """Return the servers as one JSON object of printable ASCII.
 
     `rates` (by server id) add fields per second, null where they are unknown. Units are in the
@@ -231,15 +237,13 @@ def balance(
     that is up to date; no data moves, and publishers wait for a moment. Ctrl-C stops between two
     moves; the moves done are printed and in the journal.
     """
-    pause_s, kinds = (
-        parse_reading_seconds(pause, "--pause"),
-        [only[:-1]] if only else list(_LEADER_KINDS),
-    )
+    pause_s = parse_reading_seconds(pause, "--pause")
+    leader_kinds = [only[:-1]] if only else list(_LEADER_KINDS)
     as_json = flags["as_json"]
     if not dry_run:
         refuse_read_only(connection, flags["read_only"])
     system_name, plans = run_with_writer(
-        connection, True, lambda writer: _read_name_and_plans(writer, kinds)
+        connection, True, lambda writer: _read_name_and_plans(writer, leader_kinds)
     )
     moves = _moves_of(plans)
     if not as_json:
@@ -255,8 +259,8 @@ def balance(
     confirm_name(connection, system_name, clean_line(prompt), yes=yes, confirm=confirm)
     moved_texts: list[str] = []
 
-    async def work(writer: Writer) -> tuple[list[Plan], int | None]:
-        return await _move_leaders(writer, kinds, pause_s, moved_texts, is_quiet=as_json)
+    async def work(writer: Writer) -> tuple[list[BalancePlan], int | None]:
+        return await _move_leaders(writer, leader_kinds, pause_s, moved_texts, is_quiet=as_json)
 
     remaining_plans, signal_number = run_with_writer(
         connection, flags["read_only"], work, work_prints=True
@@ -264,57 +268,66 @@ def balance(
     if as_json:
         click.echo(_balance_json(plans, moved_texts, remaining_plans))
     else:
-        _print_result(remaining_plans, len(moved_texts), is_stopped=signal_number is not None)
+        _print_balance_result(
+            remaining_plans, len(moved_texts), is_stopped=signal_number is not None
+        )
     if signal_number is not None:
         raise Interrupted("the balance was stopped", signal_number)
     if _moves_of(remaining_plans):
         click.get_current_context().exit(1)
 
 
-async def _read_name_and_plans(writer: Writer, kinds: Sequence[str]) -> tuple[str, list[Plan]]:
+async def _read_name_and_plans(
+    writer: Writer, leader_kinds: Sequence[str]
+) -> tuple[str, list[BalancePlan]]:
     """Return the name to type (that of the cluster, else `balance`), and the plan of each kind.
 
     A plan has the moves of the leaders of one kind: `stream` or `consumer`.
     """
-    return writer.client.link.cluster or "balance", await _read_plans_by_kind(writer, kinds)
+    return writer.client.link.cluster or "balance", await _read_plans_by_kind(writer, leader_kinds)
 
 
-async def _read_plans_by_kind(writer: Writer, kinds: Sequence[str]) -> list[Plan]:
-    groups = await read_groups(writer.client)
-    return [plan_moves(groups_of_kind(groups, kind)) for kind in kinds]
+async def _read_plans_by_kind(writer: Writer, leader_kinds: Sequence[str]) -> list[BalancePlan]:
+    raft_groups = await read_groups(writer.client)
+    return [plan_moves(groups_of_kind(raft_groups, kind)) for kind in leader_kinds]
 
 
-def _moves_of(plans: Sequence[Plan]) -> tuple[Move, ...]:
+def _moves_of(plans: Sequence[BalancePlan]) -> tuple[Move, ...]:
     return tuple(move for plan in plans for move in plan.moves)
 
 
 async def _move_leaders(
-    writer: Writer, kinds: Sequence[str], pause_s: float, moved_texts: list[str], *, is_quiet: bool
-) -> tuple[list[Plan], int | None]:
+    writer: Writer,
+    leader_kinds: Sequence[str],
+    pause_s: float,
+    moved_texts: list[str],
+    *,
+    is_quiet: bool,
+) -> tuple[list[BalancePlan], int | None]:
     """Execute plans until there is nothing to move, for three rounds at most.
 
     Returns the remaining plans, and the number of the signal that stopped the moves, if any.
     """
-    stop_event = stopped_by_signal()
+    stop_event = make_stop_event()
 
     def print_move(sentence: str) -> None:
         moved_texts.append(sentence)
         if not is_quiet:
             click.echo(clean_line(sentence))
 
-    for _ in range(_MAX_ROUNDS):
-        moves = _moves_of(await _read_plans_by_kind(writer, kinds))
+    for _ in range(_MAX_PLANNING_ROUNDS):
+        moves = _moves_of(await _read_plans_by_kind(writer, leader_kinds))
         if not moves:
             break
         await run_moves(writer, moves, pause_s, stop_event, print_move)
         if stop_event.is_set():
             break
     return await _read_plans_by_kind(
-        writer, kinds
+        writer, leader_kinds
     ), stop_event.signal_number if stop_event.is_set() else None
 
 
-def _print_plan(plans: Sequence[Plan]) -> None:
+def _print_plan(plans: Sequence[BalancePlan]) -> None:
     for plan in plans:
         if plan.before_count:
             click.echo(clean_line(f"leaders: {leader_counts_text(plan.before_count)}"))
@@ -328,17 +341,23 @@ def _print_plan(plans: Sequence[Plan]) -> None:
         click.echo("nothing to move: the leaders are already even, as far as replicas allow")
 
 
-def _print_result(remaining_plans: Sequence[Plan], moves_count: int, *, is_stopped: bool) -> None:
-    left_count = len(_moves_of(remaining_plans))
+def _print_balance_result(
+    remaining_plans: Sequence[BalancePlan], moves_count: int, *, is_stopped: bool
+) -> None:
+    remaining_moves_count = len(_moves_of(remaining_plans))
     stopped_text = "stopped: " if is_stopped else ""
-    click.echo(f"{stopped_text}{counted(moves_count, 'move')} done, {left_count} left to do")
+    click.echo(
+        f"{stopped_text}{counted(moves_count, 'move')} done, {remaining_moves_count} left to do"
+    )
     for plan in remaining_plans:
         if plan.before_count:
             click.echo(clean_line(f"leaders now: {leader_counts_text(plan.before_count)}"))
 
 
 def _balance_json(
-    plans: Sequence[Plan], moved_texts: Sequence[str], remaining_plans: Sequence[Plan] | None
+    plans: Sequence[BalancePlan],
+    moved_texts: Sequence[str],
+    remaining_plans: Sequence[BalancePlan] | None,
 ) -> str:
     values: dict[str, object] = {
         "schema": 1,
@@ -401,7 +420,7 @@ async def _step_down(
             )  # fmt: skip
         writer = Writer(await system.client(), Journal())
         return await step_down_meta(
-            writer, system, StepDown(meta_group, preferred_server, confirmed_name)
+            writer, system, StepDownRequest(meta_group, preferred_server, confirmed_name)
         )
     finally:
         await system.close()

@@ -25,8 +25,8 @@ class TerminalLine:
         """Create an empty line; `interval_s` is the minimum time between two texts."""
         self._is_shown = sys.stderr.isatty()
         self._interval_s = interval_s
-        self._text = ""
-        self._shown_mono_s = 0.0
+        self._shown_text = ""
+        self._last_shown_mono_s = 0.0
 
     def __enter__(self) -> Self:
         return self
@@ -40,16 +40,16 @@ class TerminalLine:
         Ignores a text within `interval_s` after the last one, unless `immediately` is true.
         """
         now_mono_s = time.monotonic()
-        is_too_early = now_mono_s - self._shown_mono_s < self._interval_s and not immediately
-        if not self._is_shown or is_too_early or text == self._text:
+        is_too_early = now_mono_s - self._last_shown_mono_s < self._interval_s and not immediately
+        if not self._is_shown or is_too_early or text == self._shown_text:
             return
-        self._text, self._shown_mono_s = text, now_mono_s
+        self._shown_text, self._last_shown_mono_s = text, now_mono_s
         self._write(f"\r\x1b[K{clean_line(text)}")
 
     def clear(self) -> None:
         """Remove the line from the terminal."""
-        if self._text:
-            self._text = ""
+        if self._shown_text:
+            self._shown_text = ""
             self._write("\r\x1b[K")
 
     def _write(self, text: str) -> None:

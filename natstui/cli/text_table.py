@@ -15,15 +15,15 @@ import click
 from natstui.clean import clean_line
 from natstui.model.columns.column import Column as EntityColumn
 
-_GAP = "  "
-_BOXED_GAP = " │ "
-_EDGES_CELLS = 4
+_COLUMN_GAP = "  "
+_BOX_COLUMN_GAP = " │ "
+_BOX_EDGES_CELLS = 4
 _MIN_COLUMN_CELLS = 8
 _MAX_COLUMN_CELLS = 255
 """Maximum width of a cell: one long value must not pad every other row."""
-COLOURS: Mapping[str, str] = {"ok": "green", "warn": "yellow", "bad": "red"}
+COLOUR_BY_LEVEL: Mapping[str, str] = {"ok": "green", "warn": "yellow", "bad": "red"}
 """Level of a status → its colour on a terminal."""
-_SEVERITIES = {"CRITICAL": "red", "WARNING": "yellow"}
+_COLOUR_BY_SEVERITY = {"CRITICAL": "red", "WARNING": "yellow"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,20 +35,20 @@ class Column:
     """Whether it is aligned to the right."""
     drop_order: int = 0
     """The column with the highest number is dropped first; a column with 0 is never dropped."""
-    shrinks: bool = False
+    may_be_cut: bool = False
     """Whether it may be cut, ending in `…`."""
-    colours: Mapping[str, str] = field(default_factory=dict)
+    colour_by_text: Mapping[str, str] = field(default_factory=dict)
     """Text of a cell → its colour on a terminal."""
 
 
 def text_column(
-    column: EntityColumn[Any], drop_order: int = 0, *, shrinks: bool = False
+    column: EntityColumn[Any], drop_order: int = 0, *, may_be_cut: bool = False
 ) -> Column:
     """Return the column of a text table for the column of an entity: its title and alignment.
 
-    `drop_order` and `shrinks` are as of `Column`.
+    `drop_order` and `may_be_cut` are as of `Column`.
     """
-    return Column(column.title, column.numeric, drop_order, shrinks)
+    return Column(column.title, column.numeric, drop_order, may_be_cut)
 
 
 def stdout_width() -> int | None:
@@ -77,7 +77,7 @@ def colour_severities(text: str) -> str:
     lines = []
     for line in text.split("\n"):
         severity, space, rest_of_line = line.partition(" ")
-        colour = _SEVERITIES.get(severity)
+        colour = _COLOUR_BY_SEVERITY.get(severity)
         lines.append(
             line if colour is None else click.style(severity, fg=colour) + space + rest_of_line
         )
@@ -91,8 +91,10 @@ def cells_count(text: str) -> int:
     if text.isascii():
         return len(text)
     wide_count = sum(unicodedata.east_asian_width(character) in "WF" for character in text)
-    marks_count = sum(unicodedata.category(character) in ("Mn", "Me") for character in text)
-    return len(text) + wide_count - marks_count
+    combining_marks_count = sum(
+        unicodedata.category(character) in ("Mn", "Me") for character in text
+    )
+    return len(text) + wide_count - combining_marks_count
 
 
 def cut_text(text: str, max_cells: int) -> str:
@@ -114,7 +116,7 @@ def table(
     codes.
 
     `rows` have a text for each of `columns`. On a terminal of `width_cells`, titles are bold, the
-    table has a box as that of `nats`, and columns are dropped or cut until it fits. With None, as
+    table has a box as in the NATS CLI, and columns are dropped or cut until it fits. With None, as
     for a pipe, there is neither box nor limit.
     """
     grid = [[column.title for column in columns]]
@@ -123,7 +125,7 @@ def table(
     if width_cells is not None:
         _fit_columns(columns, widths, width_cells)
     if width_cells is None:
-        return [_GAP.join(_padded_cells(columns, row, widths)).rstrip() for row in grid]
+        return [_COLUMN_GAP.join(_padded_cells(columns, row, widths)).rstrip() for row in grid]
     return _box_lines(columns, grid, widths)
 
 
@@ -131,30 +133,32 @@ def _box_lines(
     columns: Sequence[Column], grid: Sequence[Sequence[str]], widths: Sequence[int]
 ) -> list[str]:
     """Return the lines of a table in a box; its first row has the titles."""
-    bars = ["─" * width for width in widths if width]
+    horizontal_bars = ["─" * width for width in widths if width]
     titles = [click.style(title, bold=True) for title in _padded_cells(columns, grid[0], widths)]
     rows = [_padded_cells(columns, row, widths, is_coloured=True) for row in grid[1:]]
     return [
-        f"╭─{'─┬─'.join(bars)}─╮",
-        f"│ {_BOXED_GAP.join(titles)} │",
-        f"├─{'─┼─'.join(bars)}─┤",
-        *(f"│ {_BOXED_GAP.join(cells)} │" for cells in rows),
-        f"╰─{'─┴─'.join(bars)}─╯",
+        f"╭─{'─┬─'.join(horizontal_bars)}─╮",
+        f"│ {_BOX_COLUMN_GAP.join(titles)} │",
+        f"├─{'─┼─'.join(horizontal_bars)}─┤",
+        *(f"│ {_BOX_COLUMN_GAP.join(cells)} │" for cells in rows),
+        f"╰─{'─┴─'.join(horizontal_bars)}─╯",
     ]
 
 
 def _box_width(widths: Sequence[int]) -> int:
     """Return the width of a table in a box."""
-    columns_count = sum(width > 0 for width in widths)
-    return sum(widths) + len(_BOXED_GAP) * (columns_count - 1) + _EDGES_CELLS
+    shown_columns_count = sum(width > 0 for width in widths)
+    return sum(widths) + len(_BOX_COLUMN_GAP) * (shown_columns_count - 1) + _BOX_EDGES_CELLS
 
 
 def _fit_columns(columns: Sequence[Column], widths: list[int], width_cells: int) -> None:
     """Set `widths` so that the table fits: drop columns (width 0), then cut those that may be
     cut.
     """
-    indexes = sorted(range(len(columns)), key=lambda index: -columns[index].drop_order)
-    for index in indexes:
+    indexes_in_drop_order = sorted(
+        range(len(columns)), key=lambda index: -columns[index].drop_order
+    )
+    for index in indexes_in_drop_order:
         if _min_width(columns, widths) <= width_cells or not columns[index].drop_order:
             break
         widths[index] = 0
@@ -170,7 +174,7 @@ def _shrinkable_indexes(columns: Sequence[Column], widths: Sequence[int]) -> lis
     return [
         index
         for index, column in enumerate(columns)
-        if column.shrinks and widths[index] > _MIN_COLUMN_CELLS
+        if column.may_be_cut and widths[index] > _MIN_COLUMN_CELLS
     ]
 
 
@@ -195,7 +199,7 @@ def _padded_cells(
     cells = []
     for column, text, width in zip(columns, row, widths, strict=True):
         if width:
-            colour = column.colours.get(text) if is_coloured else None
+            colour = column.colour_by_text.get(text) if is_coloured else None
             text = cut_text(text, width)
             padding = " " * (width - cells_count(text))
             text = text if colour is None else click.style(text, fg=colour)
@@ -211,7 +215,9 @@ def print_rows(
     `rows` have a text for each of `titles`.
     """
     columns = [
-        Column(title, numeric=index >= text_columns_count, shrinks=0 < index < text_columns_count)
+        Column(
+            title, numeric=index >= text_columns_count, may_be_cut=0 < index < text_columns_count
+        )
         for index, title in enumerate(titles)
     ]
     for line in table(columns, rows, stdout_width()):

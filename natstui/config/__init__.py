@@ -1,7 +1,7 @@
 """Settings, contexts and flags, and the one `Connection` that they resolve to.
 
 Import `Connection` and `Secret` from here, `load.load` for settings, `target.resolve` for the
-connection. This room imports the model only, and never nats-py. Importing it is cheap: pydantic
+connection. This package imports the model only, and never nats-py. Importing it is cheap: pydantic
 comes with `settings`, `load` and `target`.
 """
 

@@ -122,8 +122,10 @@ class Connection:
     @property
     def target(self) -> str:
         """Return the label and the first address of the connection, without any secret."""
-        first, *other_servers = [server.rpartition("@")[2] or server for server in self.servers]
-        address = first.partition("://")[2] or first
+        first_server, *other_servers = [
+            server.rpartition("@")[2] or server for server in self.servers
+        ]
+        address = first_server.partition("://")[2] or first_server
         address = f"{address} (+{len(other_servers)})" if other_servers else address
         return f"{self.label} · {address}" if self.label else address
 

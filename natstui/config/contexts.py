@@ -189,8 +189,8 @@ def read_fields(name: str) -> dict[str, Any]:
 
 
 def write_context(name: str, changes: Mapping[str, Any], *, new: bool) -> Path:
-    """Create a context, or change fields of one, and return its path; an empty text removes a
-    field.
+    """Create a context with `new`, else change fields of one; return its path. An empty text
+    removes a field.
 
     A path is stored as an absolute path, and unknown fields are kept. A new identity replaces the
     previous one. Raises UsageError for an existing or invalid name, for invalid values, and if a
@@ -208,8 +208,8 @@ def write_context(name: str, changes: Mapping[str, Any], *, new: bool) -> Path:
 
 def _resolve_relative_path(field: str, value: Any) -> Any:
     """Return the value of a field; a relative path in it becomes an absolute one."""
-    is_file = field in SECRET_FIELDS and str(value).startswith("file://")
-    return make_absolute(value) if field in PATH_FIELDS or is_file else value
+    is_file_reference = field in SECRET_FIELDS and str(value).startswith("file://")
+    return make_absolute(value) if field in PATH_FIELDS or is_file_reference else value
 
 
 def _write_context(name: str, path: Path, changes: Mapping[str, Any], *, new: bool) -> None:
@@ -231,29 +231,33 @@ def _write_context(name: str, path: Path, changes: Mapping[str, Any], *, new: bo
             if fields.get(field) and field not in changes
         ]
         # The context may have the only copy of the secret.
-        if secrets := [field for field in replaced_fields if field in SECRET_FIELDS]:
-            options = " ".join(f"--{field.replace('_', '-')} ''" for field in secrets)
+        if secret_fields := [field for field in replaced_fields if field in SECRET_FIELDS]:
+            options = " ".join(f"--{field.replace('_', '-')} ''" for field in secret_fields)
             raise UsageError(
                 f"a context has one identity, and {clean_line(name)!r} has "
-                f"{' and '.join(secrets)}: to remove that, add {options}"
+                f"{' and '.join(secret_fields)}: to remove that, add {options}"
             )
         fields |= dict.fromkeys(replaced_fields, "")
     fields |= changes
     with _translate_errors(path):
         text = json.dumps({"description": "", "url": "", **fields}, indent=2)
-        _write(path, text, replaces=not new)
+        _write_private_file(path, text, replaces=not new)
 
 
 def select_context(name: str) -> str | None:
-    """Select a context for the NATS CLI and natstui; return the name of the previous one."""
+    """Select a context for the NATS CLI and natstui.
+
+    Returns the name of the context that was selected before; None if none was. Raises UsageError
+    and WriteFailed.
+    """
     load_context(name)
     folder = nats_folder()
     with _lock_contexts(), _translate_errors(folder):
         previous_name = selected_context()
         # First the write that may be refused: nothing has changed then.
-        _write(folder / "context.txt", name)
+        _write_private_file(folder / "context.txt", name)
         if previous_name is not None and previous_name != name:
-            _write(folder / "previous-context.txt", previous_name)
+            _write_private_file(folder / "previous-context.txt", previous_name)
     return previous_name
 
 
@@ -291,7 +295,7 @@ def _translate_errors(path: Path) -> Iterator[None]:
         raise UsageError(f"{path} cannot be written: it is not UTF-8") from error
 
 
-def _write(path: Path, text: str, *, replaces: bool = True) -> None:
+def _write_private_file(path: Path, text: str, *, replaces: bool = True) -> None:
     """Write a complete file, with access for its owner only; a failed write changes nothing.
 
     A link to a file is followed; a link to a missing file or to itself raises OSError.

@@ -24,16 +24,21 @@ _HEADER = """\
 # the effective values and where each came from.
 # Secrets may be references: env://NAME, file://PATH, data:;base64,..., op://... and nsc://...
 """
-_UNITS = {"_per_s": "per second", "_s": "seconds", "_bytes": "bytes", "_percent": "percent"}
+_UNIT_BY_SUFFIX = {
+    "_per_s": "per second",
+    "_s": "seconds",
+    "_bytes": "bytes",
+    "_percent": "percent",
+}
 
 
 def example_text() -> str:
     """Return the text of the example; it is valid TOML, and loading it changes no setting."""
-    parts, meanings = [_HEADER], read_meanings(Settings)
+    text_parts, meanings = [_HEADER], read_meanings(Settings)
     for name, field in Settings.model_fields.items():
-        lines = _named_lines(name) if name in NAMED_TABLES else _part_lines(name, field)
-        parts.append("\n".join([f"# {meanings[name]}", *lines]) + "\n")
-    return "\n".join(parts)
+        lines = _named_table_lines(name) if name in NAMED_TABLES else _part_lines(name, field)
+        text_parts.append("\n".join([f"# {meanings[name]}", *lines]) + "\n")
+    return "\n".join(text_parts)
 
 
 def read_meanings(part: type[BaseModel]) -> dict[str, str]:
@@ -73,7 +78,7 @@ _PROFILE_KEYS = (
 )
 
 
-def _named_lines(name: str) -> Iterator[str]:
+def _named_table_lines(name: str) -> Iterator[str]:
     """Yield an example of a table with a user's name, commented out, because there is none by
     default.
     """
@@ -88,7 +93,7 @@ def _named_lines(name: str) -> Iterator[str]:
 
 
 def _setting_lines(key: str, meaning: str, setting: FieldInfo) -> Iterator[str]:
-    unit = next((text for suffix, text in _UNITS.items() if key.endswith(suffix)), None)
+    unit = next((text for suffix, text in _UNIT_BY_SUFFIX.items() if key.endswith(suffix)), None)
     yield f"# {meaning}" + (f" ({unit})" if unit else "")
     default = setting.get_default(call_default_factory=True)
     if default is None or default in ({}, []):

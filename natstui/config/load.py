@@ -73,14 +73,14 @@ def load(file: Path | None = None, flags: Mapping[str, Any] | None = None) -> Lo
     _check_json_variables()
     path = expand_user_path(config_path) if config_path else default_file()
     values = _read_settings_file(path, must_exist=bool(config_path))
-    environment = EnvSettingsSource(Settings)()
-    layers: dict[str, Any] = {"layers": (flags or {}, environment, values)}
+    environment_values = EnvSettingsSource(Settings)()
+    layers: dict[str, Any] = {"layers": (flags or {}, environment_values, values)}
     try:
         settings = _LayeredSettings(**layers)
     except ValidationError as error:
         raise UsageError(_validation_error_text(error, path, values)) from error
     origins = {key: str(path) for key, _ in _iterate_settings(values)}
-    origins.update({key: variable_name(key) for key, _ in _iterate_settings(environment)})
+    origins.update({key: variable_name(key) for key, _ in _iterate_settings(environment_values)})
     origins.update({key: "flag" for key, _ in _iterate_settings(flags or {})})
     return LoadedSettings(settings, path, origins)
 
@@ -105,10 +105,10 @@ def _refuse_unknown_variables() -> None:
         name = environment_name.upper()
         if name.startswith("NATSTUI_") and name not in known_variables:
             table = name.removeprefix("NATSTUI_").partition("_")[0].lower()
-            if table in _REMOVED_TABLES:
+            if table in _REPLACEMENT_BY_REMOVED_TABLE:
                 raise UsageError(
                     f"the environment variable {clean_line(name)} was removed: "
-                    f"{_REMOVED_TABLES[table]}"
+                    f"{_REPLACEMENT_BY_REMOVED_TABLE[table]}"
                 )
             similar_names = difflib.get_close_matches(name, known_variables, n=1)
             hint = f"; did you mean {similar_names[0]!r}?" if similar_names else ""
@@ -117,25 +117,25 @@ def _refuse_unknown_variables() -> None:
 
 def _check_json_variables() -> None:
     """Raise UsageError if the variable of a table or list is not a JSON object or array."""
-    texts = {name.upper(): text for name, text in os.environ.items()}
+    text_by_variable = {name.upper(): text for name, text in os.environ.items()}
     for part, field in Settings.model_fields.items():
         fields = getattr(field.annotation, "model_fields", {})
-        kinds = {variable_name(part): dict} | {
-            variable_name(f"{part}.{key}"): kind
+        type_by_variable = {variable_name(part): dict} | {
+            variable_name(f"{part}.{key}"): expected_type
             for key, setting in fields.items()
-            if (kind := get_origin(setting.annotation)) in (dict, list)
+            if (expected_type := get_origin(setting.annotation)) in (dict, list)
         }
-        for name, kind in kinds.items():
-            text = texts.get(name)
+        for name, expected_type in type_by_variable.items():
+            text = text_by_variable.get(name)
             if text is None:
                 continue
             try:
                 value = parse_json(text)
             except ValueError as error:
-                expected_text = clean_line(str(error))
-                raise UsageError(f"{name} must be JSON, and is not: {expected_text}") from error
-            if not isinstance(value, kind):
-                expected_text = "an object" if kind is dict else "a list"
+                error_text = clean_line(str(error))
+                raise UsageError(f"{name} must be JSON, and is not: {error_text}") from error
+            if not isinstance(value, expected_type):
+                expected_text = "an object" if expected_type is dict else "a list"
                 raise UsageError(f"{name} must be {expected_text} of JSON")
 
 
@@ -161,7 +161,7 @@ def _iterate_settings(values: Mapping[str, Any], prefix: str = "") -> Iterator[t
             yield f"{prefix}{name}", value
 
 
-_REMOVED_TABLES = {"analysis": "Spark is started when an analysis is requested"}
+_REPLACEMENT_BY_REMOVED_TABLE = {"analysis": "Spark is started when an analysis is requested"}
 """Tables of older versions, and their replacement."""
 
 
@@ -169,15 +169,15 @@ def _validation_error_text(error: ValidationError, path: Path, values: Mapping[s
     """Return a sentence about the first validation error, with the file or variable and the
     key.
     """
-    first = error.errors(include_url=False, include_input=False)[0]
-    location = [clean_line(str(location_part)) for location_part in first["loc"]]
-    key = ".".join(location)
-    source = f"{path}: {key}" if _has_key(values, location) else variable_name(key)
-    if first["type"] != "extra_forbidden":
-        return f"{source}: {first['msg'][0].lower()}{first['msg'][1:]}"
-    if location[0] in _REMOVED_TABLES:
-        return f"{source} was removed: {_REMOVED_TABLES[location[0]]}"
-    similar_names = difflib.get_close_matches(location[-1], _valid_names(location[:-1]), n=1)
+    first_error = error.errors(include_url=False, include_input=False)[0]
+    key_path = [clean_line(str(key_part)) for key_part in first_error["loc"]]
+    key = ".".join(key_path)
+    source = f"{path}: {key}" if _has_key(values, key_path) else variable_name(key)
+    if first_error["type"] != "extra_forbidden":
+        return f"{source}: {first_error['msg'][0].lower()}{first_error['msg'][1:]}"
+    if key_path[0] in _REPLACEMENT_BY_REMOVED_TABLE:
+        return f"{source} was removed: {_REPLACEMENT_BY_REMOVED_TABLE[key_path[0]]}"
+    similar_names = difflib.get_close_matches(key_path[-1], _valid_keys(key_path[:-1]), n=1)
     hint = f"; did you mean {similar_names[0]!r}?" if similar_names else ""
     return f"{source} is not a setting{hint}"
 
@@ -192,11 +192,11 @@ def _has_key(values: Mapping[str, Any], key_path: list[str]) -> bool:
     return True
 
 
-def _valid_names(table: list[str]) -> list[str]:
+def _valid_keys(table_path: list[str]) -> list[str]:
     """Return the keys that a table of the settings file may have."""
-    if not table:
+    if not table_path:
         return list(Settings.model_fields)
-    if table[0] in NAMED_TABLES:
-        return list(NAMED_TABLES[table[0]][1].model_fields)
-    part = Settings.model_fields[table[0]].annotation
+    if table_path[0] in NAMED_TABLES:
+        return list(NAMED_TABLES[table_path[0]][1].model_fields)
+    part = Settings.model_fields[table_path[0]].annotation
     return list(getattr(part, "model_fields", ()))

@@ -31,14 +31,14 @@ def expand_path(path: str) -> str:
     return os.path.expanduser(os.path.expandvars(path))
 
 
-def has_secret(path: str) -> bool:
-    """Return whether a text that should be a path is, or contains, a secret."""
-    return _SECRET_PATTERN.search(path) is not None
+def has_secret(text: str) -> bool:
+    """Return whether a text is or contains a secret: a seed, a key, credentials or a JWT."""
+    return _SECRET_PATTERN.search(text) is not None
 
 
-def _refuse_secret(path: str) -> None:
+def _refuse_secret(text: str) -> None:
     """Raise UsageError, without showing the text, if a secret is set where a path is expected."""
-    if has_secret(path):
+    if has_secret(text):
         raise UsageError(
             "a secret was given where the name of a file is expected: write the secret into a "
             "file that only you can read, and give its name, or give a reference, as env://NAME"
@@ -110,7 +110,7 @@ def _read_file(reference: str) -> str:
         raise UsageError(f"{reference} is not text") from error
 
 
-def _read_environment(reference: str) -> str:
+def _read_variable(reference: str) -> str:
     name = reference.partition("://")[2]
     value = os.environ.get(name, "")
     if not value:
@@ -118,7 +118,7 @@ def _read_environment(reference: str) -> str:
     return value
 
 
-def _read_data(reference: str) -> str:
+def _read_data_url(reference: str) -> str:
     header, comma, payload = reference.removeprefix("data:").partition(",")
     if not comma or "base64" not in [parameter.strip() for parameter in header.split(";")]:
         raise UsageError("a data: reference is written data:;base64,…")
@@ -128,21 +128,21 @@ def _read_data(reference: str) -> str:
         raise UsageError("the payload of a data: reference is not text in base64") from error
 
 
-def _read_op(reference: str) -> str:
+def _read_1password(reference: str) -> str:
     return run_tool(reference, "op", "read", reference)
 
 
-def _read_nsc(reference: str) -> str:
+def _read_nsc_creds(reference: str) -> str:
     creds, _ = nsc_profile(reference)
     return _read_file(f"file://{creds}")
 
 
 _READER_BY_SCHEME: dict[str, Callable[[str], str]] = {
     "file": _read_file,
-    "env": _read_environment,
-    "data": _read_data,
-    "op": _read_op,
-    "nsc": _read_nsc,
+    "env": _read_variable,
+    "data": _read_data_url,
+    "op": _read_1password,
+    "nsc": _read_nsc_creds,
 }
 
 
@@ -168,15 +168,17 @@ def run_tool(reference: str, *command: str) -> str:
 
     A program that prints nothing has failed, whatever its exit code is.
     """
-    tool = shutil.which(command[0])
-    if tool is None:
+    tool_path = shutil.which(command[0])
+    if tool_path is None:
         raise UsageError(f"{reference} needs the tool {command[0]!r}, which is not installed")
     try:
-        result = run_program([tool, *command[1:]], _TOOL_TIMEOUT_S)
-        if result.returncode:
-            error_text = clean_line(" ".join(result.stderr.decode(errors="replace").split())[:200])
+        completed_process = run_program([tool_path, *command[1:]], _TOOL_TIMEOUT_S)
+        if completed_process.returncode:
+            error_text = clean_line(
+                " ".join(completed_process.stderr.decode(errors="replace").split())[:200]
+            )
             raise UsageError(f"{reference}: {command[0]} failed: {error_text}")
-        output = result.stdout.decode()
+        output = completed_process.stdout.decode()
     except OSError as error:
         reason = error.strerror or error
         raise UsageError(f"{reference}: {command[0]} cannot be used: {reason}") from error

@@ -58,10 +58,10 @@ def parse_servers(servers: tuple[str, ...]) -> tuple[Address, ...]:
     addresses = tuple(parse_server(entry) for entry in entries if entry)
     if not addresses:
         raise UsageError("no server address is given; write one as nats://host:4222")
-    identities = {
+    user_password_pairs = {
         (address.user, address.password) for address in addresses if address.user is not None
     }
-    if len(identities) > 1:
+    if len(user_password_pairs) > 1:
         raise UsageError(
             "the server addresses name different users; set user and password once, as settings"
         )
@@ -112,44 +112,48 @@ def find_same_systems(
 
     Hosts with different names are the same if they resolve to a common IP address.
     """
-    ports = {address.port for address in own_addresses}
-    candidates = {
-        name: [address for address in addresses if address.port in ports]
+    own_ports = {address.port for address in own_addresses}
+    candidate_addresses = {
+        name: [address for address in addresses if address.port in own_ports]
         for name, addresses in addresses_by_name.items()
     }
-    hosts = {address.host for addresses in candidates.values() for address in addresses}
-    ips = _resolve_hosts(hosts | {address.host for address in own_addresses}) if hosts else {}
+    hosts = {address.host for addresses in candidate_addresses.values() for address in addresses}
+    ips_by_host = (
+        _resolve_hosts(hosts | {address.host for address in own_addresses}) if hosts else {}
+    )
     own_endpoints = {
-        (ip, address.port) for address in own_addresses for ip in ips.get(address.host, ())
+        (ip, address.port) for address in own_addresses for ip in ips_by_host.get(address.host, ())
     }
     return {
         name
-        for name, addresses in candidates.items()
+        for name, addresses in candidate_addresses.items()
         if any(
             (ip, address.port) in own_endpoints
             for address in addresses
-            for ip in ips[address.host]
+            for ip in ips_by_host[address.host]
         )
     }
 
 
 def _resolve_hosts(hosts: Collection[str]) -> dict[str, set[str]]:
     """Return host → its name, and the IP addresses that it resolves to within 2 s."""
-    ips = {host: {host} for host in hosts}
+    ips_by_host = {host: {host} for host in hosts}
 
-    def resolve(host: str) -> None:
+    def resolve_host(host: str) -> None:
         with suppress(OSError, UnicodeError):
-            results = socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)
-            ips[host] |= {_normalize_ip(str(socket_address[0])) for *_, socket_address in results}
+            address_infos = socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)
+            ips_by_host[host] |= {
+                _normalize_ip(str(socket_address[0])) for *_, socket_address in address_infos
+            }
 
     # In threads: a name server that does not reply delays no other host.
-    threads = [Thread(target=resolve, args=(host,), daemon=True) for host in hosts]
+    threads = [Thread(target=resolve_host, args=(host,), daemon=True) for host in hosts]
     for thread in threads:
         thread.start()
     deadline_s = time.monotonic() + _RESOLVE_TIMEOUT_S
     for thread in threads:
         thread.join(max(0.0, deadline_s - time.monotonic()))
-    return {host: set(addresses) for host, addresses in ips.items()}
+    return {host: set(addresses) for host, addresses in ips_by_host.items()}
 
 
 def _normalize_ip(text: str) -> str:
@@ -212,10 +216,10 @@ def _read_first_line(address: Address, deadline_s: float) -> bytes:
     with socket.create_connection((address.host, address.port), timeout_s) as connection:
         while not line.endswith(b"\n") and len(line) < _MAX_INFO_BYTES:
             connection.settimeout(max(deadline_s - time.monotonic(), 0.001))
-            received = connection.recv(1 << 16)
-            if not received:
+            received_bytes = connection.recv(1 << 16)
+            if not received_bytes:
                 break
-            line += received
+            line += received_bytes
     return line
 
 

@@ -9,7 +9,7 @@ from typing import Literal
 from pydantic import BaseModel, ConfigDict, Field, SecretStr, field_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
-_COLOUR = r"^(#[0-9a-fA-F]{6}|red|orange|yellow|green|cyan|blue|magenta|white)$"
+_COLOUR_PATTERN = r"^(#[0-9a-fA-F]{6}|red|orange|yellow|green|cyan|blue|magenta|white)$"
 
 
 class SettingsPart(BaseModel):
@@ -66,7 +66,7 @@ class ConnectionPart(SettingsPart):
     """Refuse everything that changes the server."""
     production: bool | None = Field(default=None, examples=[False])
     """Require a confirmation before anything that changes the server."""
-    colour: str | None = Field(default=None, examples=["red"], pattern=_COLOUR)
+    colour: str | None = Field(default=None, examples=["red"], pattern=_COLOUR_PATTERN)
     """Colour that marks this system on the screen, as red or #ff8800."""
     monitoring: str | None = Field(
         default=None, examples=["http://n1:8222,http://n2:8222"], pattern=r"^https?://"
@@ -115,7 +115,7 @@ class Profile(ConnectionPart):
 
 
 class Monitor(SettingsPart):
-    """How often the server is polled."""
+    """Settings of polling: interval, limit of requests, timeout of lists."""
 
     interval_s: float = Field(default=1.0, ge=0.1, le=3600)
     """From one poll to the next."""

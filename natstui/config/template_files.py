@@ -11,7 +11,7 @@ import platformdirs
 from natstui.asset_file import read_asset_file
 from natstui.errors import UsageError
 from natstui.files import translate_write_errors, write_atomic_file
-from natstui.model.assets.templates import BUILT_IN, Template
+from natstui.model.assets.templates import BUILT_IN_TEMPLATES, Template
 from natstui.paths import create_private_folder
 
 
@@ -31,7 +31,10 @@ def load_templates(folder: Path | None = None) -> tuple[Template, ...]:
         config = read_asset_file(str(file), "stream")
         own_templates.append(Template(file.stem, str(config.pop("help", "your own")), config))
     names = {template.name for template in own_templates}
-    return (*own_templates, *(template for template in BUILT_IN if template.name not in names))
+    return (
+        *own_templates,
+        *(template for template in BUILT_IN_TEMPLATES if template.name not in names),
+    )
 
 
 def save_template(name: str, config: Mapping[str, object], folder: Path | None = None) -> Path:

@@ -29,7 +29,7 @@ from natstui.model.records.analysis import (
     StopAnalysis,
 )
 from natstui.model.records.messages import Answered
-from natstui.session.library import find_session, session_folders
+from natstui.session.library import find_session, list_session_folders
 
 _MAX_LINE_BYTES = 32 * 1024 * 1024
 _CANCELLED_EXIT_CODE = 130
@@ -98,11 +98,14 @@ class AnalysisRunner:
         ).start()
 
     def _session_folder(self, session: str | None) -> Path:
-        """Return the folder of a session, None: the default one; raises UsageError without one."""
+        """Return the folder of a session, or of the default session for None.
+
+        Raises UsageError if there is no such session.
+        """
         if session is not None:
             return find_session(self._sessions_folder, session).resolve()
         default_session = self._default_session_folder or next(
-            iter(session_folders(self._sessions_folder)), None
+            iter(list_session_folders(self._sessions_folder)), None
         )
         if default_session is None:
             raise UsageError(
@@ -118,7 +121,7 @@ class AnalysisRunner:
         self._child.stdin.close()
 
     def _follow_child(self, child: subprocess.Popen[bytes], run_id: int, session: str) -> None:
-        """Add a record for each line of the child until it has ended; runs in a thread."""
+        """Send the viewer a record for each line of the child until it ends; runs in a thread."""
         final_record = self._forward_progress(child, run_id, session)
         self._child = None
         self._viewer.add(
@@ -128,7 +131,7 @@ class AnalysisRunner:
     def _forward_progress(
         self, child: subprocess.Popen[bytes], run_id: int, session: str
     ) -> AnalysisFinished | None:
-        """Add a record for each progress line of a child; return its result, None without one."""
+        """Send the viewer a record for each progress line; return the result, None without one."""
         assert child.stdout is not None and child.stdin is not None
         final_record: AnalysisFinished | None = None
         while (line := child.stdout.readline(_MAX_LINE_BYTES)).endswith(b"\n"):
@@ -167,7 +170,7 @@ def decode_child_line(run_id: int, session: str, line: bytes) -> AnalysisRecord:
     try:
         fields: dict[str, Any] = json.loads(line)
         if fields["kind"] == "progress":
-            counts = (int(fields[name]) for name in _COUNTS)
+            counts = (int(fields[name]) for name in _COUNT_FIELDS)
             return AnalysisProgress(now_us, run_id, session, str(fields["text"]), *counts)
         if fields["kind"] == "result":
             text = f"analysed {session}"
@@ -180,7 +183,7 @@ def decode_child_line(run_id: int, session: str, line: bytes) -> AnalysisRecord:
         return _make_failed_result(run_id, session, reason)
 
 
-_COUNTS = ("done_count", "steps_count", "tasks_done_count", "tasks_count")
+_COUNT_FIELDS = ("done_count", "steps_count", "tasks_done_count", "tasks_count")
 
 
 def make_missing_result(run_id: int, session: str, *, cancelled: bool) -> AnalysisFinished:

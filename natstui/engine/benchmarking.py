@@ -25,19 +25,19 @@ from natstui.model.records.benchmark import (
     AddWorker,
     BenchmarkCommand,
     BenchmarkSummed,
+    BuiltInScenario,
     ChangePayload,
     ChangeRate,
     CompareRuns,
-    HoldWorkers,
     KillWorker,
     ListBenchmarks,
-    ReadyScenario,
+    PauseWorkers,
     StartBenchmark,
     StopBenchmark,
 )
 from natstui.units import counted
 
-CommandReply = tuple[str, str | None]
+ReplyTextAndJson = tuple[str, str | None]
 _MAX_LISTED_RUNS = 200
 
 
@@ -48,14 +48,14 @@ class BenchmarkRunner:
         """Create without a run; `runs_folder` is the folder of saved runs, from the settings."""
         self._connection = connection
         self._sink = sink
-        self._folder = library.library_folder(runs_folder)
+        self._runs_folder = library.library_folder(runs_folder)
         self._benchmark: Benchmark | None = None
         self._is_started = False
         """Whether a run was requested that has not ended."""
         self._previous_run: PreviousRun | None = None
         """The figures of the previous run of the same plan, for comparison with the last one."""
 
-    async def execute(self, command: BenchmarkCommand) -> CommandReply:
+    async def execute(self, command: BenchmarkCommand) -> ReplyTextAndJson:
         """Execute a command, and return the reply; for a start, when the run has ended.
 
         Raises ActionRefusal, NotFound, RunFailed and the errors of a run.
@@ -86,7 +86,7 @@ class BenchmarkRunner:
                 return self._require_benchmark().kill_worker(command.role, command.worker_id), None
             case AddWorker():
                 return await self._require_benchmark().add_worker(command.role), None
-            case HoldWorkers():
+            case PauseWorkers():
                 return self._require_benchmark().pause_or_resume(command.role), None
             case ListBenchmarks():
                 return self._list_scenarios_and_runs()
@@ -100,7 +100,7 @@ class BenchmarkRunner:
             raise ActionRefusal("no benchmark runs")
         return self._benchmark
 
-    async def _run_and_report(self, command: StartBenchmark) -> CommandReply:
+    async def _run_and_report(self, command: StartBenchmark) -> ReplyTextAndJson:
         """Run a benchmark, and add its summary or its error as a record; return the reply."""
         self._previous_run = None
         try:
@@ -150,7 +150,7 @@ class BenchmarkRunner:
             read_environment(benchmark.link),
             () if benchmark.timeline is None else (benchmark.timeline,),
         )
-        self._previous_run = library.previous_run(run, self._folder)
+        self._previous_run = library.previous_run(run, self._runs_folder)
         saved_text, is_saved = self._save_run(run)
         if benchmark.failure is not None:
             sentence = f"{benchmark.failure}; the partial result is {saved_text}"
@@ -165,29 +165,31 @@ class BenchmarkRunner:
     def _save_run(self, run: library.SavedRun) -> tuple[str, bool]:
         """Save a run; return a clause with its name or the error, and whether it was saved."""
         try:
-            return f"saved as {library.save(run, self._folder).stem}", True
+            return f"saved as {library.save(run, self._runs_folder).stem}", True
         except SessionError as error:
             return f"not saved: {error}", False
 
-    def _list_scenarios_and_runs(self) -> CommandReply:
+    def _list_scenarios_and_runs(self) -> ReplyTextAndJson:
         scenarios = [
-            ReadyScenario(name, read_scenario(text, name).title, text)
+            BuiltInScenario(name, read_scenario(text, name).title, text)
             for name, text in built_in_scenarios().items()
         ]
-        names = library.run_names(self._folder)
-        body = {
+        run_names = library.run_names(self._runs_folder)
+        reply_body = {
             "scenarios": [asdict(scenario) for scenario in scenarios],
-            "runs": names[: -_MAX_LISTED_RUNS - 1 : -1],
-            "runs_count": len(names),
+            "runs": run_names[: -_MAX_LISTED_RUNS - 1 : -1],
+            "runs_count": len(run_names),
         }
-        text = f"{counted(len(scenarios), 'scenario')}, {counted(len(names), 'run')}"
-        return text, json.dumps(body)
+        text = f"{counted(len(scenarios), 'scenario')}, {counted(len(run_names), 'run')}"
+        return text, json.dumps(reply_body)
 
-    def _compare_runs(self, command: CompareRuns) -> CommandReply:
-        first_run, *other_runs = (library.load(name, self._folder) for name in command.names)
-        texts = [
+    def _compare_runs(self, command: CompareRuns) -> ReplyTextAndJson:
+        first_run, *other_runs = (library.load(name, self._runs_folder) for name in command.names)
+        comparison_texts = [
             comparison_text(first_run, other_run, compare(first_run, other_run))
             for other_run in other_runs
         ]
         time_text = time.strftime("%H:%M:%S")
-        return f"compared at {time_text}", json.dumps("\n".join(texts) or summary_text(first_run))
+        return f"compared at {time_text}", json.dumps(
+            "\n".join(comparison_texts) or summary_text(first_run)
+        )

@@ -1,4 +1,4 @@
-"""Executes the commands of the viewer; each gets a reply, except hints such as Watch."""
+"""Executes the commands of the viewer; each gets a reply, except hints such as SetViewedRows."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ from natstui.model.records.record import (
     Noted,
     Outcome,
     PollNow,
-    Prefer,
     ReadApiAudit,
     SetInterval,
     SetPolling,
-    Watch,
+    SetPriorityConsumers,
+    SetViewedRows,
     WriteNote,
 )
 from natstui.model.records.recording import (
@@ -48,31 +48,38 @@ from natstui.model.records.recording import (
     StopRecording,
 )
 from natstui.session.library import execute_change, summaries_json
-from natstui.session.share.export import execute_export
+from natstui.session.share.export_tables import execute_export
 from natstui.units import duration_text
 
 if TYPE_CHECKING:
     from natstui.engine.benchmarking import BenchmarkRunner
 
-Status = Literal["done", "refused", "failed"]
-CommandReply = tuple[str, str | None]
+ReplyStatus = Literal["done", "refused", "failed"]
+ReplyTextAndJson = tuple[str, str | None]
 """The reply to a command: a sentence for people, and the requested data as JSON if any."""
-ViewerCommand = Watch | Prefer | ReadApiAudit | ListSessions | ExportSelection | ChangeSession
+ViewerCommand = (
+    SetViewedRows
+    | SetPriorityConsumers
+    | ReadApiAudit
+    | ListSessions
+    | ExportSelection
+    | ChangeSession
+)
 
 
-class Commands:
+class EngineCommands:
     """Executes the commands of one engine, and replies to them."""
 
     def __init__(
         self,
         poll_control: PollControl,
         sink: Sink,
-        client: Callable[[], Client | None],
+        get_client: Callable[[], Client | None],
         recorder: EngineRecorder,
         viewer: Sink,
         load_benchmark_runner: Callable[[BenchmarkCommand], Awaitable[BenchmarkRunner]],
     ) -> None:
-        """Create for an engine; `client` returns the connection, None before there is one.
+        """Create for an engine; `get_client` returns the connection, None before there is one.
 
         `viewer` receives replies, which are not recorded; `load_benchmark_runner` returns the
         runner of benchmarks, or raises ActionRefusal.
@@ -80,10 +87,10 @@ class Commands:
         self._recorder = recorder
         self._load_benchmark_runner = load_benchmark_runner
         self._viewer = viewer
-        self._server_commands = ServerCommands(sink, viewer, client, recorder.sessions_folder)
+        self._server_commands = ServerCommands(sink, viewer, get_client, recorder.sessions_folder)
         self._poll_control = poll_control
         self._sink = sink
-        self._client = client
+        self._get_client = get_client
 
     async def execute(self, command: EngineCommand | ManagingCommand) -> None:
         """Execute a command, reply to it, and add its Outcome to the records."""
@@ -100,30 +107,33 @@ class Commands:
                 Answered(now_us, command.command_id, "refused", str(error), confirmation_json)
             )
         except ActionRefusal as error:
-            self._report(command, "refused", str(error))
+            self._send_reply_and_outcome(command, "refused", str(error))
         except NatstuiError as error:
-            self._report(command, "failed", str(error))
+            self._send_reply_and_outcome(command, "failed", str(error))
         else:
             if reply is not None:
-                self._report(command, "done", *reply)
+                self._send_reply_and_outcome(command, "done", *reply)
 
     async def close(self) -> None:
         """Close the subscriptions, tasks and processes that commands started."""
         await self._server_commands.close()
 
-    def fail(self, command: EngineCommand | ManagingCommand, text: str) -> None:
+    def reply_error(self, command: EngineCommand | ManagingCommand, text: str) -> None:
         """Reply with an error to a command that could not be executed."""
         if isinstance(command, ManagingCommand):
-            self._server_commands.fail(command, text)
+            self._server_commands.reply_error(command, text)
         else:
-            self._report(command, "failed", text)
+            self._send_reply_and_outcome(command, "failed", text)
 
     async def _execute_for_viewer(self, command: ViewerCommand) -> None:
-        """Execute a command without an Outcome, which would be an event: screens send many."""
-        if isinstance(command, Watch):
+        """Execute a command, and reply to the viewer only.
+
+        No Outcome is recorded: screens send many such commands, and each would be an event.
+        """
+        if isinstance(command, SetViewedRows):
             self._poll_control.set_visible(command.streams, command.consumers)
             return
-        if isinstance(command, Prefer):
+        if isinstance(command, SetPriorityConsumers):
             self._poll_control.set_preferred(frozenset(command.consumers))
             return
         text, body_json = "listed", None
@@ -138,21 +148,21 @@ class Commands:
         now_us = time.time_ns() // 1000
         self._viewer.add(Answered(now_us, command.command_id, "done", text, body_json))
 
-    def _report(
-        self, command: EngineCommand, status: Status, text: str, body_json: str | None = None
+    def _send_reply_and_outcome(
+        self, command: EngineCommand, status: ReplyStatus, text: str, body_json: str | None = None
     ) -> None:
         now_us = time.time_ns() // 1000
         self._viewer.add(Answered(now_us, command.command_id, status, text, body_json))
         self._sink.add(Outcome(now_us, command.command_id, status, text, body_json))
 
-    async def _dispatch_command(self, command: EngineCommand) -> CommandReply | None:
+    async def _dispatch_command(self, command: EngineCommand) -> ReplyTextAndJson | None:
         """Execute a command; return its reply, or None if it was sent to the viewer already."""
         if isinstance(command, BenchmarkCommand):
             return await (await self._load_benchmark_runner(command)).execute(command)
         match command:
             case (
-                Watch() | Prefer() | ReadApiAudit() | ListSessions() | ExportSelection()
-                | ChangeSession()
+                SetViewedRows() | SetPriorityConsumers() | ReadApiAudit() | ListSessions()
+                | ExportSelection() | ChangeSession()
             ):  # fmt: skip
                 await self._execute_for_viewer(command)
                 return None
@@ -166,7 +176,7 @@ class Commands:
                 self._poll_control.poll_now()
                 return "polling now", None
             case Describe():
-                return await self._describe(command)
+                return await self._read_configuration(command)
             case WriteNote():
                 self._sink.add(Noted(time.time_ns() // 1000, command.text))
                 return "noted", None
@@ -179,7 +189,7 @@ class Commands:
 
     async def _start_or_stop_recording(
         self, command: StartRecording | StopRecording
-    ) -> CommandReply:
+    ) -> ReplyTextAndJson:
         if isinstance(command, StartRecording):
             # In a thread: a folder of many sessions takes longer than the loop may be blocked.
             await asyncio.to_thread(self._recorder.seal_unfinished_sessions)
@@ -188,7 +198,7 @@ class Commands:
         return f"recorded into {(await self._recorder.stop()).folder}", None
 
     async def _read_audit(self, command: ReadApiAudit) -> str:
-        client = self._client()
+        client = self._get_client()
         if client is None:
             raise ConnectionLost("not connected yet")
         refuse_for_other_account(client.connection, command)
@@ -197,15 +207,15 @@ class Commands:
             audit = await read_api_audit(client, command.for_s)
         return msgspec.json.encode(audit).decode()
 
-    async def _describe(self, command: Describe) -> CommandReply:
-        client = self._client()
+    async def _read_configuration(self, command: Describe) -> ReplyTextAndJson:
+        client = self._get_client()
         if client is None:
             raise ConnectionLost("not connected yet")
         refuse_for_other_account(client.connection, command)
         if command.consumer is None:
-            verb, asset_text = f"STREAM.INFO.{command.stream}", f"stream {command.stream}"
+            api_subject, asset_text = f"STREAM.INFO.{command.stream}", f"stream {command.stream}"
         else:
-            verb = f"CONSUMER.INFO.{command.stream}.{command.consumer}"
+            api_subject = f"CONSUMER.INFO.{command.stream}.{command.consumer}"
             asset_text = f"consumer {command.consumer} on {command.stream}"
-        reply = await client.request(verb)
+        reply = await client.request(api_subject)
         return f"{asset_text}, the reply of the server", reply.decode(errors="replace")

@@ -42,13 +42,13 @@ from natstui.model.records.stores import (
     FileCommand,
     FileMoved,
     GetFile,
+    InspectBackup,
+    InspectFile,
     LinkObject,
     LocalFile,
-    LookAtBackup,
-    LookAtFile,
     PutFile,
     RestoreBackup,
-    StopMoving,
+    StopTransfer,
 )
 from natstui.paths import expand_user_path
 from natstui.units import bytes_text, counted
@@ -68,10 +68,11 @@ class FileCommands:
     async def execute(self, writer: Writer, command: FileCommand) -> tuple[str, object]:
         """Execute a file command; return the sentence to show and the data of the reply.
 
-        Raises ActionRefusal, UsageError, BackupError and the request errors.
+        `writer` sends the changes to the server. Raises ActionRefusal, UsageError, BackupError and
+        the request errors.
         """
         match command:
-            case LookAtFile():
+            case InspectFile():
                 return command.file, _read_local_file(command)
             case PutFile():
                 return await self._run_until_stopped(
@@ -81,7 +82,7 @@ class FileCommands:
                 return await self._run_until_stopped(
                     command.command_id, self._get_file(writer.client, command)
                 )
-            case LookAtBackup():
+            case InspectBackup():
                 return await read_backup(writer.client, command)
             case BackUp():
                 report = self._progress_reporter(command.command_id)
@@ -97,7 +98,7 @@ class FileCommands:
                 change = ObjectChange(command.bucket, command.name, confirmed=command.confirmed)
                 target = ObjectLink(command.to_bucket, command.to_name)
                 return (await link_object(writer, change, target)).text, None
-            case StopMoving():
+            case StopTransfer():
                 if (task := self._transfer_tasks.get(command.moving_id)) is not None:
                     task.cancel()
                 return "the transfer is stopped", None
@@ -165,16 +166,13 @@ class FileCommands:
 async def back_up(
     client: Client, command: BackUp, report: Callable[[str, int, int], None]
 ) -> tuple[str, object]:
-    """Back up one stream, or all streams, into a new folder; return a sentence about it.
+    """Back up one stream, or all streams, into a new folder.
 
-    `report` gets (stream, bytes so far, total bytes). Raises BackupError, and RequestFailed if the
-    backup is incomplete.
+    Returns a sentence about the backup, and None. `report` gets (stream, bytes so far, total
+    bytes). Raises BackupError, and RequestFailed if the backup is incomplete.
     """
-    target_folder, rate_limit, left_out = (
-        expand_user_path(command.folder),
-        RateLimit(),
-        list[str](),
-    )
+    target_folder, rate_limit = expand_user_path(command.folder), RateLimit()
+    left_out_reasons = list[str]()
     if command.stream:
         backups: Sequence[WrittenBackup] = [
             await back_up_stream(
@@ -183,7 +181,7 @@ async def back_up(
         ]
     else:
         backups = await back_up_account(
-            client, target_folder, rate_limit, report, left_out, consumers=True
+            client, target_folder, rate_limit, report, left_out_reasons, consumers=True
         )
     size = bytes_text(sum(backup.data_bytes for backup in backups))
     summary = f"{counted(len(backups), 'stream')}: {size} in {target_folder.absolute()}"
@@ -193,13 +191,16 @@ async def back_up(
         summary += str(target_folder.absolute())
     remarks = [backup.remark for backup in backups if backup.remark and backup.is_whole]
     summary = "; ".join([summary, *remarks])
-    if problems := incomplete_texts(backups, left_out):
+    if problems := incomplete_texts(backups, left_out_reasons):
         raise RequestFailed(f"{summary}; not complete: {'; '.join(problems)}")
     return summary, None
 
 
-async def read_backup(client: Client, command: LookAtBackup) -> tuple[str, object]:
-    """Read a backup folder and its checksums; return its path and content. Raises BackupError."""
+async def read_backup(client: Client, command: InspectBackup) -> tuple[str, object]:
+    """Read a backup folder and its checksums; return its path, and its content.
+
+    Raises BackupError.
+    """
     folder = expand_user_path(command.folder).absolute()
     backups = await asyncio.to_thread(read_backups, folder)
     rows = []
@@ -215,22 +216,27 @@ async def read_backup(client: Client, command: LookAtBackup) -> tuple[str, objec
             BackupRow(backup.stream, f"{state_text(backup.state)}, {consumers}, {checksum_text}")
         )
     existing_streams = await find_existing_names(client, [backup.stream for backup in backups])
-    name = name_to_confirm(backups, backups[0].stream)
-    left_out = await asyncio.to_thread(read_left_out, folder)
+    confirmation_name = name_to_confirm(backups, backups[0].stream)
+    left_out_streams = await asyncio.to_thread(read_left_out, folder)
     restore_requests = [RestoreRequest(backup, backup.stream) for backup in backups]
-    loses = tuple(await restore_losses(client, restore_requests))
+    losses = tuple(await restore_losses(client, restore_requests))
     return str(folder), BackupContent(
-        str(folder), name, tuple(rows), tuple(existing_streams), left_out, loses
+        str(folder),
+        confirmation_name,
+        tuple(rows),
+        tuple(existing_streams),
+        left_out_streams,
+        losses,
     )
 
 
 async def restore(
     writer: Writer, command: RestoreBackup, report: Callable[[str, int, int], None]
 ) -> tuple[str, object]:
-    """Create streams from a backup; return a sentence about them.
+    """Create streams from a backup; return a sentence about them, and None.
 
-    `report` gets (stream, bytes so far, total bytes). Raises Conflict, BackupError, ActionRefusal
-    and the request errors.
+    `writer` sends the changes to the server; `report` gets (stream, bytes so far, total bytes).
+    Raises Conflict, BackupError, ActionRefusal and the request errors.
     """
     backups = await asyncio.to_thread(read_backups, expand_user_path(command.folder).absolute())
     if command.to_stream and len(backups) > 1:
@@ -282,7 +288,7 @@ def _target_path(file: str, name: str) -> Path:
     return path / file_name(Path(name).name) if path.is_dir() else path
 
 
-def _read_local_file(command: LookAtFile) -> LocalFile:
+def _read_local_file(command: InspectFile) -> LocalFile:
     path = (
         _target_path(command.file, command.name)
         if command.name

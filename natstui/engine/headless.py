@@ -123,7 +123,7 @@ async def _poll_until_stopped(
 _FIRST_POLL_TIMEOUT_S = 5.0
 
 
-class _FirstPoll:
+class _FirstPollEvent:
     """A sink that sets an event at the first snapshot."""
 
     def __init__(self) -> None:
@@ -149,11 +149,11 @@ class BenchmarkRecorder:
 
         Raises SessionError if the session cannot begin.
         """
-        sessions = sessions_folder(settings.session)
+        recordings_folder = sessions_folder(settings.session)
         self._settings, self._connection = settings, connection
         self._recorder = EngineRecorder(
-            sessions,
-            lambda name: RecorderSettings(sessions, name),
+            recordings_folder,
+            lambda name: RecorderSettings(recordings_folder, name),
             ConnectionLog(report).on_recording_change,
         )
         self.feed = Feed([self._recorder, viewer])
@@ -165,9 +165,9 @@ class BenchmarkRecorder:
     @asynccontextmanager
     async def poll_server(self) -> AsyncIterator[None]:
         """Poll the server inside the block, which begins after the first poll, or after 5 s."""
-        monitor, first_poll = self._settings.monitor, _FirstPoll()
+        monitor, first_poll = self._settings.monitor, _FirstPollEvent()
         poll_control, requests_per_s = PollControl(monitor.interval_s), monitor.max_requests_per_s
-        watch_task = watch_server(
+        watch_coroutine = watch_server(
             self._connection,
             poll_control,
             self.feed,
@@ -176,10 +176,8 @@ class BenchmarkRecorder:
             polls_connections=self._settings.session.connections,
         )
         self.feed.add_sink(first_poll)
-        watch_future, poll_future = (
-            asyncio.ensure_future(watch_task),
-            asyncio.ensure_future(first_poll.arrived.wait()),
-        )
+        watch_future = asyncio.ensure_future(watch_coroutine)
+        poll_future = asyncio.ensure_future(first_poll.arrived.wait())
         try:
             # If the server does not reply, the benchmark itself reports it.
             await asyncio.wait(

@@ -36,7 +36,7 @@ from natstui.model.records.tap import StopTap
 
 _RETRY_DELAY_S = 1.0
 _RETRY_DELAY_REFUSED_S = 3.0
-_USER_INFO = "USER.INFO"
+_USER_INFO_SUBJECT = "USER.INFO"
 
 
 async def watch_server(
@@ -74,7 +74,7 @@ async def watch_server(
             callbacks.append(on_reconnected)
             try:
                 tasks.create_task(_report_permissions(client, sink))
-                readers = background_readers(
+                readers = make_background_readers(
                     client, sink, requests_per_s, polls_connections=polls_connections
                 )
                 for reader in readers:
@@ -99,7 +99,7 @@ def make_poller(
     return poll(client, poll_control, sink, requests_per_s, jsz_source)
 
 
-def background_readers(
+def make_background_readers(
     client: Client,
     sink: Sink,
     requests_per_s: float | None = None,
@@ -108,7 +108,9 @@ def background_readers(
 ) -> list[Coroutine[None, None, None]]:
     """Return the coroutines that run beside the poller until cancelled.
 
-    They read servers, and in the connection's own account also events, silences and clients.
+    They read the servers and, unless the connection watches another account, also advisories, the
+    findings that the user silenced, and a summary of the clients. With `polls_connections`, the
+    busiest connections of clients are also reported one by one.
     """
     if client.connection.account is not None:
         return [watch_servers(client, sink, requests_per_s)]
@@ -161,7 +163,7 @@ async def _report_permissions(client: Client, sink: Sink) -> None:
         sink.add(await client.permissions())
     except (RequestFailed, ConnectionLost) as error:
         denied_subject = error.subject if isinstance(error, PermissionDenied) else None
-        sink.add(Unavailable(_now_us(), _USER_INFO, str(error), denied_subject))
+        sink.add(Unavailable(_now_us(), _USER_INFO_SUBJECT, str(error), denied_subject))
 
 
 def _now_us() -> int:

@@ -50,7 +50,7 @@ class LineReader:
 
     def __init__(self, fd: int, on_end: Callable[[], None]) -> None:
         """Start the thread; `on_end` is called in the loop after the last line."""
-        self._lines: asyncio.Queue[bytes] = asyncio.Queue()
+        self._received_lines: asyncio.Queue[bytes] = asyncio.Queue()
         self._free_slots = threading.Semaphore(MAX_WAITING_LINES)
         self._loop = asyncio.get_running_loop()
         threading.Thread(
@@ -59,14 +59,14 @@ class LineReader:
 
     async def get(self) -> bytes:
         """Return the next line, waiting for it; empty at the end."""
-        line = await self._lines.get()
+        line = await self._received_lines.get()
         self._free_slots.release()
         return line
 
     def _read_into_queue(self, fd: int, on_end: Callable[[], None]) -> None:
         for line in read_lines(fd):
             self._free_slots.acquire()
-            self._call_in_loop(self._lines.put_nowait, line)
+            self._call_in_loop(self._received_lines.put_nowait, line)
         self._call_in_loop(on_end)
 
     def _call_in_loop(self, callback: Callable[..., None], *arguments: bytes) -> None:
@@ -78,11 +78,11 @@ _MAX_BACKLOG_BYTES = 64 * 1024 * 1024
 _MAX_PARTIAL_BYTES = 16 * 1024 * 1024
 """Limit of the size of all queued partial snapshots, which have a part of the rows each."""
 _BATCH_BYTES = 64 * 1024
-_EVENTS = "events"
+_UNAVAILABLE_EVENTS = "events"
 
 
 @dataclass(slots=True)
-class _Entry:
+class _QueuedLine:
     line: bytes
     """The encoded record; empty after it was dropped."""
 
@@ -99,30 +99,30 @@ class LineWriter:
         """Start the thread; it calls `on_broken` when the descriptor has no reader any more."""
         self._fd = fd
         self._on_broken = on_broken
-        self._entries: deque[_Entry] = deque()
-        self._events: deque[_Entry] = deque()
-        self._snapshots: deque[_Entry] = deque()
-        self._snapshots_bytes = 0
-        self._listening_update: _Entry | None = None
+        self._queued_lines: deque[_QueuedLine] = deque()
+        self._queued_events: deque[_QueuedLine] = deque()
+        self._queued_snapshots: deque[_QueuedLine] = deque()
+        self._queued_snapshots_bytes = 0
+        self._queued_listening_update: _QueuedLine | None = None
         self._backlog_bytes = 0
         self._has_reported_drop = False
         self._is_closing = False
         self._change_condition = threading.Condition()
-        self._thread = threading.Thread(target=self._write, name="stdout", daemon=True)
+        self._thread = threading.Thread(target=self._write_batches, name="stdout", daemon=True)
         self._thread.start()
 
     def add(self, record: Record) -> None:
         """Queue a record for writing; returns at once."""
-        entry = _Entry(encode_record(record))
+        queued_line = _QueuedLine(encode_record(record))
         with self._change_condition:
             if isinstance(record, Snapshot):
-                self._add_snapshot(record, entry)
+                self._add_snapshot(record, queued_line)
             elif isinstance(record, Listened):
-                self._drop_entry(self._listening_update)
-                self._listening_update = entry
+                self._drop_entry(self._queued_listening_update)
+                self._queued_listening_update = queued_line
             elif isinstance(record, Advisory | AckSample):
-                self._events.append(entry)
-            self._append_entry(entry)
+                self._queued_events.append(queued_line)
+            self._append_entry(queued_line)
             self._drop_oldest_events()
             self._change_condition.notify()
 
@@ -133,60 +133,62 @@ class LineWriter:
             self._change_condition.notify()
         self._thread.join(timeout_s)
 
-    def _append_entry(self, entry: _Entry) -> None:
-        self._entries.append(entry)
-        self._backlog_bytes += len(entry.line)
+    def _append_entry(self, queued_line: _QueuedLine) -> None:
+        self._queued_lines.append(queued_line)
+        self._backlog_bytes += len(queued_line.line)
 
-    def _add_snapshot(self, newer: Snapshot, entry: _Entry) -> None:
-        """Note a queued snapshot; drop those it replaces, and partial ones above the limit."""
-        is_complete = newer.streams_complete and newer.consumers_complete
-        self._snapshots_bytes += len(entry.line)
-        while self._snapshots and (is_complete or self._snapshots_bytes > _MAX_PARTIAL_BYTES):
-            oldest = self._snapshots.popleft()
-            self._snapshots_bytes -= len(oldest.line)
-            self._drop_entry(oldest)
-        self._snapshots.append(entry)
+    def _add_snapshot(self, snapshot: Snapshot, queued_line: _QueuedLine) -> None:
+        """Add a queued snapshot; drop those it replaces, and partial ones above the byte limit."""
+        is_complete = snapshot.streams_complete and snapshot.consumers_complete
+        self._queued_snapshots_bytes += len(queued_line.line)
+        while self._queued_snapshots and (
+            is_complete or self._queued_snapshots_bytes > _MAX_PARTIAL_BYTES
+        ):
+            oldest_snapshot = self._queued_snapshots.popleft()
+            self._queued_snapshots_bytes -= len(oldest_snapshot.line)
+            self._drop_entry(oldest_snapshot)
+        self._queued_snapshots.append(queued_line)
 
-    def _drop_entry(self, entry: _Entry | None) -> None:
-        if entry is not None:
-            self._backlog_bytes -= len(entry.line)
-            entry.line = b""
+    def _drop_entry(self, queued_line: _QueuedLine | None) -> None:
+        if queued_line is not None:
+            self._backlog_bytes -= len(queued_line.line)
+            queued_line.line = b""
 
     def _drop_oldest_events(self) -> None:
         """Drop the oldest events of a backlog above the limit, and report it once."""
-        while self._backlog_bytes > _MAX_BACKLOG_BYTES and self._events:
-            self._drop_entry(self._events.popleft())
+        while self._backlog_bytes > _MAX_BACKLOG_BYTES and self._queued_events:
+            self._drop_entry(self._queued_events.popleft())
             if not self._has_reported_drop:
                 self._has_reported_drop = True
                 reason = "the screen was too slow: the oldest events were left out"
-                report = Unavailable(time.time_ns() // 1000, _EVENTS, reason)
-                self._append_entry(_Entry(encode_record(report)))
+                report = Unavailable(time.time_ns() // 1000, _UNAVAILABLE_EVENTS, reason)
+                self._append_entry(_QueuedLine(encode_record(report)))
 
     def _next_batch(self) -> bytes:
         """Return the next queued lines, waiting for them; empty at the end."""
         with self._change_condition:
-            while not self._entries and not self._is_closing and not self._has_reported_drop:
+            while not self._queued_lines and not self._is_closing and not self._has_reported_drop:
                 self._change_condition.wait()
-            if not self._entries and self._has_reported_drop:
+            if not self._queued_lines and self._has_reported_drop:
                 self._has_reported_drop = False
-                report = Restored(time.time_ns() // 1000, _EVENTS)
-                self._append_entry(_Entry(encode_record(report)))
+                report = Restored(time.time_ns() // 1000, _UNAVAILABLE_EVENTS)
+                self._append_entry(_QueuedLine(encode_record(report)))
             lines: list[bytes] = []
             batch_bytes = 0
-            while self._entries and batch_bytes < _BATCH_BYTES:
-                entry = self._entries.popleft()
-                self._backlog_bytes -= len(entry.line)
-                if self._snapshots and entry is self._snapshots[0]:
-                    self._snapshots_bytes -= len(self._snapshots.popleft().line)
-                elif entry is self._listening_update:
-                    self._listening_update = None
-                if self._events and entry is self._events[0]:
-                    self._events.popleft()
-                lines.append(entry.line)
-                batch_bytes += len(entry.line)
+            while self._queued_lines and batch_bytes < _BATCH_BYTES:
+                queued_line = self._queued_lines.popleft()
+                self._backlog_bytes -= len(queued_line.line)
+                if self._queued_snapshots and queued_line is self._queued_snapshots[0]:
+                    self._queued_snapshots_bytes -= len(self._queued_snapshots.popleft().line)
+                elif queued_line is self._queued_listening_update:
+                    self._queued_listening_update = None
+                if self._queued_events and queued_line is self._queued_events[0]:
+                    self._queued_events.popleft()
+                lines.append(queued_line.line)
+                batch_bytes += len(queued_line.line)
             return b"".join(lines)
 
-    def _write(self) -> None:
+    def _write_batches(self) -> None:
         try:
             while (data := self._next_batch()) or not self._is_closing:
                 write_all(self._fd, data)

@@ -31,7 +31,7 @@ from natstui.model.records.recording import RecordingChanged
 if TYPE_CHECKING:
     from natstui.engine.analyzing import AnalysisRunner
     from natstui.engine.benchmarking import BenchmarkRunner
-    from natstui.engine.commands import Commands
+    from natstui.engine.commands import EngineCommands
     from natstui.engine.recording import EngineRecorder
     from natstui.jetstream.connection.client import Client
 
@@ -83,7 +83,7 @@ class _Engine:
         self._client: Client | None = None
         self._stop = asyncio.Event()
         self._benchmark_runner: BenchmarkRunner | None = None
-        self._commands: Commands | None = None
+        self._commands: EngineCommands | None = None
 
     async def run(self) -> None:
         loop = asyncio.get_running_loop()
@@ -147,7 +147,7 @@ class _Engine:
         monitor = self._settings.monitor
         poll_control = PollControl(monitor.interval_s)
 
-        def make_commands(commands_class: type[Commands]) -> Commands:
+        def make_commands(commands_class: type[EngineCommands]) -> EngineCommands:
             async def load_runner(command: BenchmarkCommand) -> BenchmarkRunner:
                 refuse_for_other_account(self._connection, command)
                 return await self._load_benchmark_runner(feed)
@@ -182,13 +182,13 @@ class _Engine:
 
     async def _execute_commands(
         self,
-        make_commands: Callable[[type[Commands]], Commands],
+        make_commands: Callable[[type[EngineCommands]], EngineCommands],
         feed: Feed,
         writer: LineWriter,
         lines: LineReader,
     ) -> None:
         """Execute the commands of the viewer, after it has its first rows."""
-        first_rows = _FirstRows()
+        first_rows = _FirstRowsEvent()
         feed.add_sink(first_rows)
         # Importing the commands takes as long as the entire first poll.
         with contextlib.suppress(TimeoutError):
@@ -196,7 +196,7 @@ class _Engine:
                 await first_rows.arrived.wait()
         feed.remove_sink(first_rows)
         module = await asyncio.to_thread(import_module, "natstui.engine.commands")
-        self._commands = make_commands(module.Commands)
+        self._commands = make_commands(module.EngineCommands)
         analysis_runner = self._make_analysis_runner(writer)
         # One command does not wait for the reply to another.
         async with asyncio.TaskGroup() as tasks:
@@ -226,7 +226,7 @@ class _Engine:
         self._client = client
 
 
-class _FirstRows:
+class _FirstRowsEvent:
     """A sink that sets an event at the first snapshot, or when the connection is refused."""
 
     def __init__(self) -> None:
@@ -266,7 +266,9 @@ def _print_error(sentence: str) -> None:
     sys.stderr.write(f"natstui engine: {sentence}\n")
 
 
-async def _execute_command(commands: Commands, command: EngineCommand | ManagingCommand) -> None:
+async def _execute_command(
+    commands: EngineCommands, command: EngineCommand | ManagingCommand
+) -> None:
     """Execute a command; an unexpected exception becomes its reply, and the engine continues."""
-    with report_defects("the command", lambda sentence: commands.fail(command, sentence)):
+    with report_defects("the command", lambda sentence: commands.reply_error(command, sentence)):
         await commands.execute(command)

@@ -33,25 +33,25 @@ from natstui.output import write_all
 from natstui.session.library import execute_change, summaries_json
 from natstui.session.read.player import Player
 from natstui.session.read.recording import Recording
-from natstui.session.share.export import execute_export
+from natstui.session.share.export_tables import execute_export
 
 _STDIN, _STDOUT = 0, 1
-_TICK_S = 0.1
+_TURN_INTERVAL_S = 0.1
 _REFRESH_INTERVAL_S = 1.0
 _BATCH_BYTES = 256 * 1024
 
 
 def _make_engine_started(recording: Recording, viewer_settings: Viewer) -> EngineStarted:
     """Return the first record of a replay: read-only, with the user's settings of the screens."""
-    info = recording.info
+    recording_info = recording.info
     return EngineStarted(
         at_us=recording.start_us,
-        natstui_version=info.natstui_version,
-        schema_version=info.schema_version,
-        target=f"{info.target or info.name} (recorded)",
+        natstui_version=recording_info.natstui_version,
+        schema_version=recording_info.schema_version,
+        target=f"{recording_info.target or recording_info.name} (recorded)",
         read_only=True,
         production=False,
-        interval_s=info.interval_s or 1.0,
+        interval_s=recording_info.interval_s or 1.0,
         theme=viewer_settings.theme,
         ascii_only=viewer_settings.ascii,
         mouse=viewer_settings.mouse,
@@ -123,10 +123,10 @@ class ReplayProcess:
     def _run_turn(self) -> None:
         """Execute the next command, if any, send queued records, and advance the replay.
 
-        Raises SessionError for a recording that cannot be read. While it is recorded, an old
-        segment may be deleted before it is read: the next refresh finds out which are left.
+        Raises SessionError for a complete recording that cannot be read. A running recording may
+        delete an old segment before it is read: the next refresh finds the remaining segments.
         """
-        command = self._next_command(_TICK_S)
+        command = self._next_command(_TURN_INTERVAL_S)
         try:
             if command is not None:
                 self._execute(command)
@@ -232,7 +232,9 @@ class ReplayProcess:
             yield line
             while not self._commands.empty():
                 self._waiting_commands.append(self._read_queue())
-            if any(isinstance(newer, SeekTo) for newer in self._waiting_commands):
+            if any(
+                isinstance(queued_command, SeekTo) for queued_command in self._waiting_commands
+            ):
                 return
 
     def _send(self, lines: Iterator[bytes]) -> None:

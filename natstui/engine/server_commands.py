@@ -42,8 +42,8 @@ from natstui.jetstream.managing.undo import preview_undo, undo
 from natstui.jetstream.messages.browse import browse, count_subjects, read_message
 from natstui.jetstream.messages.copying.dead_letters import (
     account_text,
-    count_again,
     find_dead_letters,
+    preview_send_again,
     send_again,
 )
 from natstui.jetstream.messages.delivery_preview import preview_delivery
@@ -61,7 +61,7 @@ from natstui.jetstream.messages.objects import (
     read_store,
 )
 from natstui.jetstream.messages.publish import ack_text, publish, request_reply
-from natstui.jetstream.messages.pull import listening_loss, pull_identified, send_ack
+from natstui.jetstream.messages.pull import describe_listening_loss, pull_identified, send_ack
 from natstui.jetstream.messages.tail import Tail
 from natstui.jetstream.messages.unfinished_objects import unfinished_text
 from natstui.jetstream.system.clients import read_clients
@@ -72,12 +72,18 @@ from natstui.jetstream.system.requests import ServerRequests
 from natstui.jetstream.system.servers import read_servers
 from natstui.jetstream.system.source import SystemConnection
 from natstui.model.clients.connection import busiest_connections
-from natstui.model.records.copies import CopyCommand, CountAgain, Drop, FindGivenUp, SendAgain
+from natstui.model.records.copies import (
+    CopyCommand,
+    FindDroppedMessages,
+    MaxDeliverDrop,
+    PreviewResend,
+    ResendMessages,
+)
 from natstui.model.records.journal import select_entries
 from natstui.model.records.listening import (
     ListeningCommand,
-    LookAtSubjects,
-    ReadHeard,
+    ReadListeningMessage,
+    SetSubjectRowOptions,
     StartListening,
     StopListening,
 )
@@ -86,7 +92,7 @@ from natstui.model.records.managing import (
     ManagingCommand,
     ReadJournal,
     ReadNamesInUse,
-    ReadPlace,
+    ReadServerIdentity,
     SaveTemplate,
     SilenceFinding,
     Undo,
@@ -138,7 +144,7 @@ from natstui.units import counted, duration_text
 if TYPE_CHECKING:
     from natstui.jetstream.messages.listening.listener import Listener
 
-_LISTENER = "natstui.jetstream.messages.listening.listener"
+_LISTENER_MODULE = "natstui.jetstream.messages.listening.listener"
 
 ReadingCommand = (
     BrowseMessages
@@ -146,7 +152,7 @@ ReadingCommand = (
     | CountSubjects
     | PreviewDelivery
     | ReadJournal
-    | ReadPlace
+    | ReadServerIdentity
     | ReadNamesInUse
 )
 
@@ -158,8 +164,11 @@ async def execute_read(writer: Writer, command: ReadingCommand) -> tuple[str, ob
     """
     match command:
         case BrowseMessages():
-            page = await browse(writer.client, command)
-            return f"{counted(len(page.messages), 'message')} of {page.stream}", page
+            message_page = await browse(writer.client, command)
+            return (
+                f"{counted(len(message_page.messages), 'message')} of {message_page.stream}",
+                message_page,
+            )
         case ReadMessage():
             message = await read_message(writer.client, command)
             return f"message {command.stream_seq} of {command.stream}", message
@@ -171,12 +180,12 @@ async def execute_read(writer: Writer, command: ReadingCommand) -> tuple[str, ob
                 writer.client, command
             )
         case ReadJournal():
-            content = writer.journal.read()
-            entries = select_entries(content.entries, writer.server_identity)
+            journal_content = writer.journal.read()
+            entries = select_entries(journal_content.entries, writer.server_identity)
             newest_entries = entries[::-1][: command.entries_count]
-            parts = (f"{counted(len(entries), 'change')} on this server", content.warning)
+            parts = (f"{counted(len(entries), 'change')} on this server", journal_content.warning)
             return "; ".join(filter(None, parts)), newest_entries
-        case ReadPlace():
+        case ReadServerIdentity():
             return "the server identity", writer.server_identity
         case ReadNamesInUse():
             return "the names in use", await read_names_in_use(writer.client, command.stream)
@@ -205,13 +214,13 @@ async def execute_send(writer: Writer, command: SendingCommand) -> tuple[str, ob
 async def execute_copy(
     writer: Writer, command: CopyCommand, sessions_folder: Path
 ) -> tuple[str, object]:
-    """Find, count or send dead letters; return the sentence to show and the data of the reply.
+    """Find the messages that a consumer dropped, preview sending messages again, or send them.
 
-    `sessions_folder` is the folder of all recordings. Raises ActionRefusal, SessionError and the
-    request errors.
+    Returns the sentence to show and the data of the reply. `sessions_folder` is the folder of all
+    recordings. Raises ActionRefusal, SessionError and the request errors.
     """
     match command:
-        case FindGivenUp():
+        case FindDroppedMessages():
             recorded_drops, unidentified_total = await asyncio.to_thread(
                 _read_recorded_drops, command, sessions_folder
             )
@@ -225,33 +234,33 @@ async def execute_copy(
                 else ""
             )
             return text, dead_letters
-        case CountAgain():
-            return "what would be sent", await count_again(writer.client, command)
-        case SendAgain():
-            account = await send_again(writer, command)
+        case PreviewResend():
+            return "what would be sent", await preview_send_again(writer.client, command)
+        case ResendMessages():
+            copy_account = await send_again(writer, command)
             # What a confirmed limit removes is no failure.
-            has_lost_messages = account.not_kept and command.confirmed is None
-            if account.refused_msgs or account.unknown_msgs or has_lost_messages:
-                raise RequestFailed(account_text(account))
-            return account_text(account), None
+            has_lost_messages = copy_account.not_kept and command.confirmed is None
+            if copy_account.refused_msgs or copy_account.unknown_msgs or has_lost_messages:
+                raise RequestFailed(account_text(copy_account))
+            return account_text(copy_account), None
         case _:
             assert_never(command)
 
 
 def _read_recorded_drops(
-    command: FindGivenUp, sessions_folder: Path
-) -> tuple[tuple[Drop, ...], int]:
-    dropped_messages, unidentified_total = list[Drop](), 0
+    command: FindDroppedMessages, sessions_folder: Path
+) -> tuple[tuple[MaxDeliverDrop, ...], int]:
+    all_drops, unidentified_total = list[MaxDeliverDrop](), 0
     for name in command.sessions:
         recording = Recording(find_session(sessions_folder, name))
-        recorded_drops, unidentified_count = read_dropped_messages(
+        session_drops, unidentified_count = read_dropped_messages(
             recording, command.stream, command.consumer
         )
-        dropped_messages, unidentified_total = (
-            dropped_messages + recorded_drops,
+        all_drops, unidentified_total = (
+            all_drops + session_drops,
             unidentified_total + unidentified_count,
         )
-    return tuple(dropped_messages), unidentified_total
+    return tuple(all_drops), unidentified_total
 
 
 async def execute_store(writer: Writer, command: StoreReading | ChangeKey) -> tuple[str, object]:
@@ -285,16 +294,20 @@ async def execute_store(writer: Writer, command: StoreReading | ChangeKey) -> tu
 
 async def _read_objects(client: Client, command: ReadObjects) -> ObjectsPage:
     if not command.with_unfinished:
-        content = await read_objects(client, command.bucket)
-        return ObjectsPage(tuple(map(_object_row, content.objects)), None, tuple(content.damaged))
-    content = await read_store(client, command.bucket)
-    now_us = content.server_at_us
+        store_content = await read_objects(client, command.bucket)
+        return ObjectsPage(
+            tuple(map(_object_row, store_content.objects)), None, tuple(store_content.damaged)
+        )
+    store_content = await read_store(client, command.bucket)
+    now_us = store_content.server_at_us
     # Chunks of a running upload are not reported.
-    stale_uploads = [upload for upload in content.unfinished if upload.may_run(now_us) is False]
+    stale_uploads = [
+        upload for upload in store_content.unfinished if upload.may_be_running(now_us) is False
+    ]
     return ObjectsPage(
-        tuple(map(_object_row, content.objects)),
+        tuple(map(_object_row, store_content.objects)),
         unfinished_text(stale_uploads, now_us),
-        tuple(content.damaged),
+        tuple(store_content.damaged),
     )
 
 
@@ -306,13 +319,14 @@ async def _change_key(writer: Writer, command: ChangeKey) -> tuple[str, object]:
     value, action, ttl = base64.b64decode(command.value_base64), command.action, None
     headers: tuple[tuple[str, str], ...] = ()
     if command.of_revision_seq is not None:
-        before = await read_key(
+        revision = await read_key(
             writer.client, command.bucket, command.key, command.of_revision_seq
         )
-        value, action = before.value, "put_key" if before.operation == "PUT" else "delete_key"
+        value = revision.value
+        action = "put_key" if revision.operation == "PUT" else "delete_key"
         if action == "put_key":
-            ttl = remaining_ttl(before.ttl, before.created_at_us, time.time_ns() // 1000)
-            headers = restored_headers(before.headers)
+            ttl = remaining_ttl(revision.ttl, revision.created_at_us, time.time_ns() // 1000)
+            headers = restored_headers(revision.headers)
     change = KeyChange(
         action,
         command.bucket,
@@ -346,7 +360,7 @@ def _object_row(stored_object: StoredObject) -> ObjectRow:
     )
 
 
-Status = Literal["done", "refused", "failed"]
+ReplyStatus = Literal["done", "refused", "failed"]
 
 
 async def _yield_to_new_tasks() -> None:
@@ -404,13 +418,13 @@ class _BackgroundReader:
 async def _check_push_consumers(client: Client, subjects: tuple[str, ...]) -> str | None:
     """Return a note if it is unknown whether push consumers would lose messages; else None.
 
-    Raises ActionRefusal in read-only mode if they would. Without read-only mode, nothing is
-    checked: the screen has prompted before.
+    Raises ActionRefusal in read-only mode if they would lose messages. Without read-only mode,
+    nothing is checked: the screen has prompted before.
     """
     if not client.connection.read_only:
         return None
     try:
-        loss_text = await listening_loss(client, subjects, "")
+        loss_text = await describe_listening_loss(client, subjects, "")
     except RequestFailed as error:
         return f"unknown whether push consumers lose messages: {error}"
     if loss_text is not None:
@@ -429,7 +443,11 @@ class SystemCommands:
         self._server_requests: ServerRequests | None = None
         self._stop_event = asyncio.Event()
 
-    def _connect(self, client: Client) -> tuple[ServerRequests, SystemConnection]:
+    def _get_server_access(self, client: Client) -> tuple[ServerRequests, SystemConnection]:
+        """Return the request sender of a client, and its connection to the system account.
+
+        They are created once, and again for another client.
+        """
         if self._server_requests is None or self._system is None or self._client is not client:
             self._client = client
             # It remembers which servers replied, and waits only for these the next time.
@@ -442,7 +460,7 @@ class SystemCommands:
 
         Returns the sentence to show and the data of the reply. Raises the request errors.
         """
-        server_requests, system = self._connect(client)
+        server_requests, system = self._get_server_access(client)
         match command:
             case ReadConnections():
                 connections = await read_connections(
@@ -508,17 +526,17 @@ class ListenCommands:
                 await self._reader.prepare(command.command_id)
                 note = await _check_push_consumers(client, command.subjects)
                 # In a thread: numpy takes longer to import than the loop may be blocked.
-                module = await asyncio.to_thread(import_module, _LISTENER)
+                module = await asyncio.to_thread(import_module, _LISTENER_MODULE)
                 listener = module.Listener(command, self._viewer.add)
                 await listener.begin(client.connection, on_denied)
                 stopped_text = "natstui stopped listening while it connected"
                 await self._reader.start(command.command_id, listener.run(), stopped_text)
                 self._listener = listener
                 return f"listening to {', '.join(command.subjects)}", note
-            case LookAtSubjects():
+            case SetSubjectRowOptions():
                 self._running_listener().set_row_options(command.look)
                 return "the rows are changed", None
-            case ReadHeard():
+            case ReadListeningMessage():
                 message = self._running_listener().find(command.heard_id)
                 return f"message {command.heard_id:,}", message
             case StopListening():
@@ -546,19 +564,19 @@ class ServerCommands:
         self,
         events: Sink,
         viewer: Sink,
-        client: Callable[[], Client | None],
+        get_client: Callable[[], Client | None],
         sessions_folder: Path,
     ) -> None:
         """Create without a task; `events` receives the Outcome of changes, which is recorded.
 
-        `viewer` receives replies, `client` returns the connection, None before there is one, and
-        `sessions_folder` is the folder of all recordings.
+        `viewer` receives replies, `get_client` returns the connection, None before there is one,
+        and `sessions_folder` is the folder of all recordings.
         """
         self._sessions_folder = sessions_folder
         self._events = events
         self._viewer = viewer
-        self._client = client
-        self._tail_reader, self._tap_reader = _BackgroundReader(), _BackgroundReader()
+        self._get_client = get_client
+        self._tail_reader, self._ack_tap_reader = _BackgroundReader(), _BackgroundReader()
         self._system_commands, self._file_commands = SystemCommands(), FileCommands(viewer)
         self._listen_commands = ListenCommands(viewer)
 
@@ -582,12 +600,12 @@ class ServerCommands:
         except NatstuiError as error:
             self._reply(command, "failed", str(error), None)
 
-    def fail(self, command: ManagingCommand, text: str) -> None:
+    def reply_error(self, command: ManagingCommand, text: str) -> None:
         """Reply with an error to a command that could not be executed."""
         self._reply(command, "failed", text, None)
 
     def _reply(
-        self, command: ManagingCommand, status: Status, text: str, body_json: str | None
+        self, command: ManagingCommand, status: ReplyStatus, text: str, body_json: str | None
     ) -> None:
         now_us = time.time_ns() // 1000
         self._viewer.add(Answered(now_us, command.command_id, status, text, body_json))
@@ -603,13 +621,13 @@ class ServerCommands:
         return f"{command.code} is silenced for {duration_text(command.for_s)}"
 
     async def _execute(self, command: ManagingCommand) -> tuple[str, object]:
-        client = self._client()
+        client = self._get_client()
         if client is None:
             raise ConnectionLost("not connected yet")
         refuse_for_other_account(client.connection, command)
         writer = Writer(client, Journal(), decided_on=getattr(command, "decided_on", None))
         if isinstance(command, SystemCommand | StoreCommand | CopyCommand | ListeningCommand):
-            return await self._execute_other(writer, command)
+            return await self._execute_other_command(writer, command)
         match command:
             case SilenceFinding():
                 return self._store_silence(writer, command), None
@@ -637,7 +655,7 @@ class ServerCommands:
             case _:
                 return await execute_read(writer, command)
 
-    async def _execute_other(
+    async def _execute_other_command(
         self,
         writer: Writer,
         command: SystemCommand | StoreCommand | CopyCommand | ListeningCommand,
@@ -657,7 +675,7 @@ class ServerCommands:
         if isinstance(command, StopTail):
             await self._tail_reader.stop()
             return "natstui has stopped following", None
-        await self._tap_reader.stop()
+        await self._ack_tap_reader.stop()
         return "natstui has stopped reading acks", None
 
     async def _start_reader(
@@ -682,10 +700,10 @@ class ServerCommands:
         return lambda error: self._reply(command, "failed", str(error), None)
 
     async def _start_tap(self, client: Client, command: StartTap) -> tuple[str, object]:
-        await self._tap_reader.prepare(command.command_id)
+        await self._ack_tap_reader.prepare(command.command_id)
         ack_tap = AckTap(command, self._viewer.add)
         await ack_tap.begin(client)
         stopped_text = "natstui stopped reading acks while it subscribed"
-        await self._tap_reader.start(command.command_id, ack_tap.run(), stopped_text)
+        await self._ack_tap_reader.start(command.command_id, ack_tap.run(), stopped_text)
         name = f"{command.stream} > {command.consumer}"
         return f"reading the acks of {name} for {duration_text(command.for_s)}", None

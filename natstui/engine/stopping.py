@@ -39,7 +39,7 @@ def ending_signals() -> tuple[signal.Signals, ...]:
     return signal_numbers if is_ignored else (*signal_numbers, signal.SIGHUP)
 
 
-def stopped_by_signal() -> StopEvent:
+def make_stop_event() -> StopEvent:
     """Return an event that an ending signal sets; outside the main thread nothing sets it."""
     stop = StopEvent()
     if threading.current_thread() is threading.main_thread():
@@ -50,16 +50,16 @@ def stopped_by_signal() -> StopEvent:
     return stop
 
 
-def stopped_after(duration_s: float | None) -> StopEvent:
+def make_timed_stop_event(duration_s: float | None) -> StopEvent:
     """Return an event that is set by an ending signal, or after `duration_s`."""
-    stop = stopped_by_signal()
+    stop = make_stop_event()
     if duration_s is not None:
         asyncio.get_running_loop().call_later(duration_s, stop.set)
     return stop
 
 
 @contextmanager
-def cancelled_by_signal(work_name: str) -> Iterator[None]:
+def cancel_on_signal(work_name: str) -> Iterator[None]:
     """Cancel the current task on an ending signal, and let it clean up.
 
     Raises Interrupted then; its text has `work_name`, and any error of the clean-up.

@@ -1,8 +1,8 @@
 """Everything that connects to NATS: connections, requests, their replies, and changes.
 
 Each folder may import `connection`, but no other one; `testbed` is for the demo and the tests.
-`bench`, `engine` and `cli` import this room, never `tui`; only this room and `bench` import
-nats-py.
+`bench`, `engine` and `cli` import this package, `tui` never does; only this package and `bench`
+import nats-py.
 """
 
 import sys

@@ -1,7 +1,6 @@
 """The data of natstui: frozen values and pure functions, standard library only.
 
-`assets` and `bench` have values, `records` events and commands,
-`live` the state into which records
-fold, and `findings` the problems of that state. Every room may import the model; of natstui it
-imports only `units`, `errors`, `clean` and `parsing`.
+`assets` and `bench` have values, `records` events and commands, `live` the state, which each
+record updates, and `findings` the problems of that state. Every package of natstui may import the
+model, which imports only `units`, `errors`, `clean` and `parsing` of natstui.
 """

@@ -11,19 +11,19 @@ class TrafficCounters(Protocol):
 
     @property
     def in_msgs(self) -> int | None:
-        """Return the received messages."""
+        """Return the number of received messages."""
 
     @property
     def in_bytes(self) -> int | None:
-        """Return the bytes of these messages."""
+        """Return the bytes of the received messages."""
 
     @property
     def out_msgs(self) -> int | None:
-        """Return the sent messages."""
+        """Return the number of sent messages."""
 
     @property
     def out_bytes(self) -> int | None:
-        """Return the bytes of these messages."""
+        """Return the bytes of the sent messages."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,12 +37,16 @@ class Traffic:
 
 
 def traffic_of(old: TrafficCounters, new: TrafficCounters, elapsed_s: float) -> Traffic | None:
-    """Return the traffic between two readings; None for unknown counters."""
+    """Return the traffic per second between two readings; None if a counter is unknown."""
     pairs = (
         (old.in_msgs, new.in_msgs),
         (old.in_bytes, new.in_bytes),
         (old.out_msgs, new.out_msgs),
         (old.out_bytes, new.out_bytes),
     )
-    per_s = [max(0, b - a) / elapsed_s for a, b in pairs if a is not None and b is not None]
-    return Traffic(*per_s) if len(per_s) == len(pairs) else None
+    rates_per_s = [
+        max(0, after - before) / elapsed_s
+        for before, after in pairs
+        if before is not None and after is not None
+    ]
+    return Traffic(*rates_per_s) if len(rates_per_s) == len(pairs) else None

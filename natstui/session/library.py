@@ -48,7 +48,7 @@ from natstui.session.write.seal import seal
 from natstui.units import counted
 
 
-def session_folders(sessions: Path) -> list[Path]:
+def list_session_folders(sessions: Path) -> list[Path]:
     """Return the folders of all sessions, the newest first; empty without a library.
 
     A link is not listed, because the session is in another folder, nor a folder that cannot be
@@ -77,7 +77,7 @@ def find_session(sessions: Path, name: str) -> Path:
     # A folder of that name is ./last.
     if name != "last" and is_session(path):
         return path
-    folders = session_folders(sessions)
+    folders = list_session_folders(sessions)
     if name == "last" and folders:
         return folders[0]
     for matches in (
@@ -88,8 +88,8 @@ def find_session(sessions: Path, name: str) -> Path:
         if len(matches) == 1:
             return matches[0]
         if matches:
-            ids = ", ".join(folder.name for folder in matches[:5])
-            raise UsageError(f"{name!r} means more than one session: {ids}")
+            session_ids = ", ".join(folder.name for folder in matches[:5])
+            raise UsageError(f"{name!r} means more than one session: {session_ids}")
     raise UsageError(
         f"no session {name!r} in {sessions}; natstui sessions ls lists the sessions there"
     )
@@ -104,7 +104,7 @@ def _read_name(folder: Path) -> str | None:
 
 def summaries(sessions: Path) -> Iterator[SessionSummary]:
     """Yield the summary of each session, the newest first; of a damaged one, with its error."""
-    yield from map(read_summary, session_folders(sessions))
+    yield from map(read_summary, list_session_folders(sessions))
 
 
 def read_summary(folder: Path) -> SessionSummary:
@@ -174,11 +174,11 @@ def _count_rows(recording: Recording) -> tuple[int | None, int | None]:
             for entry in recording.read_members(span, (HOUR_POLLS_MEMBER,)).entries
             if entry.is_poll
         ]
-        complete_index = next(
-            (index for index in reversed(range(len(entries))) if entries[index].complete), None
+        complete_poll_index = next(
+            (index for index in reversed(range(len(entries))) if entries[index].is_complete), None
         )
-        polls = [decode_or_none(entry) for entry in entries[complete_index or 0 :]]
-        if complete_index is None:
+        polls = [decode_or_none(entry) for entry in entries[complete_poll_index or 0 :]]
+        if complete_poll_index is None:
             # Large servers are polled in turns: the keyframe has the rows of other turns.
             keyframe = recording.keyframe(span)
             polls.insert(0, keyframe.snapshot if keyframe else None)
@@ -270,24 +270,28 @@ def seal_unfinished_sessions(sessions: Path) -> list[Path]:
     A session that cannot be sealed is left unchanged: it can be read nevertheless. Called before a
     recording.
     """
-    sealed: list[Path] = []
-    for folder in session_folders(sessions):
+    sealed_folders: list[Path] = []
+    for folder in list_session_folders(sessions):
         try:
             if _seal_if_unfinished(folder):
-                sealed.append(folder)
+                sealed_folders.append(folder)
         except (OSError, SessionError):
             continue
-    return sealed
+    return sealed_folders
 
 
 def _seal_if_unfinished(folder: Path) -> bool:
-    open_numbers = [segment.number for segment in list_segments(folder) if not segment.sealed]
-    if is_recording(folder) or (not open_numbers and read_info(folder).ended_at_us is not None):
+    open_segment_numbers = [
+        segment.number for segment in list_segments(folder) if not segment.sealed
+    ]
+    if is_recording(folder) or (
+        not open_segment_numbers and read_info(folder).ended_at_us is not None
+    ):
         return False
     info = read_info_to_change(folder)
     descriptor = lock_recording(folder)
     try:
-        for number in open_numbers:
+        for number in open_segment_numbers:
             seal(folder, number)
         recording = Recording(folder)
         counts = count_records(recording)

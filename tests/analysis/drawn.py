@@ -6,10 +6,10 @@ import random
 from dataclasses import asdict
 from typing import Any
 
-from natstui.analysis.defaults import ROWS_COUNT
+from natstui.analysis.defaults import MAX_TABLE_ROWS_COUNT
 from natstui.analysis.gold.build import GOLD_TABLES
 from natstui.analysis.gold.picture import MAX_CHARTED_CONSUMERS, MAX_POINTS_COUNT
-from natstui.analysis.gold.shared.harm import ADVICE
+from natstui.analysis.gold.shared.harm import ADVICE_BY_KIND_AND_CAUSE
 from natstui.analysis.tables import Column
 from natstui.model.findings.catalogue.every import KINDS
 
@@ -40,7 +40,7 @@ def result(
     """A result with as many rows in every table as it may have."""
     tables, pick = {}, random.Random(1)
     for gold_table in GOLD_TABLES:
-        count = max(gold_table.max_rows_count or ROWS_COUNT, 1)
+        count = max(gold_table.max_rows_count or MAX_TABLE_ROWS_COUNT, 1)
         rows = [
             {
                 column.name: sessions[number % len(sessions)]
@@ -72,7 +72,7 @@ def _sessions(rows: list[Row], sessions: tuple[str, ...], _: Any, lasted_s: int)
 def _verdict(rows: list[Row], sessions: Any, names: Any, lasted_s: int) -> list[Row]:
     found = []
     for rank, (row, ((kind, cause), one)) in enumerate(
-        zip(rows[:10], ADVICE.items(), strict=False), 1
+        zip(rows[:10], ADVICE_BY_KIND_AND_CAUSE.items(), strict=False), 1
     ):
         told = {"harm": one.harm, "code": one.code or None, "advice": one.advice}
         spans = {"end_at_us": row["start_at_us"] + 60_000_000, "rank": rank}

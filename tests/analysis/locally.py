@@ -15,7 +15,7 @@ from pyspark.sql import functions as F
 from benchmarks._bench_run import bench_records
 from benchmarks._fleet import START_AT_US, Fault, Plan
 from benchmarks._sessions import judged, records, write_records, write_session
-from natstui.analysis.bronze.sources import Source, find_sources
+from natstui.analysis.bronze.sources import SessionSource, find_sources
 from natstui.analysis.defaults import Thresholds
 from natstui.analysis.gold import build as gold
 from natstui.analysis.gold.findings import FINDINGS
@@ -24,13 +24,13 @@ from natstui.analysis.pipeline import analyse
 from natstui.analysis.progress import Progress
 from natstui.analysis.silver import build as silver
 from natstui.analysis.silver.layer import Silver, read_silver
-from natstui.analysis.spark.store import Store
+from natstui.analysis.spark.store import TableStore
 from natstui.model.live.snapshot import Snapshot
 from natstui.model.records.record import Configured, Record
 from tests.analysis.alike import assert_alike
 
 WEEK_US = 7 * 86_400_000_000
-ROWS_COUNT = 200
+MAX_TABLE_ROWS_COUNT = 200
 FAULTS = (
     Fault("no_pull", 1, 10, 80),
     Fault("poison", 3, 20, 60),
@@ -109,8 +109,8 @@ def analyse_locally(spark: SparkSession, folder: Path) -> Locally:
 def analysed_into(spark: SparkSession, out: Path, folders: Iterable[Path]) -> dict[str, Any]:
     """Analyse sessions; return the result of the run."""
     words, progress = [str(path) for path in folders], Progress(lambda _: None, 1)
-    store = Store(spark, str(out), "run")
-    return analyse(spark, store, words, Thresholds(), progress, ROWS_COUNT)
+    store = TableStore(spark, str(out), "run")
+    return analyse(spark, store, words, Thresholds(), progress, MAX_TABLE_ROWS_COUNT)
 
 
 def read_tables(spark: SparkSession, out: Path) -> dict[str, list[dict[str, Any]]]:
@@ -122,7 +122,9 @@ def read_tables(spark: SparkSession, out: Path) -> dict[str, list[dict[str, Any]
 class Answers:
     """The answers to several sessions, and what Spark had to do for them."""
 
-    def __init__(self, store: Store, sources: Iterable[Source], jobs_count: int) -> None:
+    def __init__(
+        self, store: TableStore, sources: Iterable[SessionSource], jobs_count: int
+    ) -> None:
         self.store, self.jobs_count = store, jobs_count
         self._sources = {source.session: source for source in sources}
         self.silver = read_silver(store, [*self._sources])
@@ -138,7 +140,7 @@ class Answers:
             self._rows[name] = [row.asDict() for row in self.frame(name).collect()]
         return self._rows[name]
 
-    def source(self, session: str) -> Source:
+    def source(self, session: str) -> SessionSource:
         """Return where a session is."""
         return self._sources[session]
 
@@ -235,7 +237,7 @@ def answers_of(
 
     `also_of_all` tells whether the answers that only some sessions are asked for are built too.
     """
-    store, sources = Store(spark, str(out), "run"), find_sources(spark, patterns)
+    store, sources = TableStore(spark, str(out), "run"), find_sources(spark, patterns)
     jobs_before_count = jobs_count(spark)
     silver.build_silver(spark, store, sources, str)
     if also_of_all:
@@ -245,7 +247,7 @@ def answers_of(
     return Answers(store, sources, jobs_count(spark) - jobs_before_count)
 
 
-def _build_other_gold(store: Store, sources: list[Source]) -> None:
+def _build_other_gold(store: TableStore, sources: list[SessionSource]) -> None:
     """Build the answers that are the same with and without the other sessions."""
     systems = {source.session: source.system for source in sources}
 

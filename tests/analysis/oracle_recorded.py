@@ -6,7 +6,7 @@ import itertools
 from collections.abc import Iterator
 from typing import Any
 
-from natstui.analysis.gold.shared.harm import ADVICE
+from natstui.analysis.gold.shared.harm import ADVICE_BY_KIND_AND_CAUSE
 
 Row = dict[str, Any]
 Gold = dict[str, list[Row]]
@@ -127,15 +127,19 @@ def _worst(gold: Gold) -> Iterator[Row]:
 
 
 def _loses(code: str) -> bool:
-    return ADVICE["finding", code].harm == "lost"
+    return ADVICE_BY_KIND_AND_CAUSE["finding", code].harm == "lost"
 
 
 def _told_already(row: Row, found: list[Row]) -> bool:
     same = [one for one in found if all(one[n] == row[n] for n in ("session", "subject"))]
     if _loses(row["cause"]):
-        same = [one for one in same if ADVICE[one["kind"], one["cause"]].harm == "lost"]
+        same = [
+            one
+            for one in same
+            if ADVICE_BY_KIND_AND_CAUSE[one["kind"], one["cause"]].harm == "lost"
+        ]
     return any(
-        ADVICE[one["kind"], one["cause"]].code == row["cause"]
+        ADVICE_BY_KIND_AND_CAUSE[one["kind"], one["cause"]].code == row["cause"]
         or (one["kind"] in JUDGED and one["weight"] >= row["weight"])
         for one in same
     )

@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
-from natstui.analysis.gold.shared.harm import ADVICE
+from natstui.analysis.gold.shared.harm import ADVICE_BY_KIND_AND_CAUSE
 from tests.analysis.oracle_asked import asked
 from tests.analysis.oracle_recorded import time_text, with_recorded
 
@@ -47,7 +47,7 @@ def verdict(gold: Gold) -> list[Row]:
     others = [finding for finding in by_weight if finding not in sure][: 10 - len(sure)]
     top = [finding for finding in by_weight if finding in sure or finding in others]
     for finding in top:
-        advised = ADVICE[finding["kind"], finding["cause"]]
+        advised = ADVICE_BY_KIND_AND_CAUSE[finding["kind"], finding["cause"]]
         told = {"harm": advised.harm, "code": advised.code or None, "advice": advised.advice}
         finding.update(told)
         finding["advice"] = _named(finding)
@@ -193,7 +193,7 @@ def _one_place(found: list[Row]) -> list[Row]:
     for many in groups.values():
         many.sort(
             key=lambda r: (
-                ADVICE[r["kind"], r["cause"]].harm != "lost",
+                ADVICE_BY_KIND_AND_CAUSE[r["kind"], r["cause"]].harm != "lost",
                 -r["weight"],
                 r["kind"],
                 r["cause"],

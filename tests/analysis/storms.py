@@ -10,7 +10,7 @@ from pathlib import Path
 
 from benchmarks._fleet import START_AT_US, Plan
 from benchmarks._sessions import write_records, write_session
-from natstui.analysis.gold.redelivery import MAX_DELIVER
+from natstui.analysis.gold.redelivery import MAX_DELIVER_KIND
 from natstui.model.live.message_counts import MAX_MESSAGES, MessageCount
 from natstui.model.records.evidence import AdvisoriesCounted, MessageAdvisoryType
 from natstui.model.records.record import Advisory, Record
@@ -89,7 +89,7 @@ def _write(folder: Path, many: Iterable[Record]) -> None:
 
 def _given_up(seq: int, deliveries: int, at_s: int) -> Advisory:
     body = json.dumps({"stream_seq": seq, "deliveries": deliveries})
-    return Advisory(START_AT_US + at_s * 1_000_000, MAX_DELIVER, "S", "A", "said", body)
+    return Advisory(START_AT_US + at_s * 1_000_000, MAX_DELIVER_KIND, "S", "A", "said", body)
 
 
 def _announced() -> list[Advisory]:

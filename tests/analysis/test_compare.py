@@ -19,10 +19,10 @@ from natstui.analysis.defaults import Thresholds
 from natstui.analysis.gold.compare import (
     COMPARISON,
     SAMPLE_METRIC,
-    add_sample,
     find_sampled_comparisons,
+    with_sample_column,
 )
-from natstui.analysis.gold.comparison.blocks import BLOCK_US, SEED, summarize_metrics
+from natstui.analysis.gold.comparison.blocks import BLOCK_US, SAMPLE_HASH_SEED, summarize_metrics
 from natstui.analysis.gold.comparison.verdicts import (
     ACK_TIME,
     NO_CHANGE,
@@ -33,7 +33,7 @@ from natstui.analysis.gold.comparison.verdicts import (
 )
 from natstui.analysis.pipeline import analyse
 from natstui.analysis.progress import Progress
-from natstui.analysis.spark.store import Store
+from natstui.analysis.spark.store import TableStore
 from natstui.model.records.record import AckSample
 from tests.analysis.oracle_comparison import series_of
 from tests.analysis.planted import FIRST, SECOND, WEEK_US, Analysed
@@ -159,7 +159,7 @@ def two_sessions(folder: Path) -> str:
 def test_the_consumers_that_became_slower_are_named_and_no_others(
     spark: SparkSession, sessions: Path, tmp_path: Path
 ) -> None:
-    store = Store(spark, str(tmp_path / "out"), "run")
+    store = TableStore(spark, str(tmp_path / "out"), "run")
     progress = Progress(lambda _: None, 1)
     result = analyse(spark, store, [two_sessions(sessions)], Thresholds(), progress, 500)
     told = table(result, "comparison")
@@ -198,12 +198,12 @@ def test_of_too_many_consumers_a_sample_is_compared_that_is_named(spark: SparkSe
     every, none = summarize_metrics(frame)
     assert (len(every), none) == (202, None)
     part, sample = summarize_metrics(frame, max_series_count=100)
-    assert sample is not None and (sample.series_count, sample.seed) == (200, SEED)
+    assert sample is not None and (sample.series_count, sample.seed) == (200, SAMPLE_HASH_SEED)
     assert sample.share == 0.5
     chosen = [{one.consumer for one in part if one.session == session} for session in "ab"]
     # The same in both, or there would be nothing to compare; and what is of everything.
     assert chosen[0] == chosen[1] and None in chosen[0] and 30 < len(chosen[0]) < 70
-    told = add_sample(compare(part, ()), sample)
+    told = with_sample_column(compare(part, ()), sample)
     words = "of 200 series of single streams and consumers a sample of 50 % was compared, seed 1"
     assert {row[-1] for row in told if row[3] or row[2] == SAMPLE_METRIC} == {words}
     found = find_sampled_comparisons(spark.createDataFrame(told, COMPARISON.ddl())).collect()

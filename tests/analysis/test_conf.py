@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from natstui.analysis.conf import check_applicable, read_conf
+from natstui.analysis.conf import check_conf_has_effect, read_conf
 from natstui.analysis.launch import AnalysisRequest, child_command
 from natstui.errors import AnalysisError
 from tests.analysis.damaged import small
@@ -63,10 +63,10 @@ def test_the_last_of_two_values_holds_and_values_may_have_equals_signs() -> None
 def test_who_starts_spark_must_be_given_them() -> None:
     given = read_conf([], ["g:a:1"], [])
     with pytest.raises(AnalysisError, match="before the name of the program"):
-        check_applicable(given, remote=False, submitted=True)
+        check_conf_has_effect(given, remote=False, submitted=True)
     with pytest.raises(AnalysisError, match="Connect server"):
-        check_applicable(given, remote=True, submitted=False)
-    check_applicable(read_conf(["spark.a=1"], [], []), remote=True, submitted=False)
+        check_conf_has_effect(given, remote=True, submitted=False)
+    check_conf_has_effect(read_conf(["spark.a=1"], [], []), remote=True, submitted=False)
 
 
 def test_a_bad_setting_is_refused_before_a_process_starts() -> None:

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from natstui.analysis.gold.build import TABLES
-from natstui.analysis.gold.shared.harm import ADVICE, HARMS
+from natstui.analysis.gold.shared.harm import ADVICE_BY_KIND_AND_CAUSE, MEANING_BY_HARM
 from natstui.analysis.report import page as home
 from natstui.analysis.report.notebook import notebook_text
 from natstui.analysis.report.page import page
@@ -70,7 +70,7 @@ def test_an_hour_of_200_consumers_is_less_than_a_megabyte() -> None:
 @pytest.mark.slow
 def test_a_page_opens_with_what_was_found_and_what_to_do() -> None:
     found, document = result(), page_of_an_hour()
-    assert document.index("Worth looking at") < document.index("Timeline of")
+    assert document.index("Needs attention") < document.index("Timeline of")
     for row in rows_of(found, "verdict"):
         for name in ("subject", "sentence", "advice"):
             words = html.escape(row[name], quote=True)
@@ -132,7 +132,7 @@ def test_a_notebook_has_the_shape_of_nbformat_and_asks_for_tables_and_columns_th
 
 
 def test_each_advice_has_a_known_harm_and_code() -> None:
-    for one in ADVICE.values():
-        assert one.harm in HARMS
+    for one in ADVICE_BY_KIND_AND_CAUSE.values():
+        assert one.harm in MEANING_BY_HARM
         assert not one.code or one.code in KINDS
         assert one.advice.endswith(".") and one.advice[0].isupper()

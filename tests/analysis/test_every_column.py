@@ -179,7 +179,7 @@ def test_sessions_without_findings_are_judged_by_the_rules_of_the_screen(
         before, state = state, apply_and_evaluate(state, record)
         over += state.findings.ended if state.findings is not before.findings else ()
     assert any(finding.kind.entity == "consumer" for finding in over)
-    for one in (*over, *state.findings.list_open()):
+    for one in (*over, *state.findings.list_open_findings()):
         entity = (one.entity.stream or None, one.entity.consumer or None)
         expected.add((one.kind.code, one.kind.word, *entity, one.since_us, one.until_us))
     names = ("code", "word", "stream", "consumer", "start_at_us", "end_at_us")

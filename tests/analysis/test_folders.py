@@ -10,9 +10,14 @@ from pathlib import Path
 import pytest
 from pyspark.errors import PySparkException
 
-from natstui.analysis.conf import NO_CONF, Conf
+from natstui.analysis.conf import NO_CONF, UserSparkConf
 from natstui.analysis.defaults import MAX_SMALL_DATA_BYTES, PARTITION_BYTES
-from natstui.analysis.folders import check_remote, escape_glob, recorded_bytes, resolve_sessions
+from natstui.analysis.folders import (
+    check_connect_server,
+    escape_glob,
+    recorded_bytes,
+    resolve_sessions,
+)
 from natstui.analysis.progress import TextPrinter
 from natstui.analysis.spark.failures import jvm_exit_error, to_start_error, to_user_error
 from natstui.analysis.spark.session import SparkSettings, open_session, settings_for_size
@@ -81,7 +86,7 @@ def test_why_spark_does_not_start_is_what_its_process_said(
     monkeypatch.setenv("SPARK_CONF_DIR", "/somewhere")
     monkeypatch.delenv("_JAVA_OPTIONS", raising=False)
     ended = PySparkException("[JAVA_GATEWAY_EXITED] Java gateway process exited")
-    told = str(to_start_error(ended, Conf(packages=("a:b:1",)), printed))
+    told = str(to_start_error(ended, UserSparkConf(packages=("a:b:1",)), printed))
     assert said in told and "a:b:1" in told
     assert "the environment sets" in told and "SPARK_CONF_DIR" in told
     assert "_JAVA_OPTIONS" not in told.replace("JDK_JAVA_OPTIONS", "")
@@ -193,7 +198,7 @@ def test_a_pattern_without_sessions_is_an_error(tmp_path: Path) -> None:
 )
 def test_a_connect_server_that_is_not_there_is_said_at_once(address: str, sentence: str) -> None:
     with pytest.raises(AnalysisError, match=sentence) as caught:
-        check_remote(address)
+        check_connect_server(address)
     assert "token" not in str(caught.value)
 
 

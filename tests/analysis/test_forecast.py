@@ -13,7 +13,7 @@ from pyspark.sql import functions as F
 
 from natstui.analysis.gold.shared.forecast import (
     growth_aggregates,
-    is_certain,
+    is_growth_certain,
     number_parts,
     time_until_used_s,
     with_growth,
@@ -102,7 +102,7 @@ def told(spark: SparkSession) -> Told:
     series = parts.groupBy("name").agg(F.max("room").alias("room"), *growth_aggregates("pace"))
     ends = with_growth(series, ["pace"], PART_S).select(
         "name",
-        F.when(is_certain("pace"), time_until_used_s("pace", F.col("room"), PART_S)),
+        F.when(is_growth_certain("pace"), time_until_used_s("pace", F.col("room"), PART_S)),
         time_until_used_s("pace", F.col("room"), PART_S, "_most"),
         time_until_used_s("pace", F.col("room"), PART_S, "_least"),
     )

@@ -15,7 +15,7 @@ from natstui.analysis.gold.delays import _strongest_delays
 from natstui.analysis.gold.findings import FINDINGS, compute_findings
 from natstui.analysis.gold.lag import LAG_PERIOD, find_recovered_consumers
 from natstui.analysis.gold.session import SESSION_SUMMARY
-from natstui.analysis.gold.shared.harm import ADVICE
+from natstui.analysis.gold.shared.harm import ADVICE_BY_KIND_AND_CAUSE
 from natstui.analysis.gold.shared.recorded_findings import (
     explain_findings,
     recorded_findings,
@@ -25,11 +25,11 @@ from natstui.analysis.gold.verdict import _advice_field, rank_findings
 from natstui.analysis.report.axis import Axis, round_up_height
 from natstui.analysis.report.page import page
 from natstui.analysis.silver.layer import Silver
-from natstui.analysis.silver.samples import _LIST_VALUES, _list_values
+from natstui.analysis.silver.samples import _LIST_VALUE_BY_COLUMN, _list_values
 from natstui.analysis.silver.tables import FINDING
 from natstui.model.findings.catalogue.every import KINDS
 from natstui.model.live.snapshot import Peer
-from natstui.model.servers.replicas import is_away
+from natstui.model.servers.replicas import has_lost_leader_contact
 from tests.analysis.drawn import result
 from tests.analysis.test_rule_cases import ordered
 from tests.analysis.test_silver import plan
@@ -162,8 +162,8 @@ def test_a_replica_is_away_where_the_live_rule_says_so(spark: SparkSession) -> N
     )
     lists = [[(one.current, one.offline, one.active_ns, one.lag_msgs)] for one in peers]
     frame = spark.createDataFrame([(lists,)], f"all_peers array<array<struct<{names}>>>")
-    away = frame.select(_list_values(_LIST_VALUES["away_peers_count"])).collect()[0][0]
-    assert away == [int(is_away(one)) for one in peers]
+    away = frame.select(_list_values(_LIST_VALUE_BY_COLUMN["away_peers_count"])).collect()[0][0]
+    assert away == [int(has_lost_leader_contact(one)) for one in peers]
 
 
 @pytest.mark.parametrize(
@@ -332,4 +332,4 @@ def test_a_consumer_has_one_place_and_advice_names_stream_consumer_and_message(
     for kind, _, subject, _ in (gave_up, no_pulls, near):
         assert not re.search("STREAM|CONSUMER|SEQ", advised[kind, subject])
     for kind, cause, subject, _ in others:
-        assert advised[kind, subject] == ADVICE[kind, cause].advice
+        assert advised[kind, subject] == ADVICE_BY_KIND_AND_CAUSE[kind, cause].advice

@@ -19,7 +19,7 @@ from natstui.analysis.pipeline import analyse
 from natstui.analysis.progress import Progress
 from natstui.analysis.silver import index as silver_index
 from natstui.analysis.silver.tables import TABLES
-from natstui.analysis.spark.store import Store
+from natstui.analysis.spark.store import TableStore
 from natstui.session.share.verify import verify
 from tests.analysis.damaged import (
     DAMAGE,
@@ -136,7 +136,7 @@ def test_what_is_left_out_is_among_the_ten_findings_however_many_weigh_more(
     )
     path = folder / OPEN
     path.write_bytes(path.read_bytes() + b"noise\n" * 3)
-    store = Store(spark, str(tmp_path / "out"), "run")
+    store = TableStore(spark, str(tmp_path / "out"), "run")
     thresholds = Thresholds(stuck_after_s=10)
     result = analyse(spark, store, [str(folder)], thresholds, Progress(lambda _: None, 1), 50)
     names = [column["name"] for column in result["tables"]["verdict"]["columns"]]

@@ -12,7 +12,7 @@ from pyspark.sql import DataFrame, SparkSession
 from benchmarks._fleet import Plan
 from benchmarks._sessions import write_session
 from natstui.analysis.silver.tables import CONSUMER_SAMPLE
-from natstui.analysis.spark.store import Store
+from natstui.analysis.spark.store import TableStore
 from natstui.analysis.tables import Table, columns
 from tests.analysis.locally import analysed_into
 from tests.analysis.planted import Analysed
@@ -58,7 +58,7 @@ def test_runs_in_one_process_tell_of_their_own_session_and_leave_nothing(
 
 def test_a_table_that_is_written_again_is_the_new_one(spark: SparkSession, tmp_path: Path) -> None:
     table = Table("t", "Any.", columns(("session", "string", "A text")))
-    store = Store(spark, str(tmp_path), "run")
+    store = TableStore(spark, str(tmp_path), "run")
     store.write_gold(table, store.create_rows(table, [("first",)]))
     assert store.gold(table).collect() == [("first",)]
     store.write_gold(table, store.create_rows(table, [("second",), ("third",)]))

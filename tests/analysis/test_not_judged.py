@@ -7,7 +7,7 @@ import sys
 import pytest
 
 from natstui.analysis.gold.session import SESSION_SUMMARY, find_unjudged_recordings
-from natstui.analysis.silver.findings import computed_rows
+from natstui.analysis.silver.findings import compute_finding_rows
 from natstui.errors import SessionError
 from tests.analysis.damaged import UNDESCRIBED, WHOLE
 from tests.analysis.locally import Answers
@@ -18,7 +18,7 @@ pytestmark = pytest.mark.spark
 
 def test_a_session_that_was_not_judged_is_named_with_the_reason(answers: Answers) -> None:
     with pytest.raises(SessionError) as refused:
-        [*computed_rows(answers.source(UNDESCRIBED))]
+        [*compute_finding_rows(answers.source(UNDESCRIBED))]
     (row,) = find_unjudged_recordings(answers.frame(SESSION_SUMMARY.name)).collect()
     assert (row["session"], row["cause"]) == (UNDESCRIBED, "not_judged")
     assert str(refused.value) in row["evidence"]
@@ -30,7 +30,7 @@ def test_without_the_code_that_reads_recordings_nothing_is_judged(
     # As in the zip that is submitted to a cluster.
     monkeypatch.setitem(sys.modules, "natstui.session", None)
     with pytest.raises(SessionError, match="the code that reads recordings is not installed"):
-        [*computed_rows(answers.source(WHOLE))]
+        [*compute_finding_rows(answers.source(WHOLE))]
 
 
 def test_those_that_were_judged_are_not_named(analysed: Analysed) -> None:

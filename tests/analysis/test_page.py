@@ -17,7 +17,7 @@ from natstui.analysis.report.page import MAX_CHARTED_SESSIONS, page
 from natstui.analysis.report.sections import cell_text, section_text, sections, titles_of
 from natstui.analysis.report.timeline import MAX_EVENTS_COUNT, render_timeline
 from natstui.cli.sessions.analyze import report_lines
-from natstui.units import title_text
+from natstui.units import column_title_text
 from tests.analysis import drawn
 
 HOSTILE = (
@@ -166,7 +166,7 @@ def test_each_finding_is_told_whole_however_narrow_the_terminal_is() -> None:
                "evidence": "ack floor 0, 590 pending, 0 of 1000 unacknowledged"}  # fmt: skip
     told["tables"]["verdict"]["rows"] = [[finding[name] for name in names]]
     lines = report_lines(told, 60)
-    start = lines.index("WORTH LOOKING AT") + 1
+    start = lines.index("NEEDS ATTENTION") + 1
     head = " ".join(line.strip() for line in lines[start : start + 2])
     assert head == "1  [stuck NT-C08] ORDERS > billing: stuck for 58 s: no subscriber"
     rest = " ".join(line.strip() for line in lines[start + 2 : start + 5])
@@ -176,9 +176,9 @@ def test_each_finding_is_told_whole_however_narrow_the_terminal_is() -> None:
 
 
 def test_titles_leave_the_unit_to_the_cells_but_keep_the_time_of_a_rate() -> None:
-    assert title_text("duration_s") == "duration"
-    assert title_text("published_per_s") == "published/s"
-    assert title_text("growth_per_min") == "growth/min"
+    assert column_title_text("duration_s") == "duration"
+    assert column_title_text("published_per_s") == "published/s"
+    assert column_title_text("growth_per_min") == "growth/min"
 
 
 def test_cells_carry_the_unit_of_their_column() -> None:

@@ -63,7 +63,9 @@ def test_a_column_that_spark_has_no_type_for_is_named() -> None:
         (schema.CONSUMER_COLUMNS, snapshot.ConsumerColumns),
     ],
 )
-def test_every_column_of_a_snapshot_is_read_and_no_other(read: schema.Fields, cls: type) -> None:
+def test_every_column_of_a_snapshot_is_read_and_no_other(
+    read: schema.SparkTypeByColumn, cls: type
+) -> None:
     assert list(read) == [field.name for field in fields(cls)]
     assert read["peers"].startswith("array<struct<`name`:string,`current`:boolean,")
     assert read["leader"] == "string?"
@@ -72,7 +74,7 @@ def test_every_column_of_a_snapshot_is_read_and_no_other(read: schema.Fields, cl
 def test_a_column_is_recorded_as_it_is_or_as_its_difference() -> None:
     polled = {field.name for field in fields(snapshot.ConsumerColumns)}
     recorded = {field.name for field in fields(column_differences.ConsumersAsDifferences)}
-    differences = column_differences.DIFFERENCES
+    differences = column_differences.DIFFERENCE_BY_COLUMN
     assert polled >= differences.keys()
     missing = {differences.get(name, name) for name in polled} - recorded
     assert not missing, f"ConsumersAsDifferences lacks {missing}: it would not be recorded"

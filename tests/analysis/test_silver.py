@@ -20,7 +20,7 @@ from natstui.analysis.bronze import parts
 from natstui.analysis.bronze.build import build_bronze, line_schema
 from natstui.analysis.bronze.files import segment_files
 from natstui.analysis.bronze.records import POLL as POLL_KIND
-from natstui.analysis.bronze.sources import Source, find_sources
+from natstui.analysis.bronze.sources import SessionSource, find_sources
 from natstui.analysis.defaults import Thresholds
 from natstui.analysis.folders import escape_glob
 from natstui.analysis.gold import build as gold
@@ -32,7 +32,7 @@ from natstui.analysis.silver import tables as silver_tables
 from natstui.analysis.silver.layer import read_silver
 from natstui.analysis.silver.tables import CONSUMER_SAMPLE, POLL
 from natstui.analysis.spark import store as spark_store
-from natstui.analysis.spark.store import PART_COLUMN, Store, partition_folder
+from natstui.analysis.spark.store import PART_COLUMN, TableStore, partition_folder
 from natstui.errors import AnalysisError
 from natstui.lines import SCHEMA_VERSION
 from natstui.model.records.record import Configured
@@ -72,11 +72,13 @@ def plan(rows: DataFrame) -> str:
     return str(rows._jdf.queryExecution().executedPlan().toString())
 
 
-def left_by_a_run(spark: SparkSession, out: Path, sources: list[Source], rows_count: int) -> None:
+def left_by_a_run(
+    spark: SparkSession, out: Path, sources: list[SessionSource], rows_count: int
+) -> None:
     """Write what a run leaves of sessions of which the small ones lie together: some tables."""
-    store, files_of_all = Store(spark, str(out), "1"), segment_files(spark, sources)
+    store, files_of_all = TableStore(spark, str(out), "1"), segment_files(spark, sources)
     planned = parts.plan_sessions(files_of_all, {}, store.shared_part_name)
-    store.set_parts(planned.parts, planned.sessions_to_read.keys())
+    store.set_parts(planned.parts, planned.fingerprint_by_session_to_read.keys())
     for table in (POLL, CONSUMER_SAMPLE):
         unknown = (None,) * (len(table.columns) - 1)
         rows = [(one.session, *unknown) for one in sources] * rows_count
@@ -84,7 +86,7 @@ def left_by_a_run(spark: SparkSession, out: Path, sources: list[Source], rows_co
     complete = [
         (
             one.session,
-            planned.sessions_to_read[one.session],
+            planned.fingerprint_by_session_to_read[one.session],
             one.folder,
             planned.parts[one.session],
         )
@@ -112,7 +114,7 @@ def test_new_sessions_are_added_the_others_left_alone_and_those_that_lie_togethe
         polls_only(sessions, name, ticks=12)
     held, out = persisted(spark), tmp_path / "out"
 
-    def sources(asked: set[str]) -> list[Source]:
+    def sources(asked: set[str]) -> list[SessionSource]:
         return find_sources(spark, [escape_glob(str(sessions / name)) for name in asked])
 
     def build(run: str, asked: set[str], left_out: str) -> tuple[int, dict[str, int]]:
@@ -120,7 +122,7 @@ def test_new_sessions_are_added_the_others_left_alone_and_those_that_lie_togethe
 
         `left_out` is none of the sessions that are read then.
         """
-        store = Store(spark, str(out), run)
+        store = TableStore(spark, str(out), run)
         count = silver.build_silver(spark, store, sources(asked), str)
         assert persisted(spark) == held
         rows = spark.read.parquet(f"{out}/silver/consumer_sample").groupBy("session")
@@ -147,10 +149,10 @@ def test_new_sessions_are_added_the_others_left_alone_and_those_that_lie_togethe
     assert build("2", {*names, other, "new"}, names[1]) == (5, counts)
     (kept,) = first.items() & files(out).items()
     assert f"/{partition_folder(PART_COLUMN, alone)}/" in kept[0]
-    rows = Store(spark, str(out), "other").silver(POLL, None)
+    rows = TableStore(spark, str(out), "other").silver(POLL, None)
     assert {row["session"] for row in rows.collect()} == {*names, "new", alone}
     # What that run has left is complete: another one reads nothing.
-    store = Store(spark, str(out), "3")
+    store = TableStore(spark, str(out), "3")
     assert silver.build_silver(spark, store, sources({*names, other, "new", alone}), str) == 0
     assert silver.complete_sessions(store).keys() == {*names, other, "new", alone}
     # Another version knows of none of them.
@@ -182,7 +184,7 @@ def test_of_a_session_that_grows_only_new_segments_are_read(
 
     def build(run: str) -> tuple[str, DataFrame]:
         """Return what a run says that it reads, and the lines that are there then."""
-        store, told = Store(spark, str(out), run), []
+        store, told = TableStore(spark, str(out), run), []
         store.set_parts({grown.name: grown.name}, [grown.name])
         sources = find_sources(spark, [str(grown)])
         lines, *_ = build_bronze(store, sources, segment_files(spark, sources), told.append)
@@ -303,7 +305,7 @@ def test_rates_are_one_aggregation_of_the_samples(
     root = analysed.answers.store.root
     # Of one part, nothing would be exchanged.
     with unset(spark, "spark.sql.shuffle.partitions"):
-        layer = read_silver(Store(spark, root, "other"), list(analysed.records))
+        layer = read_silver(TableStore(spark, root, "other"), list(analysed.records))
         text = plan(compute_consumer_rate(layer, Thresholds()))
     assert len(re.findall(r"Exchange hashpartitioning", text)) == 1
     assert not re.search(r"Join|Window|Python", text)

@@ -12,7 +12,7 @@ from pyspark.sql import DataFrame, SparkSession
 from natstui.analysis.defaults import Thresholds
 from natstui.analysis.result_cache import gold_fingerprint
 from natstui.analysis.silver import tables as silver_tables
-from natstui.analysis.spark.store import Store
+from natstui.analysis.spark.store import TableStore
 from natstui.analysis.tables import Table, columns, data_dictionary
 from natstui.errors import AnalysisError
 from tests.analysis.test_silver import nothing_can_be_deleted
@@ -38,7 +38,7 @@ def test_what_a_killed_run_left_is_removed_and_what_is_not_ours_stays(
         (tmp_path / name).mkdir()
     staging = tmp_path / "silver" / "poll" / ".spark-staging-1"
     staging.mkdir(parents=True)
-    Store(spark, str(tmp_path), "ffffffff").delete_leftovers()
+    TableStore(spark, str(tmp_path), "ffffffff").delete_leftovers()
     assert names(tmp_path) == ["gold", "gold.backup", "gold.mine", "silver"]
     assert not staging.exists()
 
@@ -49,7 +49,7 @@ def test_tables_that_a_killed_run_had_moved_aside_are_put_back(
     old = tmp_path / "gold.89abcdef.old"
     old.mkdir()
     (old / "DICTIONARY.md").write_text("of the run before")
-    Store(spark, str(tmp_path), "ffffffff").delete_leftovers()
+    TableStore(spark, str(tmp_path), "ffffffff").delete_leftovers()
     assert names(tmp_path) == ["gold"]
     assert (tmp_path / "gold" / "DICTIONARY.md").read_text() == "of the run before"
 
@@ -58,7 +58,7 @@ def test_new_tables_take_the_place_of_the_old_ones(spark: SparkSession, tmp_path
     for name in ("gold", "gold.ffffffff"):
         (tmp_path / name).mkdir()
         (tmp_path / name / "which").write_text(name)
-    Store(spark, str(tmp_path), "ffffffff").publish((), "0")
+    TableStore(spark, str(tmp_path), "ffffffff").publish((), "0")
     assert names(tmp_path) == ["gold"]
     assert (tmp_path / "gold" / "which").read_text() == "gold.ffffffff"
 
@@ -66,7 +66,7 @@ def test_new_tables_take_the_place_of_the_old_ones(spark: SparkSession, tmp_path
 def test_tables_at_a_url_that_no_analysis_has_written_are_not_replaced(
     spark: SparkSession, tmp_path: Path
 ) -> None:
-    store = Store(spark, f"file://{tmp_path}", "ffffffff")
+    store = TableStore(spark, f"file://{tmp_path}", "ffffffff")
     store.check_own_gold()
     (tmp_path / "gold").mkdir()
     (tmp_path / "gold" / "orders").write_text("precious")
@@ -80,7 +80,7 @@ def test_what_somebody_put_beside_the_tables_is_not_replaced_with_them(
     spark: SparkSession, tmp_path: Path
 ) -> None:
     tables = (silver_tables.POLL, silver_tables.SEGMENT)
-    store = Store(spark, str(tmp_path), "ffffffff")
+    store = TableStore(spark, str(tmp_path), "ffffffff")
     for table in tables:
         store.write_gold(table, spark.createDataFrame([], table.ddl()))
     store.publish(tables, "0")
@@ -110,7 +110,7 @@ def test_where_nothing_can_be_deleted_what_is_dropped_has_no_rows_any_more(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     nothing_can_be_deleted(monkeypatch)
-    store, sessions = Store(spark, str(tmp_path), "1"), ["dropped", "kept"]
+    store, sessions = TableStore(spark, str(tmp_path), "1"), ["dropped", "kept"]
     store.set_parts({name: name for name in sessions}, sessions)
     store.drop_silver(FILES, set())
     assert store.silver(FILES, None).collect() == [] and store.read_pieces(FILES, sessions) == {}
@@ -132,27 +132,27 @@ def test_answers_are_kept_when_all_tables_are_there_and_have_the_same_fingerprin
 ) -> None:
     tables = (silver_tables.POLL, silver_tables.SEGMENT)
     mark = gold_fingerprint({"one": "1:abc"}, Thresholds())
-    first = Store(spark, str(tmp_path), "ffffffff")
+    first = TableStore(spark, str(tmp_path), "ffffffff")
     for table in tables:
         first.write_gold(table, spark.createDataFrame([], table.ddl()))
     first.publish(tables, mark)
-    assert Store(spark, str(tmp_path), "0").use_published_gold(tables, mark)
-    assert not Store(spark, str(tmp_path), "0").use_published_gold(
+    assert TableStore(spark, str(tmp_path), "0").use_published_gold(tables, mark)
+    assert not TableStore(spark, str(tmp_path), "0").use_published_gold(
         (*tables, silver_tables.EVENT), mark
     )
     for other in (
         gold_fingerprint({"one": "1:abd"}, Thresholds()),
         gold_fingerprint({}, Thresholds()),
     ):
-        assert not Store(spark, str(tmp_path), "0").use_published_gold(tables, other)
+        assert not TableStore(spark, str(tmp_path), "0").use_published_gold(tables, other)
     longer = gold_fingerprint({"one": "1:abc"}, Thresholds(stuck_after_s=60.0))
-    assert not Store(spark, str(tmp_path), "0").use_published_gold(tables, longer)
+    assert not TableStore(spark, str(tmp_path), "0").use_published_gold(tables, longer)
 
 
 def test_rows_that_are_known_here_are_read_without_python_beside_the_jvm(
     spark: SparkSession, tmp_path: Path
 ) -> None:
-    store = Store(spark, str(tmp_path), "run")
+    store = TableStore(spark, str(tmp_path), "run")
     table = Table(
         "any",
         "Every type there is.",
@@ -183,7 +183,7 @@ def test_a_table_no_session_ever_had_rows_for_is_known_to_be_empty(
     spark: SparkSession, tmp_path: Path
 ) -> None:
     for table in silver_tables.TABLES:
-        nothing = Store(spark, str(tmp_path), "run").silver(table, ["a"])
+        nothing = TableStore(spark, str(tmp_path), "run").silver(table, ["a"])
         assert table.conform(nothing).collect() == []
         assert nothing.columns == [column.name for column in table.columns]
         assert "LocalTableScan <empty>" in plan(nothing.groupBy("session").count())
@@ -194,7 +194,7 @@ def test_a_moment_is_written_in_microseconds_and_as_a_timestamp(
 ) -> None:
     table = Table("t", "", columns(("begun_at_us", "bigint", ""), ("lasted_us", "bigint", "")))
     rows = [(1_795_455_558_023_120, 7), (None, 8)]
-    store = Store(spark, str(tmp_path), "run")
+    store = TableStore(spark, str(tmp_path), "run")
     store.write_gold(table, store.create_rows(table, rows))
     written = spark.read.parquet(f"{tmp_path}/gold.run/t").orderBy("lasted_us")
     assert dict(written.dtypes) == {
@@ -218,7 +218,7 @@ def test_a_table_written_without_rows_is_there_and_is_not_read_again(
     spark: SparkSession, tmp_path: Path
 ) -> None:
     table = silver_tables.EVENT
-    store = Store(spark, str(tmp_path), "run")
+    store = TableStore(spark, str(tmp_path), "run")
     assert not store.is_empty(table)
     store.write_empty_gold(table)
     assert store.is_empty(table) and "FileScan" not in plan(store.gold(table))
@@ -228,7 +228,7 @@ def test_a_table_written_without_rows_is_there_and_is_not_read_again(
         column.name for column in table.columns
     ]
     # Another run has to look.
-    assert not Store(spark, str(tmp_path), "next").is_empty(table)
+    assert not TableStore(spark, str(tmp_path), "next").is_empty(table)
 
 
 _BY_DAY = Table(
@@ -243,7 +243,7 @@ _MIDNIGHT_US = 1_795_478_400_000_000
 def test_rows_of_each_day_and_server_lie_in_a_folder_that_alone_is_read(
     spark: SparkSession, tmp_path: Path
 ) -> None:
-    store = Store(spark, str(tmp_path), "run")
+    store = TableStore(spark, str(tmp_path), "run")
     store.servers = {"a": "eu/1", "b": "us", "c": ""}
     rows = [
         ("a", _MIDNIGHT_US - 1), ("a", _MIDNIGHT_US), ("b", _MIDNIGHT_US), ("b", None),

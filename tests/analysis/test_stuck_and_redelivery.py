@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from benchmarks._fleet import START_AT_US
-from natstui.analysis.gold.shared.harm import HARMS
+from natstui.analysis.gold.shared.harm import MEANING_BY_HARM
 from natstui.model.records.record import Advisory
 from tests.analysis.planted import GAP, INTERVAL_S, Analysed, consumer_series
 
@@ -142,7 +142,7 @@ def test_the_verdict_tells_ten_things_in_order_and_each_has_evidence(analysed: A
     rows = analysed.gold["verdict"]
     assert sorted(row["rank"] for row in rows) == list(range(1, 11))
     rows = sorted(rows, key=lambda row: row["rank"])
-    order = [(list(HARMS).index(row["harm"]), -row["weight"]) for row in rows]
+    order = [(list(MEANING_BY_HARM).index(row["harm"]), -row["weight"]) for row in rows]
     assert order == sorted(order)
     assert all(row["sentence"] and row["subject"] and row["advice"] for row in rows)
     kinds = {row["kind"] for row in rows}

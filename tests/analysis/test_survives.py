@@ -16,7 +16,7 @@ from benchmarks._sessions import write_session
 from natstui.analysis.defaults import Thresholds
 from natstui.analysis.pipeline import analyse
 from natstui.analysis.progress import Progress
-from natstui.analysis.spark.store import Store
+from natstui.analysis.spark.store import TableStore
 from natstui.model.bench.latency import from_latencies
 from natstui.model.records.evidence import AcksCounted
 from natstui.session.share.verify import verify
@@ -84,7 +84,7 @@ def test_no_damage_ends_an_analysis(spark: SparkSession, sessions: Path, tmp_pat
     away = Plan(3, 4, 120, gaps=((20, 20 + TORN),))
     write_session(sessions / "away", away, records_per_segment=10_000)
     absurd(sessions)
-    store = Store(spark, str(tmp_path / "out"), "run")
+    store = TableStore(spark, str(tmp_path / "out"), "run")
     progress = Progress(lambda _: None, 1)
     result = analyse(spark, store, [f"{sessions}/*"], Thresholds(), progress, 5000)
     summaries = {row["session"]: row for row in table(result, "session")}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from natstui.model.assets.consumer_fields import CONSUMER_FIELDS
-from natstui.model.assets.fields import SERVER_OF_LEVEL
+from natstui.model.assets.fields import SERVER_VERSION_BY_API_LEVEL
 from natstui.model.assets.stream_fields import STREAM_FIELDS
 from tests.architecture.source import PACKAGE, ROOT
 
@@ -29,10 +29,12 @@ def test_the_readme_leads_to_the_map() -> None:
 def test_every_option_is_beside_the_server_that_brought_it() -> None:
     needed: dict[str, set[str]] = {}
     for field in (*STREAM_FIELDS, *CONSUMER_FIELDS):
-        if field.api_level_count:
-            needed.setdefault(SERVER_OF_LEVEL[field.api_level_count], set()).add(field.path)
-        for _, level in field.choice_levels_count:
-            needed.setdefault(SERVER_OF_LEVEL[level], set()).add(field.path)
+        if field.needed_api_level:
+            needed.setdefault(SERVER_VERSION_BY_API_LEVEL[field.needed_api_level], set()).add(
+                field.path
+            )
+        for _, level in field.choices_min_api_level:
+            needed.setdefault(SERVER_VERSION_BY_API_LEVEL[level], set()).add(field.path)
     section = MAP[MAP.index("| from server |") : MAP.index("| servers |")]
     rows = re.findall(r"^\| (2\.\d+) \| ([^|]*) \|", section, re.MULTILINE)
     named = {server: set(re.findall(r"`(\w+)`", options)) for server, options in rows}

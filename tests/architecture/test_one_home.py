@@ -64,7 +64,7 @@ def test_the_thresholds_of_judgement_are_written_in_one_module() -> None:
         r"(?i)\b_?(stuck_after|no_pulls_after|most_samples)\w*\s*(:\s*\w+\s*)?=\s*(\w+\(\s*)?[\d.]"
     )
     (thresholds,) = users(numbers)
-    assert users(r"(?m)^FULL_SHARE = |^NEAR_SHARE = |0\.98\b") == {thresholds}
+    assert users(r"(?m)^MAX_BYTES_REACHED_SHARE = |^NEAR_LIMIT_SHARE = |0\.98\b") == {thresholds}
     assert users(r"stuck-after\"[^)]*default=[\d.]") == set()
     rooms = [m for room in ("rules", "facts", "causes") for m in modules(f"{FINDINGS}.{room}")]
     assert len(rooms) >= 6
@@ -91,14 +91,14 @@ def test_whether_a_row_is_stale_is_decided_in_one_module() -> None:
         for module in modules()
         for node in module.nodes()
         if isinstance(node, ast.Compare)
-        and re.search(r"stale_after_us|\bstale_us\b|FRESH_US", ast.unparse(node))
+        and re.search(r"stale_after_us|\bstale_us\b|MIN_STALE_US", ast.unparse(node))
     }
     assert len(deciding) == 1
-    assert users(r"FRESH_US = |_LATE_US = ") == deciding
+    assert users(r"MIN_STALE_US = |_STALE_DELAY_US = ") == deciding
 
 
 def test_whether_a_limit_of_bytes_is_reached_is_decided_in_one_module_and_one_query() -> None:
-    rooms = sorted(name.split(".")[1] for name in users(r"FULL_SHARE \*"))
+    rooms = sorted(name.split(".")[1] for name in users(r"MAX_BYTES_REACHED_SHARE \*"))
     assert rooms == ["analysis", "model"]
     assert users(r"\b0\.[89]\d? \* (config|limit|columns)|percent >= \d") == set()
     assert len(users(r"def (time_to_full|time_to_drain)_s")) == 1

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import ast
 
-from natstui.tui.frame.messages import ToApp
+from natstui.tui.frame.messages import AppRequest
 from tests.architecture.source import modules
 
-WISHES = {kind.__name__ for kind in ToApp.__subclasses__()}
+WISHES = {kind.__name__ for kind in AppRequest.__subclasses__()}
 
 
 def test_a_wish_is_posted_to_the_app_because_on_its_way_up_a_screen_may_keep_it() -> None:

@@ -13,7 +13,7 @@ from natstui.bench.job.protocol import StartCommand
 from natstui.bench.job.schedule import Schedule
 from natstui.bench.job.tally import Tally
 from natstui.bench.result.accounting import ConsumerSpan, WorkerCounts
-from natstui.bench.result.outcome import RunOutcome, WorkerEnd, make_result
+from natstui.bench.result.run_result import RunOutcome, WorkerEnd, make_result
 from natstui.bench.run.assets import RunAssets, new_run_id
 from natstui.bench.run.orders import all_orders
 from natstui.bench.wire.link import WireLink
@@ -42,7 +42,9 @@ class Worker:
     def ends_by_itself(self) -> bool:
         """Whether it has a number of messages, or a time, after which it is done."""
         role = self.job.orders.role
-        return role.total_msgs is not None or (role.traits.has_end and self.job.end_ns is not None)
+        return role.total_msgs is not None or (
+            role.traits.has_own_end and self.job.end_ns is not None
+        )
 
     async def work(self) -> None:
         """Do what a worker does after GO; raises the error that would end the run."""
@@ -54,7 +56,7 @@ class Worker:
 
     def end(self) -> WorkerEnd:
         """Return what it would have reported."""
-        for collect in self.job.collectors:
+        for collect in self.job.flush_callbacks:
             collect()
         counts, latencies = self.job.tally.pop_new()
         assert counts == self.job.tally.totals()
@@ -133,7 +135,7 @@ class Workers:
                 await asyncio.gather(*tasks)
         finally:
             await ended(*tasks)
-        ends = await self.assets.read_figures()
+        ends = await self.assets.read_consumer_figures()
         workers = [worker.end() for worker in self.all]
         stored_msgs = await self.assets.read_stored_msgs()
         outcome = RunOutcome(
@@ -148,7 +150,8 @@ class Workers:
             stopped=False,
             failure=None,
             consumers={
-                name: ConsumerSpan(self.assets.start_figures[name], ends[name]) for name in ends
+                name: ConsumerSpan(self.assets.start_figures_by_role[name], ends[name])
+                for name in ends
             },
         )
         result = make_result(outcome)

@@ -10,7 +10,7 @@ from natstui.bench.result.library import find_impossible_values
 from natstui.bench.run.controller import Benchmark
 from natstui.config.connection import Connection
 from natstui.model.bench.counts import main_latency, merge_latencies, total_counts
-from natstui.model.bench.latency import EMPTY
+from natstui.model.bench.latency import EMPTY_HISTOGRAM
 from natstui.model.bench.patterns import traits
 from natstui.model.bench.plan import BenchmarkPlan, Role, StreamPlan
 from natstui.model.bench.result import BenchmarkResult
@@ -57,7 +57,10 @@ def check_sums(result: BenchmarkResult, records: Records) -> None:
     for worker in result.workers:
         own = by_worker.get((worker.role, worker.worker_id), [])
         assert total_counts(one.counts for one in own) == worker.counts
-        name, told = main_latency(merge_latencies(one.latencies for one in own)) or (None, EMPTY)
+        name, told = main_latency(merge_latencies(one.latencies for one in own)) or (
+            None,
+            EMPTY_HISTOGRAM,
+        )
         assert (worker.latency, worker.p50_ns) == (name, told.percentile_ns(50))
         assert worker.p99_ns == told.percentile_ns(99)
         answered = traits(worker.pattern).is_stored or traits(worker.pattern).awaits_reply

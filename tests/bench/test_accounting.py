@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from natstui.bench.job.sequences import FOREIGN, ReceivedSequences
+from natstui.bench.job.sequences import FOREIGN_PUBLISHER, ReceivedSequences
 from natstui.bench.result.accounting import (
     ConsumerFigures,
     ConsumerSpan,
@@ -13,7 +13,7 @@ from natstui.bench.result.accounting import (
     compute_accounting,
     decode_figures,
     deliverable_msgs,
-    is_shared,
+    has_shared_messages,
     receiver_groups,
 )
 from natstui.model.bench.counts import Counts
@@ -87,13 +87,13 @@ def test_redeliveries_are_deliveries_less_first_ones_between_what_was_counted_an
 
 
 def test_who_shares_messages_is_one_group() -> None:
-    assert [is_shared(role) for role in (CONSUME, SUBSCRIBE, ORDERED, QUEUE)] == [
+    assert [has_shared_messages(role) for role in (CONSUME, SUBSCRIBE, ORDERED, QUEUE)] == [
         True,
         False,
         False,
         True,
     ]
-    assert is_shared(Role("subs", "js-push"))
+    assert has_shared_messages(Role("subs", "js-push"))
     books = [receiver(CONSUME, range(3)), receiver(CONSUME, range(3, 5), worker_id=1)]
     alone = Role("others", "subscribe")
     groups = receiver_groups([sender(5), receiver(alone, (1,)), *books, receiver(alone, (2,))])
@@ -108,7 +108,7 @@ def test_who_shares_messages_is_one_group() -> None:
 def test_who_ended_without_its_last_word_leaves_the_different_messages_unknown() -> None:
     silent = replace(book(CONSUME, received_msgs=2), received_sequences=None)
     (group,) = receiver_groups([receiver(CONSUME, range(3)), silent])
-    assert group.is_unreported
+    assert group.has_missing_report
     assert group.distinct_msgs() is None
     (unstamped,) = receiver_groups([book(CONSUME, received_msgs=2)])
     assert unstamped.distinct_msgs() is None
@@ -199,15 +199,19 @@ def test_repeats_are_received_and_not_different() -> None:
 
 
 def test_an_ordered_receiver_is_owed_the_whole_stream_but_what_was_gone_before_it() -> None:
-    one = replace(receiver(ORDERED, range(6)), dropped_before_msgs=5)
+    one = replace(receiver(ORDERED, range(6)), removed_before_start_msgs=5)
     assert compute_accounting([one], 10, 3).expected_msgs == 8
     assert compute_accounting([one], 10, None).expected_msgs == 6
-    assert compute_accounting([replace(one, dropped_before_msgs=12)], 10, 3).expected_msgs == 6
-    assert compute_accounting([replace(one, dropped_before_msgs=0)], 10, 3).expected_msgs == 13
+    assert (
+        compute_accounting([replace(one, removed_before_start_msgs=12)], 10, 3).expected_msgs == 6
+    )
+    assert (
+        compute_accounting([replace(one, removed_before_start_msgs=0)], 10, 3).expected_msgs == 13
+    )
     more = receiver(ORDERED, range(20))
     assert compute_accounting([more], 10, 3).expected_msgs == 13
     assert compute_accounting([one], None, 3).expected_msgs is None
-    nothing = replace(receiver(ORDERED, ()), dropped_before_msgs=13)
+    nothing = replace(receiver(ORDERED, ()), removed_before_start_msgs=13)
     assert compute_accounting([nothing], 10, 3).expected_msgs == 0
 
 
@@ -219,22 +223,24 @@ def test_a_shared_consumer_owes_what_its_readers_should_get_and_not_the_stream()
 
 def test_a_subscriber_is_owed_what_every_sender_sent_from_its_first_message_on() -> None:
     other = sender(5, publisher=1)
-    heard = replace(receiver(SUBSCRIBE, range(10)), sent_before_msgs={0: 0})
+    heard = replace(receiver(SUBSCRIBE, range(10)), sent_before_subscribing_by_publisher={0: 0})
     books = compute_accounting([sender(10), other, heard], None, None)
     assert (books.expected_msgs, books.lost_msgs) == (15, 5)
-    late = replace(receiver(SUBSCRIBE, range(1, 10)), sent_before_msgs={0: 0})
+    late = replace(receiver(SUBSCRIBE, range(1, 10)), sent_before_subscribing_by_publisher={0: 0})
     assert compute_accounting([sender(10), late], None, None).lost_msgs == 1
-    without_word = replace(late, sent_before_msgs={})
+    without_word = replace(late, sent_before_subscribing_by_publisher={})
     assert compute_accounting([sender(10), without_word], None, None).lost_msgs == 1
 
 
 def test_a_subscriber_is_owed_what_was_sent_since_it_heard_and_what_it_got_before() -> None:
-    heard = replace(receiver(SUBSCRIBE, (3, *range(5, 10))), sent_before_msgs={0: 5})
+    heard = replace(
+        receiver(SUBSCRIBE, (3, *range(5, 10))), sent_before_subscribing_by_publisher={0: 5}
+    )
     books = compute_accounting([sender(10), heard], None, None)
     assert (books.expected_msgs, books.lost_msgs) == (6, 0)
-    gap = replace(receiver(SUBSCRIBE, (5, 7, 8, 9)), sent_before_msgs={0: 5})
+    gap = replace(receiver(SUBSCRIBE, (5, 7, 8, 9)), sent_before_subscribing_by_publisher={0: 5})
     assert compute_accounting([sender(10), gap], None, None).lost_msgs == 1
-    later = replace(gap, sent_before_msgs={0: 50})
+    later = replace(gap, sent_before_subscribing_by_publisher={0: 50})
     assert compute_accounting([sender(10), later], None, None).expected_msgs == 4
     elsewhere = replace(sender(7), role=Role("pubs", "publish", subject="elsewhere"))
     assert compute_accounting([sender(10), elsewhere, heard], None, None).expected_msgs == 6
@@ -242,18 +248,22 @@ def test_a_subscriber_is_owed_what_was_sent_since_it_heard_and_what_it_got_befor
 
 
 def test_a_queue_group_is_owed_what_was_sent_since_the_first_of_it_heard() -> None:
-    first = replace(receiver(QUEUE, (2, 4)), sent_before_msgs={0: 2})
-    second = replace(receiver(QUEUE, (3,), worker_id=1), sent_before_msgs={0: 4})
+    first = replace(receiver(QUEUE, (2, 4)), sent_before_subscribing_by_publisher={0: 2})
+    second = replace(
+        receiver(QUEUE, (3,), worker_id=1), sent_before_subscribing_by_publisher={0: 4}
+    )
     books = compute_accounting([sender(6), first, second], None, None)
     assert (books.expected_msgs, books.distinct_msgs, books.lost_msgs) == (4, 3, 1)
 
 
 def test_unstamped_messages_are_counted_by_number() -> None:
-    got = replace(book(SUBSCRIBE, received_msgs=3), sent_before_msgs={0: 4})
+    got = replace(book(SUBSCRIBE, received_msgs=3), sent_before_subscribing_by_publisher={0: 4})
     assert compute_accounting([sender(10), got], None, None).expected_msgs == 6
-    many = replace(book(SUBSCRIBE, received_msgs=8), sent_before_msgs={0: 4})
+    many = replace(book(SUBSCRIBE, received_msgs=8), sent_before_subscribing_by_publisher={0: 4})
     assert compute_accounting([sender(10), many], None, None).expected_msgs == 8
-    too_many = replace(book(SUBSCRIBE, received_msgs=12), sent_before_msgs={0: 4})
+    too_many = replace(
+        book(SUBSCRIBE, received_msgs=12), sent_before_subscribing_by_publisher={0: 4}
+    )
     assert compute_accounting([sender(10), too_many], None, None).expected_msgs == 10
 
 
@@ -311,7 +321,7 @@ def test_a_run_measures_when_something_was_sent_or_received_in_its_measured_part
 def foreign(one: WorkerCounts, stream_seqs: tuple[int, ...], received: int) -> WorkerCounts:
     """Return a receiver that got messages of others, too."""
     counts = replace(one.reported, foreign_msgs=received)
-    dump = {**(one.received_sequences or {}), **seen(FOREIGN, *stream_seqs)}
+    dump = {**(one.received_sequences or {}), **seen(FOREIGN_PUBLISHER, *stream_seqs)}
     return replace(one, reported=counts, totals=counts, received_sequences=dump, has_stamps=True)
 
 

@@ -6,7 +6,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from natstui.bench.job.digits import read_digits, write_digits
-from natstui.bench.job.sequences import FOREIGN, ReceivedSequences, SequenceSet, union
+from natstui.bench.job.sequences import (
+    FOREIGN_PUBLISHER,
+    ReceivedSequences,
+    SequenceSet,
+    merge_dumps,
+)
 from natstui.bench.job.stamps import (
     StampLayout,
     binary_stamp_layout,
@@ -31,7 +36,7 @@ LONG_UP_NS = 10**17
 RUNS = [f"{number:x}" for number in range(300)]
 
 
-@pytest.mark.parametrize("layout", [StampLayout(0, 24), StampLayout(6, 24, as_hex=True)])
+@pytest.mark.parametrize("layout", [StampLayout(0, 24), StampLayout(6, 24, is_hex=True)])
 @pytest.mark.parametrize("run_id", RUNS[:8])
 def test_a_stamp_comes_back(layout: StampLayout, run_id: str) -> None:
     payloads = np.zeros((3, 128), np.uint8)
@@ -39,7 +44,7 @@ def test_a_stamp_comes_back(layout: StampLayout, run_id: str) -> None:
     due_ns, seqs = LONG_UP_NS + np.array([0, 6, 2**52 - 1]), np.array([0, 9, 2**40 - 1])
     write_stamps(payloads, layout, due_ns, 4095, seqs, 77)
     stamps = read_stamps(payloads, layout)
-    assert stamps is not None and stamps.own_mask is None
+    assert stamps is not None and stamps.own_run_mask is None
     assert stamps.due_ns.tolist() == due_ns.tolist()
     assert stamps.publisher.tolist() == [4095] * 3
     assert stamps.seq.tolist() == [0, 9, 2**40 - 1]
@@ -61,8 +66,8 @@ def test_stamps_of_every_other_run_and_no_stamp_at_all_are_foreign(size: int) ->
     came = np.frombuffer(payloads.tobytes(), np.uint8).reshape(payloads.shape)
     for row, layout in enumerate(places):
         stamps = read_stamps(came, layout)
-        assert stamps is not None and stamps.own_mask is not None
-        assert np.flatnonzero(stamps.own_mask).tolist() == [row]
+        assert stamps is not None and stamps.own_run_mask is not None
+        assert np.flatnonzero(stamps.own_run_mask).tolist() == [row]
         assert (stamps.due_ns.tolist(), stamps.seq.tolist()) == ([LONG_UP_NS + 5], [7])
 
 
@@ -80,8 +85,8 @@ def test_foreign_messages_are_counted_and_are_in_no_other_count() -> None:
     assert (counts.received_msgs, counts.received_bytes, counts.foreign_msgs) == (2, 48, 11)
     assert (counts.duplicate_msgs, counts.steady_received_msgs) == (0, 2)
     assert latencies.e2e.total_count == 2
-    seen = tally.received_sequences.by_publisher
-    assert (seen[0].count, seen[FOREIGN].count) == (2, 2)
+    seen = tally.received_sequences.sequences_by_publisher
+    assert (seen[0].count, seen[FOREIGN_PUBLISHER].count) == (2, 2)
 
 
 def test_a_small_payload_has_a_short_stamp_or_none() -> None:
@@ -116,7 +121,7 @@ def test_repeats_and_wrong_order_are_found_by_publisher() -> None:
     seen = ReceivedSequences()
     assert seen.add(np.array([0, 1, 0]), np.array([0, 0, 1])) == (3, 0)
     assert seen.add(np.array([0, 0, 0]), np.array([3, 2, 1])) == (2, 2)
-    together = union([seen.dump(), {"0": {}}])
+    together = merge_dumps([seen.dump(), {"0": {}}])
     assert (together[0].count, together[1].count) == (4, 1)
 
 

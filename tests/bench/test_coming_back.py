@@ -258,11 +258,11 @@ async def test_a_consumer_without_a_leader_is_waited_for_and_asked_about_now_and
         nats_server.freeze()
         for at_s in (1, 3, 5, 6):
             puller._on_no_responder(at_s * 10**9)
-            check = puller._consumer_check
+            check = puller._consumer_check_task
             assert (check is not None) is (at_s > 4)
         assert check is not None
         puller._on_no_responder(7 * 10**9)
-        assert puller._consumer_check is check, "a second request beside the first one"
+        assert puller._consumer_check_task is check, "a second request beside the first one"
         # Nobody can say whether it exists: that is no failure yet.
         await check
         assert not worker.link.failure.done()

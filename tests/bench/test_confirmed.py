@@ -15,7 +15,7 @@ from nats.aio.client import Client as NatsClient
 
 from natstui.bench.plan.check import plan_errors
 from natstui.bench.result.accounting import ConsumerFigures, ConsumerSpan, WorkerCounts
-from natstui.bench.result.outcome import RunOutcome, WorkerEnd, make_result
+from natstui.bench.result.run_result import RunOutcome, WorkerEnd, make_result
 from natstui.bench.run import worker_processes
 from natstui.bench.run.assets import RunAssets, published_loss
 from natstui.bench.run.controller import Benchmark, RunJournalEntry
@@ -29,7 +29,7 @@ from natstui.jetstream.managing.undo import undo
 from natstui.jetstream.testbed.broker import Broker
 from natstui.model.bench.counts import Counts, Latencies
 from natstui.model.bench.plan import (
-    BENCHMARK_STREAM,
+    BENCHMARK_STREAM_DESCRIPTION,
     Acks,
     BenchmarkPlan,
     Fault,
@@ -277,7 +277,7 @@ def lost_by(
             ROLE,
             None,
         ),
-        ({"max_msgs": 20, "description": BENCHMARK_STREAM}, ROLE, None),
+        ({"max_msgs": 20, "description": BENCHMARK_STREAM_DESCRIPTION}, ROLE, None),
         ({"allow_rollup_hdrs": True}, ROLE, None),
         ({"allow_rollup_hdrs": True}, rolling_up("all"), "up to 20 messages"),
         ({"allow_rollup_hdrs": True}, rolling_up("sub"), "up to 8 messages"),
@@ -287,7 +287,7 @@ def lost_by(
 def test_what_publishing_removes_is_known_before(
     config: dict[str, object], role: Role, lost: str | None
 ) -> None:
-    told = lost_by(config, role, SubjectCounts({"own": 8}, left_count=0))
+    told = lost_by(config, role, SubjectCounts({"own": 8}, later_subjects_count=0))
     assert told is None if lost is None else lost in (told or ""), told
 
 
@@ -302,14 +302,14 @@ def test_what_publishing_removes_is_known_before(
         ({"max_bytes": 5_000}, ROLE, True),
         ({"max_msgs_per_subject": 50}, ROLE, True),
         ({"max_msgs_per_subject": 51}, ROLE, False),
-        ({"max_msgs": 20, "description": BENCHMARK_STREAM}, ROLE, False),
+        ({"max_msgs": 20, "description": BENCHMARK_STREAM_DESCRIPTION}, ROLE, False),
         ({"allow_rollup_hdrs": True}, rolling_up("sub"), True),
     ],
 )
 def test_what_publishing_removes_of_others_is_known_for_an_empty_stream_as_well(
     config: dict[str, object], role: Role, is_lost: bool
 ) -> None:
-    told = lost_by(config, role, SubjectCounts({}, left_count=0), messages=0)
+    told = lost_by(config, role, SubjectCounts({}, later_subjects_count=0), messages=0)
     clause = "messages of OWN that others publish until the run ends may be removed"
     assert told == (clause if is_lost else None)
 
@@ -363,7 +363,7 @@ async def test_a_change_of_a_run_that_removes_more_of_others_than_was_said_is_re
 def test_of_subjects_that_were_not_counted_the_most_is_said_and_never_none(
     config: dict[str, object], role: Role, lost: str | None
 ) -> None:
-    page = SubjectCounts({"own.1": 8}, left_count=1)
+    page = SubjectCounts({"own.1": 8}, later_subjects_count=1)
     told = lost_by(config, role, page)
     assert told is None if lost is None else lost in (told or ""), told
 

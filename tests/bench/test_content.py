@@ -9,9 +9,9 @@ import pytest
 
 from natstui.bench.job.content import (
     SAME_SIZE_MSGS,
-    Content,
+    MessageContent,
     SenderSettings,
-    check_fits,
+    check_payload_sizes,
     size_index_of,
 )
 from natstui.bench.job.protocol import Orders
@@ -29,7 +29,7 @@ def orders(role: Role) -> Orders:
     )  # fmt: skip
 
 
-def sizes_of(content: Content, blocks: list[int]) -> list[int]:
+def sizes_of(content: MessageContent, blocks: list[int]) -> list[int]:
     """The sizes messages are announced with, block after block."""
     first, sizes = 0, []
     for count in blocks:
@@ -47,20 +47,20 @@ def sizes_of(content: Content, blocks: list[int]) -> list[int]:
 def test_a_payload_of_any_size_is_refused_without_being_made(payload: Payload) -> None:
     plan = BenchmarkPlan("p", "", (Role("p", "publish", payload=payload),), None, 1.0)
     with pytest.raises(UsageError, match=r"are larger than max_payload of the server, 1.00 MiB"):
-        check_fits(plan, 1 << 20)
+        check_payload_sizes(plan, 1 << 20)
 
 
 def test_sizes_belong_to_messages_and_not_to_blocks() -> None:
-    whole = sizes_of(Content(SenderSettings(orders(RANGE)), 5000), [4000])
+    whole = sizes_of(MessageContent(SenderSettings(orders(RANGE)), 5000), [4000])
     parts = sizes_of(
-        Content(SenderSettings(orders(RANGE)), 500),
+        MessageContent(SenderSettings(orders(RANGE)), 500),
         [1, 7, 16, 476, 500, 500, 500, 500, 500, 500, 500],
     )
     assert whole[:3500] == parts[:3500]
 
 
 def test_sizes_of_a_range_come_evenly_often_and_change_every_few_messages() -> None:
-    sizes = sizes_of(Content(SenderSettings(orders(RANGE)), 5000), [4096])
+    sizes = sizes_of(MessageContent(SenderSettings(orders(RANGE)), 5000), [4096])
     often = Counter(sizes)
     assert (len(often), min(often), max(often)) == (16, 30, 330)
     assert max(often.values()) < 1.3 * min(often.values())

@@ -17,7 +17,7 @@ from msgspec.structs import replace as replace_orders
 from nats.aio.msg import Msg
 
 from natstui.bench.job import protocol
-from natstui.bench.job.job import published_msgs
+from natstui.bench.job.job import published_msgs_by_stream
 from natstui.bench.job.protocol import CreatedStream, RateChange, WorkerFailure
 from natstui.bench.run import progress
 from natstui.bench.run.assets import RunAssets
@@ -248,7 +248,7 @@ async def test_a_server_that_restarts_does_not_end_a_run_that_only_consumes(
 async def test_a_consumer_that_somebody_deletes_ends_the_run_with_its_name(
     account: Account, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(pull, "_RECOVERY_NS", 200_000_000)
+    monkeypatch.setattr(pull, "_RECONNECT_GRACE_NS", 200_000_000)
     connection = Connection(servers=(account.url,))
     own = await connect(connection)
     await own.request("STREAM.CREATE.FAILING", {"name": "FAILING", "subjects": ["bench"]})
@@ -458,7 +458,7 @@ def test_messages_of_a_worker_count_for_the_stream_that_stores_them() -> None:
             created_streams=created,
             responses="RESPONSES",
         )
-        assert published_msgs(worker, counts) == msgs, pattern
+        assert published_msgs_by_stream(worker, counts) == msgs, pattern
 
 
 async def test_answers_that_come_too_late_are_none(nats_server: Broker) -> None:
@@ -566,7 +566,7 @@ async def test_a_worker_that_nobody_hears_ends_without_a_word_and_removes_what_i
         orders(Role("pubs", "js-publish-async", subject="bench")),
         connection=connection.to_json_line(),
         stream="BENCH",
-        cleanup_verbs=("STREAM.DELETE.BENCH",),
+        delete_verbs=("STREAM.DELETE.BENCH",),
         created_streams=created,
     )
     with _process() as unasked, _process() as unheard:
@@ -765,7 +765,7 @@ async def test_who_waits_for_messages_that_do_not_come_says_so_and_ends_without_
     account: Account, monkeypatch: pytest.MonkeyPatch, pattern: Pattern
 ) -> None:
     monkeypatch.setattr(progress, "WAIT_REPORT_AFTER_S", 0.5)
-    monkeypatch.setattr(progress, "IDLE_S", 2.0)
+    monkeypatch.setattr(progress, "IDLE_TIMEOUT_S", 2.0)
     client = await connect(Connection(servers=(account.url,)))
     await client.request("STREAM.CREATE.OWN", {"name": "OWN", "subjects": ["own"]})
     await client.request_subject("own", b"x")
@@ -787,7 +787,7 @@ async def test_who_waits_for_core_messages_says_so_and_goes_on(
     account: Account, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(progress, "WAIT_REPORT_AFTER_S", 0.5)
-    monkeypatch.setattr(progress, "IDLE_S", 0.6)
+    monkeypatch.setattr(progress, "IDLE_TIMEOUT_S", 0.6)
     said = asyncio.Event()
 
     def on_add(record: Record) -> None:

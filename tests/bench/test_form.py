@@ -12,7 +12,13 @@ from natstui.model.bench.patterns import patterns_with
 from natstui.model.bench.plan import BenchmarkPlan, RateSegment
 from natstui.tui.bench.scenarios import scenario_row
 from natstui.tui.bench.setup.document import parse_document, texts_of, to_toml, with_texts
-from natstui.tui.bench.setup.fields import FIELDS, RECEIVING, SENDING, find_errors, next_round_rate
+from natstui.tui.bench.setup.fields import (
+    FIELDS,
+    RECEIVING_KIND_AND_METHOD,
+    SENDING_KIND_AND_METHOD,
+    find_errors,
+    next_round_rate,
+)
 from natstui.tui.bench.setup.preview import command_text, drawing_lines, preview_lines
 
 FAN_OUT = parse_document(built_in_scenarios()["fanout"])
@@ -28,8 +34,8 @@ def changed(document: dict[str, object], **texts: str) -> tuple[BenchmarkPlan, s
 
 
 def test_every_pattern_is_in_the_form() -> None:
-    assert set(SENDING) == patterns_with(lambda row: row.has_end)
-    assert set(RECEIVING) == patterns_with(lambda row: row.receives or row.replies)
+    assert set(SENDING_KIND_AND_METHOD) == patterns_with(lambda row: row.has_own_end)
+    assert set(RECEIVING_KIND_AND_METHOD) == patterns_with(lambda row: row.receives or row.replies)
 
 
 @pytest.mark.parametrize("name", built_in_scenarios())

@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from natstui.bench.run.knee import Knee
+from natstui.bench.run.knee import KneeDetector
 from natstui.config.connection import Connection
 from natstui.model.bench.counts import Latencies
 from natstui.model.bench.latency import from_latencies
@@ -16,8 +16,10 @@ STEPS = tuple(RateSegment(2.0, rate, rate) for rate in (1000, 5000, 20_000, 80_0
 MS = 1_000_000
 
 
-def knee(*p99_ms: float, steps: tuple[RateSegment, ...] = STEPS) -> Knee:
-    found = Knee(BenchmarkPlan("t", "", (Role("p", "publish", schedule=steps),), None, None))
+def knee(*p99_ms: float, steps: tuple[RateSegment, ...] = STEPS) -> KneeDetector:
+    found = KneeDetector(
+        BenchmarkPlan("t", "", (Role("p", "publish", schedule=steps),), None, None)
+    )
     for number, ms in enumerate(p99_ms):
         for at_s in (0.1, 1.9):
             found.add(2 * number + at_s, Latencies(ack=from_latencies([round(ms * MS)] * 9)))

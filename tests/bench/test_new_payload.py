@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from natstui.bench.job.content import Content, SenderSettings
+from natstui.bench.job.content import MessageContent, SenderSettings
 from natstui.bench.plan.flags import core_plan, with_changes
 from natstui.bench.run.controller import Benchmark
 from natstui.bench.wire.one_in_flight import FrameBuilder
@@ -149,7 +149,7 @@ async def test_a_payload_that_fits_is_sent_and_another_one_is_refused(
 
 def test_what_is_sent_changes_with_the_next_block_and_keeps_its_stamp() -> None:
     settings = SenderSettings(orders(Role("p", "publish")))
-    content = Content(settings, 500)
+    content = MessageContent(settings, 500)
     assert set(sizes_of(content, [500])) == {BEFORE}
     settings.change(Payload(size_bytes=AFTER))
     assert set(sizes_of(content, [500])) == {AFTER}
@@ -182,4 +182,4 @@ def test_a_payload_file_brings_its_own_size(tmp_path: Path) -> None:
     small.write_bytes(b"0123456789")
     found = with_changes(core_plan("t", pubs=1), {"payload": str(small)})
     assert found.roles[0].payload.size_bytes == 10
-    assert set(sizes_of(Content(SenderSettings(orders(found.roles[0])), 5), [5])) == {10}
+    assert set(sizes_of(MessageContent(SenderSettings(orders(found.roles[0])), 5), [5])) == {10}

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from natstui.bench.job.tally import Tally
 from natstui.bench.result.accounting import WorkerCounts
-from natstui.bench.result.outcome import RunOutcome, WorkerEnd, make_result
+from natstui.bench.result.run_result import RunOutcome, WorkerEnd, make_result
 from natstui.model.bench.counts import Latencies
 from natstui.model.bench.plan import Pattern, Role
 from natstui.model.bench.result import BenchmarkResult

@@ -19,7 +19,7 @@ def test_at_a_fixed_rate_message_i_is_due_at_i_over_rate() -> None:
     assert schedule.due_ns(0, 3).tolist() == [0, 1_000_000, 2_000_000]
     assert schedule.due_count(0) == 1
     assert schedule.due_count(SECOND) == 1001
-    assert schedule.due_before(SECOND) == 1000
+    assert schedule.due_count_before(SECOND) == 1000
     assert schedule.total_count() is None
 
 

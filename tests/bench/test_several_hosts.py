@@ -19,8 +19,8 @@ from click.testing import CliRunner
 from natstui.bench.result import library
 from natstui.bench.result.accounting import WorkerCounts
 from natstui.bench.result.environment import read_environment
-from natstui.bench.result.merge import MergedRuns, merge_runs
-from natstui.bench.result.outcome import RunOutcome, WorkerEnd, make_result
+from natstui.bench.result.merge_saved_runs import MergedRuns, merge_runs
+from natstui.bench.result.run_result import RunOutcome, WorkerEnd, make_result
 from natstui.bench.result.text import merged_text
 from natstui.bench.run.controller import Benchmark
 from natstui.cli.bench.options import parse_start_time

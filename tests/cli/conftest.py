@@ -13,9 +13,9 @@ from natstui.jetstream.system import requests
 def short_waits(own_folders: None, monkeypatch: pytest.MonkeyPatch) -> None:
     """Commands poll as often as the server's share allows, and look soon at what they edited."""
     monkeypatch.setenv("NATSTUI_MONITOR_INTERVAL_S", "0.1")
-    monkeypatch.setattr(find, "_INTERVAL_S", 0.05)
+    monkeypatch.setattr(find, "_POLL_INTERVAL_S", 0.05)
     monkeypatch.setattr(find, "_WATCH_S", 0.05)
-    monkeypatch.setattr(configure, "OVERWRITTEN_WITHIN_S", 0.02)
+    monkeypatch.setattr(configure, "REREAD_EDIT_AFTER_S", 0.02)
 
 
 @pytest.fixture

@@ -110,8 +110,8 @@ STREAM_ADD: list[Row] = [
     ("--config|FILE|--subjects|a,b", "for several, repeat the option: --subjects a --subjects b"),
     ("--config|FILE|--monitor-msgs-warn|9", "the NATS CLI ignores --monitor-msgs-warn"),
     ("--max-consumers|-1", {"max_consumers": -1}),
-    ("--validate", "--validate: say --dry-run"),
-    ("--output|there.json", "--output: say --dry-run --json > FILE"),
+    ("--validate", "--validate: use --dry-run"),
+    ("--output|there.json", "--output: use --dry-run --json > FILE"),
 ]  # fmt: skip
 STREAM_EDIT: list[Row] = [
     ("--no-mirror", {}),
@@ -130,8 +130,8 @@ STREAM_EDIT: list[Row] = [
     ),
     ("--config|FILE|--no-mirror", "write it into the file, or use --file FILE --no-mirror"),
     ("--config|FILE|--force|--dry-run", {"max_msgs": 42}),
-    ("--interactive", "--interactive: say --file FILE"),
-    ("-i", "--interactive: say --file FILE"),
+    ("--interactive", "--interactive: use --file FILE"),
+    ("-i", "--interactive: use --file FILE"),
     ("--mirror|ORIGIN", "the origin of a mirror cannot change"),
     ("--allow-counter", "counters cannot be switched on or off after the creation of the stream"),
 ]
@@ -159,7 +159,7 @@ CONSUMER_BOTH: list[Row] = [
     ("--max-deliver|-1", {"max_deliver": -1}),
     ("--max-outstanding|77", {"max_ack_pending": 77}),
     ("--max-pending|77", {"max_ack_pending": 77}),
-    ("--max-pending|-1", "say --max-ack-pending unlimited"),
+    ("--max-pending|-1", "use --max-ack-pending unlimited"),
     ("--max-pull-batch|10", {"max_batch": 10}),
     ("--max-pull-expire|10s", {"max_expires": 10 * S}),
     ("--max-pull-bytes|4096", {"max_bytes": 4096}),
@@ -231,13 +231,13 @@ CONSUMER_ADD: list[Row] = [
     ("--config|FILE|--ephemeral", "has a durable_name, which makes a durable consumer"),
     ("--sample|-1", {"sample_freq": None}),
     ("--config|FILE", {"max_deliver": 42, "durable_name": "N"}),
-    ("--validate", "--validate: say --dry-run"),
-    ("--output|there.json", "--output: say --dry-run --json > FILE"),
+    ("--validate", "--validate: use --dry-run"),
+    ("--output|there.json", "--output: use --dry-run --json > FILE"),
     ("--defaults", {"ack_policy": "explicit", "deliver_policy": "all"}),
 ]
 CONSUMER_EDIT: list[Row] = [
     ("--target|in.box", "a pull consumer cannot become a push consumer"),
-    ("--max-pull-expire|0s", "say --max-expires '' to take the limit away"),
+    ("--max-pull-expire|0s", "use --max-expires '' to take the limit away"),
     ("--inactive-threshold|0", "--inactive-threshold 0 changes nothing in the NATS CLI"),
     ("--max-pull-batch|-1", "--max-batch -1 changes nothing in the NATS CLI"),
     ("--max-pull-bytes|-1", "--max-bytes -1 changes nothing in the NATS CLI"),
@@ -253,7 +253,7 @@ CONSUMER_EDIT: list[Row] = [
     ("-f", {}),
     ("--dry-run", {}),
     ("--config|FILE", {"max_deliver": 42, "description": ""}),
-    ("--interactive", "--interactive: say --file FILE"),
+    ("--interactive", "--interactive: use --file FILE"),
 ]
 
 STREAM_FLAGS = """

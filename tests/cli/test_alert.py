@@ -21,7 +21,7 @@ from nats.js.api import ConsumerConfig, StreamConfig
 
 from natstui.cli.alerts import command as alert_command
 from natstui.cli.alerts.notices import Notice, Notices
-from natstui.cli.alerts.sending import Sender
+from natstui.cli.alerts.sending import NoticeSender
 from natstui.cli.root import root
 from natstui.config.settings import Alert
 from natstui.errors import SessionError
@@ -195,7 +195,9 @@ async def test_a_failing_webhook_is_retried_reported_and_delays_no_other_rule(mo
     async with wrong_http(mode, failing) as wrong, wrong_http("ok", working) as right:
         rules = {f"bad{number}": Alert(webhook=wrong) for number in range(6)}
         rules["good"] = Alert(webhook=right)
-        sender = Sender(rules, reported.append, webhook_s=2.0, retry_after_s=(0.1, 0.2))
+        sender = NoticeSender(
+            rules, reported.append, webhook_timeout_s=2.0, retry_after_s=(0.1, 0.2)
+        )
         for name in rules:
             sender.send(some_notice(name))
         await until(lambda: len(working) == 1)
@@ -217,8 +219,11 @@ async def test_a_failing_webhook_is_retried_reported_and_delays_no_other_rule(mo
 async def test_a_webhook_that_does_not_reply_is_given_up_after_its_time() -> None:
     reported: list[str] = []
     async with wrong_http("hang", []) as address:
-        sender = Sender(
-            {"a": Alert(webhook=address)}, reported.append, webhook_s=0.3, retry_after_s=(0.1,)
+        sender = NoticeSender(
+            {"a": Alert(webhook=address)},
+            reported.append,
+            webhook_timeout_s=0.3,
+            retry_after_s=(0.1,),
         )
         sender.send(some_notice("a"))
         await until(lambda: len(reported) == 2)
@@ -232,7 +237,7 @@ async def test_an_outage_that_is_longer_than_the_retries_loses_no_notice() -> No
     reported: list[str] = []
     async with wrong_http("ok", requests) as address:
         port = address.rpartition(":")[2]
-    sender = Sender(
+    sender = NoticeSender(
         {"a": Alert(webhook=address)}, reported.append, retry_after_s=(0.1,), retry_interval_s=0.2
     )
     sender.send(some_notice("a"))
@@ -246,7 +251,7 @@ async def test_an_outage_that_is_longer_than_the_retries_loses_no_notice() -> No
 
 async def test_a_command_that_fails_is_named_without_its_arguments() -> None:
     reported: list[str] = []
-    sender = Sender({"a": Alert(command="false --token SECRET")}, reported.append)
+    sender = NoticeSender({"a": Alert(command="false --token SECRET")}, reported.append)
     sender.send(some_notice("a"))
     await until(lambda: bool(reported))
     assert reported == ["alert a: the command false ended with 1; not sent"]
@@ -259,7 +264,9 @@ async def test_what_succeeds_again_is_no_finding_any_more() -> None:
     reported: list[str] = []
     async with wrong_http("ok", requests) as address:
         port = address.rpartition(":")[2]
-    sender = Sender({"a": Alert(webhook=address)}, reported.append, retry_after_s=(0.1,) * 300)
+    sender = NoticeSender(
+        {"a": Alert(webhook=address)}, reported.append, retry_after_s=(0.1,) * 300
+    )
     sender.send(some_notice("a"))
     await until(lambda: bool(sender.failure_findings()))
     async with wrong_http("ok", requests, int(port)):
@@ -272,7 +279,7 @@ async def test_what_succeeds_again_is_no_finding_any_more() -> None:
 def test_a_signal_ends_it_while_webhooks_hang(
     nats_server: Broker, tmp_path: Path, held_port: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(alert_command, "_FINISH_TIMEOUT_S", 0.5)
+    monkeypatch.setattr(alert_command, "_UNSENT_NOTICES_TIMEOUT_S", 0.5)
     config = tmp_path / "config.toml"
     config.write_text(
         "".join(

@@ -100,7 +100,7 @@ def test_an_account_is_the_same_after_it_was_restored_elsewhere(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(restore, "_STABLE_S", 0.3)
+    monkeypatch.setattr(restore, "_MIN_STABLE_S", 0.3)
     asyncio.run(filled(account.url))
     folder = str(tmp_path / "kept")
     said = shell.ok("backup", folder)
@@ -367,7 +367,7 @@ def test_a_restore_killed_at_random_moments_leaves_nothing_or_says_so(
 def test_a_replicated_stream_is_restored_with_its_consumers(
     cluster_account: ClusterAccount, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(restore, "_STABLE_S", 0.5)
+    monkeypatch.setattr(restore, "_MIN_STABLE_S", 0.5)
     shell = Shell(cluster_account.url, tmp_path)
     shell.ok("stream", "add", "S", "--subjects", "s", "--replicas", "3")
     shell.ok("consumer", "add", "S", "C")

@@ -181,7 +181,7 @@ async def test_a_leader_goes_to_the_server_that_was_named(
         shown = (await run(url, tmp_path, *words)).stdout
         assert re.search(r"^Leader +n2$", shown, re.MULTILINE), shown
         for name in ("n1", "n3"):
-            replica = rf"^Replica {name} +(current|behind), lag \d+, (not )?heard of "
+            replica = rf"^Replica {name} +(current|behind), lag \d+, (no|last) contact "
             assert re.search(replica, shown, re.MULTILINE), shown
     done = await run(url, tmp_path, "stream", "step-down", "S0", "--preferred", "nope")
     assert done.returncode == 2 and "nope has no copy of S0" in done.stderr

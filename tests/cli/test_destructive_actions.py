@@ -30,7 +30,7 @@ from natstui.jetstream.connection.writer import MissingConfirmation
 from natstui.jetstream.managing.apply import preview
 from natstui.jetstream.messages.publish import publish, request_reply
 from natstui.jetstream.testbed.broker import Broker
-from natstui.model.records.actions import CATALOGUE, IRREVERSIBLE
+from natstui.model.records.actions import CATALOGUE, IRREVERSIBLE_ACTIONS
 from natstui.model.records.managing import (
     Action,
     Change,
@@ -101,7 +101,9 @@ def test_no_action_that_removes_is_left_out() -> None:
     assert removing == {*CASES, *SENT, *STORED, *OF_CLUSTERS, "benchmark"}
     changing = set(_names(JournalAction)) - set(_names(SilenceAction))
     assert set(CATALOGUE) == changing, "an action that is in no catalogue"
-    assert {name for name in removing if CATALOGUE[name].removes == "always"} == IRREVERSIBLE
+    assert {
+        name for name in removing if CATALOGUE[name].removes == "always"
+    } == IRREVERSIBLE_ACTIONS
 
 
 def _names(kind: Any) -> Iterator[str]:

@@ -6,7 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from natstui.cli.sessions.analyze import MAX_FINDINGS_SHOWN, FirstPage
+from natstui.cli.sessions.analyze import MAX_FINDINGS_SHOWN, RecordedFindings
 from natstui.model.records.findings import FindingReport, FindingsChanged
 from natstui.session.files.index import INDEX
 from natstui.session.read.findings import read_findings
@@ -58,7 +58,7 @@ def test_a_finding_whose_end_was_lost_ended_before_the_loss(tmp_path: Path) -> N
 
 def test_the_first_page_says_what_was_wrong_since_when_and_is_harmless(tmp_path: Path) -> None:
     folder = recording(tmp_path)
-    head, *lines = FirstPage((str(folder),)).lines()
+    head, *lines = RecordedFindings((str(folder),)).lines()
     assert head == f"From the recording {folder.name}:"
     assert len(lines) == 2
     behind = next(line for line in lines if "NT-C23" in line)
@@ -73,13 +73,13 @@ def test_of_many_findings_the_others_are_counted(tmp_path: Path) -> None:
     scenario = Scenario(streams=1, consumers=2)
     news = FindingsChanged(START_US + SECOND_US, many)
     folder = made(tmp_path, [*scenario.beginning(), news, *scenario.records(0, 10)])
-    lines = FirstPage((str(folder),)).lines()
+    lines = RecordedFindings((str(folder),)).lines()
     assert len(lines) == MAX_FINDINGS_SHOWN + 2
     assert lines[-1] == "  … and 15 more"
 
 
 def test_what_cannot_be_read_here_has_no_first_page(tmp_path: Path) -> None:
-    assert FirstPage(("s3a://bucket/a-session", str(tmp_path / "*"))).lines() == []
+    assert RecordedFindings(("s3a://bucket/a-session", str(tmp_path / "*"))).lines() == []
 
 
 def result(session: str, drain_s: float | None, waits_s: float) -> dict[str, Any]:
@@ -91,7 +91,7 @@ def result(session: str, drain_s: float | None, waits_s: float) -> dict[str, Any
 
 def test_a_finding_that_the_analysis_contradicts_is_named(tmp_path: Path) -> None:
     folder = recording(tmp_path)
-    page = FirstPage((str(folder),))
+    page = RecordedFindings((str(folder),))
     (told,) = page.contradiction_lines(result(folder.name, 2.0, 0.5))
     assert told.startswith("The analysis contradicts ") and "(NT-C23) of ORDERS > billing" in told
     assert told.endswith(": 3 pending at the end, delivered within 2s")

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from natstui.cli.health.formats import consumer_lines
+from natstui.cli.health.consumer_formats import consumer_lines
 from natstui.cli.health.reading import (
     MAX_WATCH_S,
     SamplesCounter,

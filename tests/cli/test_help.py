@@ -12,7 +12,7 @@ import pytest
 from click.testing import CliRunner
 
 from natstui.bench.result.assertions import parse_checks
-from natstui.cli.root import COMMANDS, TOPICS, root
+from natstui.cli.root import COMMANDS, COMMANDS_BY_TOPIC, root
 from natstui.errors import UsageError
 from natstui.model.assets.differences import AssetKind, fields_of
 
@@ -97,14 +97,14 @@ def test_every_command_that_is_named_somewhere_exists() -> None:
 
 
 def test_every_command_is_listed_once_in_its_own_words() -> None:
-    listed = [name for topic in TOPICS.values() for name in topic]
+    listed = [name for topic in COMMANDS_BY_TOPIC.values() for name in topic]
     assert len(listed) == len(set(listed))
     context = click.Context(root)
     for name in COMMANDS:
         command = root.get_command(context, name)
         assert command is not None
         assert command.hidden == (name not in listed), name
-    for topic in TOPICS.values():
+    for topic in COMMANDS_BY_TOPIC.values():
         for name, one in topic.items():
             command = root.get_command(context, name)
             assert command is not None
@@ -113,7 +113,7 @@ def test_every_command_is_listed_once_in_its_own_words() -> None:
 
 def test_the_help_names_every_topic_and_fits_eighty_columns() -> None:
     text = CliRunner().invoke(root, ["--help"], terminal_width=80).output
-    for topic, commands in TOPICS.items():
+    for topic, commands in COMMANDS_BY_TOPIC.items():
         assert f"\n{topic}:\n" in text
         assert all(f"\n  {name} " in text for name in commands)
     assert max(map(len, text.splitlines())) <= 80

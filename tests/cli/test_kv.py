@@ -14,7 +14,7 @@ from natstui.config.connection import Connection
 from natstui.engine.server_commands import execute_store
 from natstui.jetstream.connection.client import connect
 from natstui.jetstream.connection.journal import Journal
-from natstui.jetstream.connection.nats_client import Pairs
+from natstui.jetstream.connection.nats_client import HeaderPairs
 from natstui.jetstream.connection.writer import Writer
 from natstui.jetstream.messages.keys import read_key
 from natstui.jetstream.testbed.broker import Broker
@@ -348,7 +348,7 @@ async def test_an_earlier_value_is_put_again_with_its_headers(account: Account) 
         ("X-Who", "you"),
         ("Nats-Msg-Id", "1"),
     ]
-    await client.request_subject("$KV.B.k", b"\x1f\x8bzip", headers=Pairs(headers))
+    await client.request_subject("$KV.B.k", b"\x1f\x8bzip", headers=HeaderPairs(headers))
     await client.request_subject("$KV.B.k", b"plain")
     revert = ChangeKey(1, "put_key", "B", "k", of_revision_seq=1, if_revision_seq=2)
     await execute_store(Writer(client, Journal()), revert)

@@ -1312,7 +1312,7 @@ def test_what_a_copy_skips_and_the_stream_had_was_removed_before_it_was_read(
 
 
 @pytest.mark.parametrize(
-    ("wanted", "is_limits", "state", "is_whole"),
+    ("wanted", "has_limits_retention", "state", "is_whole"),
     [
         (SelectionRequest("S"), True, {"consumer_count": 1}, True),
         (SelectionRequest("S", from_seq=2, to_seq=5), True, {}, True),
@@ -1324,7 +1324,9 @@ def test_what_a_copy_skips_and_the_stream_had_was_removed_before_it_was_read(
     ],
 )
 def test_all_messages_of_a_range_are_missed_where_no_consumer_removes_them(
-    wanted: SelectionRequest, is_limits: bool, state: dict[str, int], is_whole: bool
+    wanted: SelectionRequest, has_limits_retention: bool, state: dict[str, int], is_whole: bool
 ) -> None:
-    selection = Selection(wanted, 0, 1, 9, wanted.subjects, None, is_limits, state=state)
+    selection = Selection(
+        wanted, 0, 1, 9, wanted.subjects, None, has_limits_retention, state=state
+    )
     assert selection.is_complete_range is is_whole

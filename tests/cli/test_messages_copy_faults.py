@@ -27,7 +27,7 @@ from natstui.jetstream.messages import reading
 from natstui.jetstream.messages.copying import account as copy_account
 from natstui.jetstream.messages.copying import copy, message_file, window
 from natstui.jetstream.messages.copying.account import (
-    Ranges,
+    FirstAndLastSeqs,
     add_seq,
     merged_ranges,
     ranges_from,
@@ -65,8 +65,8 @@ def shell(account: Account, tmp_path: Any) -> Shell:
 
 @given(st.lists(st.integers(1, 60)), st.lists(st.integers(1, 60)), st.integers(1, 70))
 def test_ranges_hold_what_was_added(some: list[int], others: list[int], from_seq: int) -> None:
-    left: Ranges = []
-    right: Ranges = []
+    left: FirstAndLastSeqs = []
+    right: FirstAndLastSeqs = []
     for seq in some:
         add_seq(left, seq)
     for seq in others:
@@ -391,7 +391,7 @@ LARGE = b"x" * 6_000
 async def test_a_source_that_is_recreated_meanwhile_is_no_success(
     shell: Shell, account: Account, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, to: str
 ) -> None:
-    monkeypatch.setattr(reading, "_SILENT_S", 1.0)
+    monkeypatch.setattr(reading, "_MAX_SILENCE_S", 1.0)
     async with connected(account.url) as nc:
         js = nc.jetstream()
         await js.add_stream(name="S", subjects=["s.>"])
@@ -848,7 +848,7 @@ async def test_at_whichever_request_the_connection_is_lost_a_copy_that_began_goe
 def test_a_copy_that_waits_for_its_last_look_ends_with_the_first_signal(
     shell: Shell, nats_server: Broker, held_port: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(copy, "_DRAIN_S", 0.5)
+    monkeypatch.setattr(copy, "_DRAIN_TIMEOUT_S", 0.5)
     over = threading.Event()
 
     async def work(begin: Begin) -> None:

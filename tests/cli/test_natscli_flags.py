@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from natstui.model.assets.differences import AssetKind, fields_of, normalize, with_field
+from natstui.model.assets.differences import AssetKind, fields_of, normalize_config, with_field
 from natstui.model.assets.fields import read
 from natstui.model.assets.text import parse_field
 from tests.accounts import Account
@@ -61,12 +61,12 @@ def made_of(shell: Shell, kind: AssetKind, verb: str, row: str) -> tuple[dict[st
         return {}, said
     found = json.loads(done.stdout)
     if isinstance(found, dict):
-        return normalize(kind, found), said
-    config = normalize(kind, BEFORE[kind])
+        return normalize_config(kind, found), said
+    config = normalize_config(kind, BEFORE[kind])
     for difference in found:
         field = next(one for one in fields_of(kind) if one.path == difference["path"])
         config = with_field(config, field, parse_field(field, difference["after"]))
-    return normalize(kind, config), said
+    return normalize_config(kind, config), said
 
 
 @pytest.mark.parametrize(("kind", "verb"), list(ROWS))

@@ -8,7 +8,7 @@ from typing import Any, cast
 
 import pytest
 
-from natstui.cli.core.printer import OutputFormat, Printer
+from natstui.cli.core.printer import MessagePrinter, OutputFormat
 from natstui.cli.core.sub import StreamPrinter
 from natstui.jetstream.messages.reading import StreamMessage
 from natstui.model.records.link import LinkChanged
@@ -22,7 +22,7 @@ def test_a_message_that_cannot_be_written_is_not_counted(
     monkeypatch: pytest.MonkeyPatch, output_format: OutputFormat
 ) -> None:
     full = os.open("/dev/full", os.O_WRONLY)
-    printer = Printer(output_format)
+    printer = MessagePrinter(output_format)
     with monkeypatch.context() as patch:
         patch.setattr(sys, "stdout", text_file(full, "utf-8", "strict"))
         with pytest.raises(OutputFailed):
@@ -64,8 +64,10 @@ async def test_none_is_missing_only_once_all_was_read_that_came_while_disconnect
     has_caught_up: bool, told: str
 ) -> None:
     flags = {"stream": "S"}
-    listening = StreamPrinter((), (), None, None, Printer("text"), flags)
+    listening = StreamPrinter((), (), None, None, MessagePrinter("text"), flags)
     for state in ("connected", "reconnecting", "connected"):
         listening.losses.add(LinkChanged(1, cast(Any, state), None))
-    await listening._read(cast(Any, QuietReader(has_caught_up=has_caught_up)), "from 1h on")
+    await listening._read_and_print(
+        cast(Any, QuietReader(has_caught_up=has_caught_up)), "from 1h on"
+    )
     assert listening.losses.end_text == f"; the connection was lost 1 time: {told}"

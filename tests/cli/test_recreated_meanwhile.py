@@ -262,7 +262,7 @@ def test_a_restored_stream_that_is_another_one_at_the_end_is_no_success(
 def test_messages_without_a_ttl_have_not_expired_in_a_restored_stream(
     shell: Shell, account: Account, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(restore, "_STABLE_S", 0.3)
+    monkeypatch.setattr(restore, "_MIN_STABLE_S", 0.3)
     create = ("$JS.API.STREAM.CREATE.S", {**_STREAM, "allow_msg_ttl": True})
     request(account.url, create, *_FILL[1:])
     shell.ok("stream", "backup", "S", str(tmp_path / "kept"))

@@ -19,7 +19,7 @@ from natstui.errors import Conflict
 from natstui.jetstream.connection.client import Client
 from natstui.jetstream.managing.keys import remaining_ttl
 from natstui.jetstream.messages.reading import Reader
-from natstui.model.assets.buckets import digest_text, info_subject
+from natstui.model.assets.buckets import digest_text, object_info_subject
 from tests.accounts import Account
 from tests.cli.rewriting import speaking
 from tests.cli.test_manage import Shell, run_here
@@ -165,7 +165,7 @@ def test_an_id_that_is_a_wildcard_purges_nothing(
     shell.ok("object", "add", "B")
     (shell.folder / "precious").write_bytes(b"precious")
     shell.ok("object", "put", "B", str(shell.folder / "precious"))
-    run(publish(account, (info_subject("B", "evil"), stored("evil", nuid))))
+    run(publish(account, (object_info_subject("B", "evil"), stored("evil", nuid))))
     shell.run("object", "rm", "B", "evil", "--yes")
     shell.run("object", "put", "B", str(shell.folder / "precious"), "--name", "evil", "--yes")
     assert shell.ok("object", "get", "B", "precious", "-O", "-") == "precious"
@@ -181,9 +181,9 @@ def test_an_entry_with_the_name_of_another_object_does_not_hide_it(
         publish(
             account,
             ("$O.B.C.n1", CONTENT),
-            *((info_subject("B", name), stored(name)) for name in ("good", "thief")),
-            (info_subject("B", "other"), stored("good", "n2", deleted=True)),
-            (info_subject("B", "third"), stored("good", "n3")),
+            *((object_info_subject("B", name), stored(name)) for name in ("good", "thief")),
+            (object_info_subject("B", "other"), stored("good", "n2", deleted=True)),
+            (object_info_subject("B", "third"), stored("good", "n3")),
         )
     )
     listed = [row["name"] for row in json.loads(shell.ok("object", "ls", "B", "--json"))]
@@ -203,7 +203,7 @@ def test_chunks_that_another_object_has_too_stay(
         publish(
             account,
             ("$O.B.C.n1", CONTENT),
-            *((info_subject("B", name), stored(name)) for name in ("before", "after")),
+            *((object_info_subject("B", name), stored(name)) for name in ("before", "after")),
         )
     )
     if change == "rm":
@@ -250,7 +250,7 @@ def test_one_damaged_entry_hides_no_other_file(
     (shell.folder / "good").write_bytes(CONTENT)
     shell.ok("object", "put", "B", str(shell.folder / "good"))
     # Nothing tells whose these chunks are: they are no upload that was never finished.
-    run(publish(account, ("$O.B.C.n9", CONTENT), (info_subject("B", "bad"), info)))
+    run(publish(account, ("$O.B.C.n9", CONTENT), (object_info_subject("B", "bad"), info)))
     for words in (("object", "ls", "B"), ("object", "ls", "B", "--json")):
         listed = shell.run(*words)
         assert listed.returncode == 4
@@ -270,7 +270,7 @@ def test_a_list_that_is_read_on_after_lost_messages_has_only_the_last_of_each_ke
         shell.ok("kv", *words.split())
     shell.ok("object", "add", "B")
     infos = (("c", stored("c")), ("a", b"damaged"), ("a", stored("a")), ("b", stored("b")))
-    run(publish(account, *((info_subject("B", name), info) for name, info in infos)))
+    run(publish(account, *((object_info_subject("B", name), info) for name, info in infos)))
     # The message with sequence 3 seems to follow others that were not received.
     with speaking(account.url, b".1.3.2.", b".1.3.9.") as url:
         assert json.loads(shell.ok("kv", "keys", "B", "--json", "--server", url)) == ["b", "c"]
@@ -285,7 +285,9 @@ def test_what_a_digest_proves_is_said(shell: Shell, account: Account) -> None:
     digests = {"none": None, "standard": standard, "wrong": digest_text(b"x" * 32)}
     for name, digest in digests.items():
         info = stored(name, f"n-{name}", digest=digest)
-        run(publish(account, (f"$O.B.C.n-{name}", CONTENT), (info_subject("B", name), info)))
+        run(
+            publish(account, (f"$O.B.C.n-{name}", CONTENT), (object_info_subject("B", name), info))
+        )
     out = shell.folder / "out"
     assert "digest checked" in shell.ok("object", "get", "B", "standard", "-O", str(out))
     for name, why in (("none", "has no digest"), ("wrong", "its digest is not")):
@@ -298,7 +300,7 @@ def test_what_a_digest_proves_is_said(shell: Shell, account: Account) -> None:
         assert target.read_bytes() == CONTENT
     for digest, code in ((digest_text(sha256), 4), (digest_text(hashlib.sha256().digest()), 0)):
         info = stored("empty", digest=digest, size=0, chunks=0)
-        run(publish(account, (info_subject("B", "empty"), info)))
+        run(publish(account, (object_info_subject("B", "empty"), info)))
         done = shell.run("object", "get", "B", "empty", "-O", str(shell.folder / f"empty{code}"))
         assert (done.returncode, "its digest is not" in done.stderr) == (code, bool(code)), done
 
@@ -307,7 +309,7 @@ def test_a_name_with_a_line_break_forges_no_sentence(shell: Shell, account: Acco
     name, shown = "a\nnatstui: b\x1b[31m", "a␊natstui: b␛[31m"
     shell.ok("object", "add", "B")
     wrong = stored(name, digest=digest_text(b"x" * 32))
-    run(publish(account, ("$O.B.C.n1", CONTENT), (info_subject("B", name), wrong)))
+    run(publish(account, ("$O.B.C.n1", CONTENT), (object_info_subject("B", name), wrong)))
     (shell.folder / "f").write_bytes(CONTENT)
     out = str(shell.folder / "out")
     for words in (
@@ -332,9 +334,10 @@ def test_links_are_followed_to_their_end_and_loops_are_refused(
     def link(name: str, to: str) -> tuple[str, bytes]:
         options = {"link": {"bucket": "B", "name": to}}
         info = stored(name, name, size=0, chunks=0, digest=None, options=options)
-        return info_subject("B", name), info
+        return object_info_subject("B", name), info
 
-    run(publish(account, ("$O.B.C.n1", CONTENT), (info_subject("B", "file"), stored("file")),
+    run(publish(account, ("$O.B.C.n1", CONTENT),
+                (object_info_subject("B", "file"), stored("file")),
                 link("first", "second"), link("second", "file"), link("self", "self"),
                 link("left", "right"), link("right", "left")))  # fmt: skip
     assert shell.ok("object", "get", "B", "first", "-O", "-") == CONTENT.decode()
@@ -355,7 +358,7 @@ def test_a_reader_ends_when_what_it_reads_vanishes(account: Account, tmp_path: P
 
         async def read() -> int:
             count = 0
-            async with Reader(client, "S", is_bounded=True) as reader:
+            async with Reader(client, "S", reads_stored_only=True) as reader:
                 # Nothing is read before it vanishes: the messages in flight come all the same.
                 await client.request("STREAM.PURGE.S")
                 async for _ in reader:
@@ -411,7 +414,7 @@ def test_a_size_that_no_object_has_is_a_sentence(
     shell: Shell, account: Account, size: object
 ) -> None:
     shell.ok("object", "add", "B")
-    run(publish(account, (info_subject("B", "f"), stored("f", size=size))))
+    run(publish(account, (object_info_subject("B", "f"), stored("f", size=size))))
     for words in ("ls B", "info B f", "get B f -O -", "rm B f --yes"):
         done = shell.run("object", *words.split())
         assert done.returncode == 4, (words, done)

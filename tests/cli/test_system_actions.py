@@ -17,7 +17,7 @@ from textual.widgets import Static
 from natstui.jetstream.system import meta as meta_group
 from natstui.jetstream.system import requests
 from natstui.jetstream.testbed.cluster import Cluster
-from natstui.model.records.actions import CATALOGUE, IRREVERSIBLE
+from natstui.model.records.actions import CATALOGUE, IRREVERSIBLE_ACTIONS
 from tests.cli.rewriting import speaking
 from tests.cli.test_connections import run
 from tests.jetstream.test_connections import as_user
@@ -27,7 +27,7 @@ from tests.tui.viewer import Viewer, viewing
 
 def test_what_cannot_be_taken_back_is_asked_for_by_name() -> None:
     wanted = {"kick_connection", "remove_server", "remove_peer_stream"}
-    assert wanted <= IRREVERSIBLE
+    assert wanted <= IRREVERSIBLE_ACTIONS
     assert [CATALOGUE[name].headless for name in sorted(wanted)] == [  # type: ignore[index]
         "kick", "stream peer-remove", "meta peer-remove",
     ]  # fmt: skip

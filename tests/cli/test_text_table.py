@@ -26,7 +26,7 @@ def test_words_stand_to_the_left_and_numbers_to_the_right(
 
 
 def test_a_terminal_gets_a_box_bold_titles_and_colours_and_a_pipe_none_of_them() -> None:
-    columns = (Column("NAME", numeric=False), Column("STATUS", colours={"stuck": "red"}))
+    columns = (Column("NAME", numeric=False), Column("STATUS", colour_by_text={"stuck": "red"}))
     rows = [("a", "stuck"), ("b", "ok")]
     assert table(columns, rows, None) == ["NAME  STATUS", "a      stuck", "b         ok"]
     assert table(columns, rows, 80) == [
@@ -41,7 +41,7 @@ def test_a_terminal_gets_a_box_bold_titles_and_colours_and_a_pipe_none_of_them()
 
 def test_a_box_fits_the_terminal_when_columns_are_dropped_and_cut() -> None:
     columns = (
-        Column("NAME", numeric=False, shrinks=True),
+        Column("NAME", numeric=False, may_be_cut=True),
         Column("STORED"),
         Column("COST", drop_order=1),
     )

@@ -346,7 +346,7 @@ def without_last_reply(body: bytes) -> bytes | None:
 def test_a_restore_without_its_last_reply_ends_and_says_what_the_server_has(
     account: Account, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(snapshot, "LAST_REPLY_S", 0.5)
+    monkeypatch.setattr(snapshot, "LAST_REPLY_TIMEOUT_S", 0.5)
     shell = Shell(account.url, tmp_path)
     folder = kept(shell, tmp_path / "kept", "S")
     shell.ok("stream", "rm", "S", "--yes")
@@ -462,7 +462,7 @@ async def test_a_connection_that_ends_after_the_reply_makes_no_doubt_of_the_repl
 async def test_a_restore_whose_connection_stays_lost_says_how_to_see_what_the_server_has(
     account: Account, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(restore, "RECONNECTED_S", 0.5)
+    monkeypatch.setattr(restore, "RECONNECT_TIMEOUT_S", 0.5)
     shell = Shell(account.url, tmp_path)
     folder = await asyncio.to_thread(kept, shell, tmp_path / "kept", "S")
     for request, said in (

@@ -17,7 +17,7 @@ import pytest
 from nats.aio.client import Client as Nats
 from nats.js.api import ConsumerConfig, StreamConfig
 
-from natstui.cli.watch.run import Collector, Row, watch_until_cancelled
+from natstui.cli.watch.run import Row, WatchCollector, watch_until_cancelled
 from natstui.cli.watch.server import ServerRow
 from natstui.clock import steady_s
 from natstui.config import Connection
@@ -376,10 +376,10 @@ async def test_a_poll_is_written_when_it_came_and_not_at_the_next_look_for_what_
         if any(isinstance(row, ServerRow) for row in rows):
             written_at_s.append(steady_s())
 
-    collector = Collector()
+    collector = WatchCollector()
     watching = asyncio.create_task(
         watch_until_cancelled(
-            Connection(servers=(account.url,)), 0.1, None, write, only_new=False,
+            Connection(servers=(account.url,)), 0.1, None, write, only_changed_rows=False,
             collector=collector,
         )
     )  # fmt: skip

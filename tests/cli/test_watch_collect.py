@@ -10,9 +10,9 @@ import pytest
 from natstui.cli.watch.assets import consumer_rows, stream_rows
 from natstui.cli.watch.events import RemovedRow, RestoredRow, UnavailableRow
 from natstui.cli.watch.lines import json_line
-from natstui.cli.watch.run import Collector, WrittenRows
+from natstui.cli.watch.run import WatchCollector, WrittenRows
 from natstui.cli.watch.server import ServerRow
-from natstui.model.live.age import at_moment
+from natstui.model.live.age import state_at_poll_age
 from natstui.model.records.link import LinkChanged
 from tests.model.builders import snapshot
 
@@ -20,7 +20,7 @@ from tests.model.builders import snapshot
 def test_streams_and_consumers_that_become_unreachable_are_named_and_named_again_when_back() -> (
     None
 ):
-    collector = Collector()
+    collector = WatchCollector()
     rows = [{"name": "A"}, {"name": "B"}]
     consumers = [{"stream": "A", "name": "c"}]
     collector.add(snapshot(1, rows, consumers))
@@ -39,7 +39,7 @@ def test_streams_and_consumers_that_become_unreachable_are_named_and_named_again
 
 
 def test_what_is_removed_and_a_lost_connection_are_told_once() -> None:
-    collector = Collector()
+    collector = WatchCollector()
     rows = [{"name": "A", "created_at_us": 7}, {"name": "B", "created_at_us": 8}]
     collector.add(snapshot(1, rows, [{"stream": "B", "name": "c", "created_at_us": 9}]))
     collector.pop_events()
@@ -57,12 +57,12 @@ def test_what_is_removed_and_a_lost_connection_are_told_once() -> None:
 
 
 def test_rows_that_grow_old_are_stale_and_written_again_and_so_are_those_that_are_fresh() -> None:
-    collector, written = Collector(), WrittenRows()
+    collector, written = WatchCollector(), WrittenRows()
     rows, consumers = [{"name": "A"}], [{"stream": "A", "name": "c"}]
     collector.add(snapshot(1, rows, consumers))
     assert written.update(collector.state) == ([0], [0])
     for ago_s, is_stale in ((1, False), (30, True)):
-        state = at_moment(collector.state, ago_s * 1_000_000)
+        state = state_at_poll_age(collector.state, ago_s * 1_000_000)
         assert written.update(state) == (([0], [0]) if is_stale else ([], []))
         for row in (*stream_rows(state, [0]), *consumer_rows(state, [0])):
             values = json.loads(json_line(row))
@@ -75,7 +75,7 @@ def test_rows_that_grow_old_are_stale_and_written_again_and_so_are_those_that_ar
 def test_rows_that_were_polled_before_a_sleep_of_the_machine_are_as_old_as_the_sleep_was_long(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    collector = Collector()
+    collector = WatchCollector()
     collector.add(snapshot(1, [{"name": "A"}], []))
     asleep_us = collector.state.now_mono_us + 3_600_000_000
     monkeypatch.setattr(time, "clock_gettime_ns", lambda _: asleep_us * 1000)

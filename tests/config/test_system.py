@@ -9,9 +9,9 @@ import pytest
 
 from natstui.config import Connection
 from natstui.config.contexts import write_context
-from natstui.config.effective import STARS, effective_settings
+from natstui.config.listing import STARS, effective_settings
 from natstui.config.load import load
-from natstui.config.target import ConnectionNames, resolve
+from natstui.config.resolve import ConnectionNames, resolve
 from natstui.errors import UsageError
 
 FILE = """

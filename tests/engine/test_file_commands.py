@@ -19,11 +19,11 @@ from natstui.model.records.record import Record
 from natstui.model.records.stores import (
     FileMoved,
     GetFile,
+    InspectFile,
     LinkObject,
     LocalFile,
-    LookAtFile,
     PutFile,
-    StopMoving,
+    StopTransfer,
 )
 from tests.accounts import Account
 from tests.cli.test_core import connected
@@ -88,13 +88,13 @@ async def test_a_file_that_is_stopped_on_its_way_is_not_stored(
     file.write_bytes(CONTENT * 20)
     putting = asyncio.ensure_future(files.execute(writer, PutFile(7, "FILES", "big", str(file))))
     await viewer.began.wait()
-    assert await files.execute(writer, StopMoving(8, 7)) == ("the transfer is stopped", None)
+    assert await files.execute(writer, StopTransfer(8, 7)) == ("the transfer is stopped", None)
     with pytest.raises(ActionRefusal, match=r"^the transfer was stopped: nothing was kept$"):
         await putting
     info = await writer.client.request("STREAM.INFO.OBJ_FILES")
     assert b'"messages":0' in info
     # What moves no more can be stopped without harm.
-    assert await files.execute(writer, StopMoving(9, 7)) == ("the transfer is stopped", None)
+    assert await files.execute(writer, StopTransfer(9, 7)) == ("the transfer is stopped", None)
 
 
 async def test_a_file_that_cannot_be_read_is_not_put(writer: Writer, tmp_path: Path) -> None:
@@ -111,19 +111,19 @@ async def test_a_look_tells_the_file_that_is_there_or_would_be_written(
     file.write_bytes(b"four")
     changed_at_us = file.stat().st_mtime_ns // 1000
     there = LocalFile(str(file), True, 4, changed_at_us)
-    assert await files.execute(writer, LookAtFile(1, str(file))) == (str(file), there)
-    assert await files.execute(writer, LookAtFile(2, str(tmp_path), "a/file")) == (
+    assert await files.execute(writer, InspectFile(1, str(file))) == (str(file), there)
+    assert await files.execute(writer, InspectFile(2, str(tmp_path), "a/file")) == (
         str(tmp_path),
         there,
     )
-    _, found = await files.execute(writer, LookAtFile(3, str(tmp_path), "other"))
+    _, found = await files.execute(writer, InspectFile(3, str(tmp_path), "other"))
     assert found == LocalFile(str(tmp_path / "other"), False, 0, 0)
     for path, reason in ((str(tmp_path), "a folder"), ("/dev/null", "no file")):
         with pytest.raises(UsageError, match=rf"^{path} is {reason}$"):
-            await files.execute(writer, LookAtFile(4, path))
+            await files.execute(writer, InspectFile(4, path))
     too_long = str(tmp_path / ("x" * 300))
     with pytest.raises(UsageError, match="cannot be read: File name too long"):
-        await files.execute(writer, LookAtFile(5, too_long))
+        await files.execute(writer, InspectFile(5, too_long))
 
 
 async def test_of_a_thousand_steps_at_once_few_are_told() -> None:

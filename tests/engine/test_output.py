@@ -75,7 +75,7 @@ def test_a_backlog_of_64_mib_loses_its_oldest_announcements_and_says_so(pipe: Pi
 def _blocked(pipe: Pipe) -> None:
     """Let the writer hang in a line that the pipe cannot hold."""
     pipe.writer.add(Noted(0, "x" * 1_000_000))
-    while pipe.writer._entries:
+    while pipe.writer._queued_lines:
         time.sleep(0.001)
 
 

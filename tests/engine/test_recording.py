@@ -13,7 +13,7 @@ from natstui.jetstream.testbed.broker import Broker
 from natstui.model.assets.monitor_keys import PREFIX
 from natstui.model.findings.evaluate import apply_and_evaluate
 from natstui.model.findings.finding import Entity
-from natstui.model.findings.recorded import make_known_findings
+from natstui.model.findings.recorded import make_open_findings
 from natstui.model.live.snapshot import Snapshot
 from natstui.model.live.state import State
 from natstui.model.records.record import LinkChanged, Noted, Outcome, WriteNote
@@ -68,7 +68,7 @@ def test_a_recording_begins_and_ends_on_demand_and_with_the_viewer(
     engine: EngineProcess, sessions: Path
 ) -> None:
     before = wrong_state(engine)
-    known = make_known_findings(before.findings, before.now_at_us)
+    known = make_open_findings(before.findings, before.now_at_us)
     engine.next(Snapshot)
     engine.send(StartRecording(command_id=1, name="incident", findings=known))
     began = engine.next(RecordingChanged)
@@ -107,7 +107,9 @@ def test_a_recording_begins_and_ends_on_demand_and_with_the_viewer(
 
 def found(state: State) -> set[tuple[str, Entity, int]]:
     """Return what is told of a state, and since when."""
-    return {(one.kind.code, one.entity, one.since_us) for one in state.findings.list_open()}
+    return {
+        (one.kind.code, one.entity, one.since_us) for one in state.findings.list_open_findings()
+    }
 
 
 @pytest.mark.long

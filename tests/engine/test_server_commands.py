@@ -27,7 +27,7 @@ from natstui.model.records.messages import (
 )
 from natstui.model.records.record import LinkChanged, Outcome
 from natstui.model.records.recording import ChangeSession, ExportSelection
-from natstui.model.records.stores import BackUp, LookAtBackup, RestoreBackup, StopMoving
+from natstui.model.records.stores import BackUp, InspectBackup, RestoreBackup, StopTransfer
 from tests.engine.engine_process import EngineProcess
 
 pytestmark = pytest.mark.server
@@ -131,7 +131,7 @@ def a_stopped_backup_leaves_nothing(engine: EngineProcess, tmp_path: Path) -> No
     config = json.dumps({"name": "B", "subjects": ["b.>"]})
     asked(engine, Change(1, "create_stream", "B", None, config))
     # It asks the server several things before it is done, and is stopped before the first answer.
-    engine.send(BackUp(2, "B", str(tmp_path / "kept")), StopMoving(3, 2))
+    engine.send(BackUp(2, "B", str(tmp_path / "kept")), StopTransfer(3, 2))
     told = engine.next(Answered, lambda answer: answer.command_id == 2)
     assert (told.status, told.text) == ("refused", "the transfer was stopped: nothing was kept")
     assert list(tmp_path.glob("*kept*")) == []
@@ -142,14 +142,14 @@ def a_damaged_backup_and_one_that_is_there_are_refused(
 ) -> None:
     folder = tmp_path / "kept"
     assert asked(engine, BackUp(2, "B", str(folder))).status == "done"
-    seen = json.loads(asked(engine, LookAtBackup(3, str(folder))).body_json or "")
+    seen = json.loads(asked(engine, InspectBackup(3, str(folder))).body_json or "")
     assert (seen["present"], seen["name"]) == (["B"], "B")
     there = asked(engine, RestoreBackup(4, str(folder)))
     assert there.status == "failed"
     assert there.text.startswith("stream B exists already and is not overwritten")
     with (folder / "stream.tar.s2").open("ab") as file:
         file.write(b"more")
-    damaged = asked(engine, LookAtBackup(5, str(folder)))
+    damaged = asked(engine, InspectBackup(5, str(folder)))
     assert damaged.status == "failed"
     assert "is not complete" in damaged.text
 

@@ -18,7 +18,7 @@ from typing import Any
 
 from natstui.jetstream.testbed.broker import ReservedPorts
 from natstui.model.findings.catalogue.every import KINDS
-from natstui.model.findings.catalogue.settings import SETTING_KINDS
+from natstui.model.findings.catalogue.risky_settings import SETTING_KINDS
 from tests.faults.judge import Poll, Seen
 
 _STARTED_S = 180.0

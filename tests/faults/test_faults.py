@@ -104,7 +104,7 @@ class Course:
             self.ended = self._of_these(reversed(state.findings.resolved))
 
     def _of(self, state: State) -> Finding | None:
-        return self._of_these(state.findings.list_open())
+        return self._of_these(state.findings.list_open_findings())
 
     def _of_these(self, findings: Iterable[Finding]) -> Finding | None:
         for one in findings:
@@ -241,7 +241,7 @@ def replayed(happened: Happened) -> list[Span]:
     assert damage == [] and state.findings.recorded
     return [
         Span(f.kind.code, f.entity.stream, f.entity.consumer or None, f.since_us, f.until_us)
-        for f in (*over, *state.findings.list_open())
+        for f in (*over, *state.findings.list_open_findings())
     ]
 
 
@@ -307,7 +307,7 @@ def test_a_moment_of_the_recording_has_every_fault_since_then(happened: Happened
     lines = lines_until(Recording(happened.folder), moment_us)
     state = evaluate_findings(apply_records(State(), [decode_record(line) for line in lines]))
     of = {(f.kind.code, f.entity.stream, f.entity.consumer or None): f.since_us
-          for f in state.findings.list_open()}  # fmt: skip
+          for f in state.findings.list_open_findings()}  # fmt: skip
     for course in courses:
         since_us = of.get((course.fault.code, course.fault.name, course.fault.consumer))
         if since_us is None:

@@ -17,7 +17,7 @@ from natstui.jetstream.connection.writer import Asset, Writer
 from natstui.jetstream.managing.apply import apply
 from natstui.jetstream.managing.configure import ChangeResult, read_asset
 from natstui.jetstream.managing.undo import undo
-from natstui.model.records.actions import IRREVERSIBLE
+from natstui.model.records.actions import IRREVERSIBLE_ACTIONS
 from natstui.model.records.managing import Action, Change, Undo
 
 T = TypeVar("T")
@@ -47,7 +47,7 @@ class AdminSession:
         """Do a change to what is there now, or to what was made at another time."""
         seen_json = None if seen is None else json.dumps(seen)
         if created_at_us == "now":
-            final = action in IRREVERSIBLE
+            final = action in IRREVERSIBLE_ACTIONS
             created_at_us = self.created_at_us(stream, consumer) if final else None
         change = Change(
             1,

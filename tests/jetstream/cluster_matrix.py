@@ -20,7 +20,7 @@ import nats
 from nats.aio.client import Client as Nats
 
 from natstui.cli.watch.lines import json_line
-from natstui.cli.watch.run import Collector, all_rows
+from natstui.cli.watch.run import WatchCollector, all_rows
 from natstui.config import Connection, Secret
 from natstui.errors import ConnectionLost, RequestFailed
 from natstui.jetstream.connection.client import Client, connect
@@ -31,10 +31,10 @@ from natstui.jetstream.polling.poller import poll
 from natstui.jetstream.testbed.cluster import Cluster
 from natstui.model.columns.consumers import ConsumerRow
 from natstui.model.columns.streams import StreamRow
+from natstui.model.live.known_rows import RowKey
 from natstui.model.live.rates import stream_rates
 from natstui.model.live.snapshot import Snapshot
 from natstui.model.live.state import State
-from natstui.model.live.table import Key
 from natstui.model.records.record import Advisory, Configured, LinkChanged, Record, Unavailable
 from tests.ending import ended
 
@@ -76,7 +76,7 @@ class Watcher:
 
     def __init__(self) -> None:
         self.control = PollControl(_INTERVAL_S)
-        self.collector = Collector()
+        self.collector = WatchCollector()
         self.records: list[tuple[float, Record]] = []
         self.seen: list[Seen] = []
         self.lines: list[tuple[float, dict[str, Any]]] = []
@@ -507,7 +507,7 @@ def _off_s(point: tuple[float, int], truth: list[tuple[float, int]]) -> float:
 
 def _points(state: State, name: str) -> tuple[tuple[float, int], tuple[float, int]] | None:
     """Return the two moments and sequences between which the shown rate lies."""
-    key: Key = next(key for key in state.streams.roster.keys if key[0] == name)
+    key: RowKey = next(key for key in state.streams.roster.keys if key[0] == name)
     if stream_rates(state.stream_history, key).in_msgs_per_s is None:
         return None
     older, newer = state.stream_history.series(key, "last_seq")[-2:]

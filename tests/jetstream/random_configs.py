@@ -71,10 +71,10 @@ NEWEST_LEVEL = 5
 
 def _known(options: dict[str, Any], fields: Sequence[Field], api_level: int) -> dict[str, Any]:
     """Return the options, and their choices, that a server of a level has."""
-    newer = {field.path for field in fields if field.api_level_count > api_level}
+    newer = {field.path for field in fields if field.needed_api_level > api_level}
     known = {path: values for path, values in options.items() if path not in newer}
     for field in fields:
-        for choice, level in field.choice_levels_count:
+        for choice, level in field.choices_min_api_level:
             if level > api_level and field.path in known:
                 known[field.path] = known[field.path].filter(choice.__ne__)
     return known

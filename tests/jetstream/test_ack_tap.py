@@ -20,7 +20,7 @@ from natstui.errors import NotFound, PermissionDenied
 from natstui.jetstream.connection.client import Client, connect
 from natstui.jetstream.events.ack_tap import AckTap, ack_kind, parse_delivery
 from natstui.jetstream.testbed.broker import Broker
-from natstui.model.records.tap import MAX_TAPPED_PER_S, StartTap, TapResults
+from natstui.model.records.tap import MAX_TAPPED_MSGS_PER_S, StartTap, TapResults
 from tests.ending import ended
 
 pytestmark = pytest.mark.server
@@ -165,7 +165,7 @@ async def test_a_flood_of_answers_ends_it_and_says_so(nats_server: Broker) -> No
         await ended(flooding)
     assert told[-1].ended is not None
     assert "acks per second arrived" in told[-1].ended
-    assert told[-1].unsettled_msgs <= MAX_TAPPED_PER_S
+    assert told[-1].unsettled_msgs <= MAX_TAPPED_MSGS_PER_S
 
 
 async def test_a_repeated_delivery_and_ack_all_settle_what_was_refused(

@@ -169,9 +169,9 @@ async def _shown(polled: Polled) -> dict[str, tuple[float, float, float]]:
             known = times[name]
             if known and at_s > known[-1]:
                 config = state.consumer_configurations[name, "C"]
-                per_s = ack_rate(state.consumer_history, key, config).per_s
-                assert per_s is not None
-                acks[name] = acks.get(name, 0.0) + per_s * (at_s - known[-1])
+                acks_per_s = ack_rate(state.consumer_history, key, config).acks_per_s
+                assert acks_per_s is not None
+                acks[name] = acks.get(name, 0.0) + acks_per_s * (at_s - known[-1])
             if not known or at_s > known[-1]:
                 known.append(at_s)
     return {name: (acks[name], known[0], known[-1]) for name, known in times.items()}

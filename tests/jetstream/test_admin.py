@@ -22,7 +22,7 @@ from natstui.jetstream.managing.configure import EditConflict
 from natstui.jetstream.managing.losses import count_loss
 from natstui.jetstream.testbed.broker import Broker
 from natstui.model.assets.consumer_fields import CONSUMER_FIELDS
-from natstui.model.assets.fields import SERVER_OF_LEVEL, Field, with_value_at
+from natstui.model.assets.fields import SERVER_VERSION_BY_API_LEVEL, Field, with_value_at
 from natstui.model.assets.stream_fields import STREAM_FIELDS
 from natstui.model.records.journal import entry_command, entry_text
 from natstui.model.records.managing import Action, Change
@@ -421,10 +421,11 @@ def test_an_action_of_a_newer_server_is_refused_at_once(
 
 NEWER_OPTIONS = [
     pytest.param(
-        field, marks=pytest.mark.needs_server(before=SERVER_OF_LEVEL[field.api_level_count])
+        field,
+        marks=pytest.mark.needs_server(before=SERVER_VERSION_BY_API_LEVEL[field.needed_api_level]),
     )
     for field in (*STREAM_FIELDS, *CONSUMER_FIELDS)
-    if field.api_level_count
+    if field.needed_api_level
 ]
 
 

@@ -14,12 +14,12 @@ from hypothesis import strategies as st
 
 from natstui.errors import NotFound, RequestFailed, UsageError
 from natstui.jetstream.connection.client import Client
-from natstui.model.assets.consumer_fields import CONSUMER_FIELD
+from natstui.model.assets.consumer_fields import CONSUMER_FIELD_BY_PATH
 from natstui.model.assets.consumer_rules import consumer_problems
-from natstui.model.assets.differences import AssetKind, differences, normalize, with_field
+from natstui.model.assets.differences import AssetKind, differences, normalize_config, with_field
 from natstui.model.assets.fields import Config
 from natstui.model.assets.rules import NamesInUse, Problem
-from natstui.model.assets.stream_fields import STREAM_FIELD
+from natstui.model.assets.stream_fields import STREAM_FIELD_BY_PATH
 from natstui.model.assets.stream_rules import stream_problems
 from natstui.tui.frame.form.text import FormAsset, build_draft
 from tests.accounts import Account
@@ -132,7 +132,7 @@ def stream_round_trip(session: AdminSession, config: dict[str, Any], step: Step)
     session.apply("create_stream", name, config)
     made = session.config(name)
     assert differences("stream", config, made) == ()
-    wanted = with_field(made, STREAM_FIELD[path], value)
+    wanted = with_field(made, STREAM_FIELD_BY_PATH[path], value)
     found = differences("stream", made, wanted)
     if (
         not found
@@ -146,7 +146,7 @@ def stream_round_trip(session: AdminSession, config: dict[str, Any], step: Step)
     if any(d.refused for d in differences("stream", wanted, made)):
         return False
     session.undo(confirmed=name)
-    assert normalize("stream", session.config(name)) == normalize("stream", made)
+    assert normalize_config("stream", session.config(name)) == normalize_config("stream", made)
     return True
 
 
@@ -156,7 +156,7 @@ def consumer_round_trip(session: AdminSession, config: dict[str, Any], step: Ste
     session.apply("create_consumer", "ORIGIN", config, consumer=name)
     made = session.config("ORIGIN", name)
     assert differences("consumer", config, made) == ()
-    wanted = with_field(made, CONSUMER_FIELD[path], value)
+    wanted = with_field(made, CONSUMER_FIELD_BY_PATH[path], value)
     if consumer_problems(wanted, None, level_of(session)) or not differences(
         "consumer", made, wanted
     ):
@@ -164,7 +164,9 @@ def consumer_round_trip(session: AdminSession, config: dict[str, Any], step: Ste
     session.apply("edit_consumer", "ORIGIN", wanted, consumer=name, seen=made, confirmed=name)
     assert differences("consumer", wanted, session.config("ORIGIN", name)) == ()
     session.undo(confirmed=name)
-    assert normalize("consumer", session.config("ORIGIN", name)) == normalize("consumer", made)
+    assert normalize_config("consumer", session.config("ORIGIN", name)) == normalize_config(
+        "consumer", made
+    )
     return True
 
 

@@ -20,7 +20,7 @@ from natstui.jetstream.connection.times import time_us
 from natstui.jetstream.messages import objects
 from natstui.jetstream.messages.browse import browse, count_subjects, read_message
 from natstui.jetstream.messages.delivery_preview import preview_delivery
-from natstui.jetstream.messages.gets import has_batches
+from natstui.jetstream.messages.gets import can_batch_direct_gets
 from natstui.jetstream.messages.keys import watch
 from natstui.jetstream.messages.objects import copy_object, read_object, read_store
 from natstui.jetstream.messages.pull import pull_next
@@ -186,7 +186,7 @@ def test_every_page_has_what_a_plain_consumer_gets(
                 asked = PreviewDelivery(1, "S", json.dumps(plan | {"filter_subject": subject}))
                 preview = session.run(preview_delivery(client, asked))
                 # Without batches nothing counts from the middle on: unknown, never another number.
-                counts = direct and has_batches(client)
+                counts = direct and can_batch_direct_gets(client)
                 assert preview.pending_msgs in ({len(expected)} | (set() if counts else {None}))
                 assert preview.first is not None
                 assert preview.first.stream_seq == expected[0]

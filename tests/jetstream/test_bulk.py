@@ -396,7 +396,7 @@ def test_a_consumer_is_told_by_its_own_leader_and_the_stream_dated_by_it() -> No
     assert view.consumers["S"]["C"].num_pending == 47
     assert view.streams["S"].state.consumer_count == 1
     assert view.streams["S"].ts == "2026-01-01T00:00:05Z"
-    assert not view.incomplete
+    assert not view.incomplete_streams
     edge = read_view(answers, "edge", KnownConfigurations())
     assert edge.consumers["S"]["C"].num_pending == 9
 
@@ -413,13 +413,13 @@ def test_a_row_has_what_its_replicas_stored_as_their_own_servers_say() -> None:
 def test_what_two_servers_say_they_lead_and_what_none_does_is_left_to_lists() -> None:
     two = [told(name, stream("n1", consumer(name, 1))) for name in ("n1", "n2")]
     view = read_view(two, None, KnownConfigurations())
-    assert (view.consumers["S"], view.incomplete) == ({}, {"S"})
+    assert (view.consumers["S"], view.incomplete_streams) == ({}, {"S"})
     two = [told(name, stream(name, consumer("n1", 1))) for name in ("n1", "n2")]
     view = read_view(two, None, KnownConfigurations())
-    assert (view.streams, view.incomplete) == ({}, {"S"})
+    assert (view.streams, view.incomplete_streams) == ({}, {"S"})
     none = [told("n1", stream("n3", consumer("n3", 1)))]
     view = read_view(none, None, KnownConfigurations())
-    assert (view.streams, view.consumers["S"], view.incomplete) == ({}, {}, {"S"})
+    assert (view.streams, view.consumers["S"], view.incomplete_streams) == ({}, {}, {"S"})
 
 
 def test_rows_without_configurations_get_those_of_the_same_asset_only() -> None:
@@ -427,7 +427,7 @@ def test_rows_without_configurations_get_those_of_the_same_asset_only() -> None:
     without = [told("n1", stream("n1", consumer("n1", 1, config=False), config=False))]
     view = read_view(without, None, known)
     assert (view.streams, view.consumers["S"]) == ({}, {})
-    assert view.without_configuration == {("S", None), ("S", "C")}
+    assert view.assets_without_configuration == {("S", None), ("S", "C")}
     read_view([told("n1", stream("n1", consumer("n1", 1)))], None, known)
     view = read_view(without, None, known)
     assert bytes(view.streams["S"].config) == b'{"name": "S"}'
@@ -439,7 +439,7 @@ def test_rows_without_configurations_get_those_of_the_same_asset_only() -> None:
     again = stream("n1", consumer("n1", 1, config=False), config=False)
     again["created"] = "2026-01-02T00:00:00Z"
     view = read_view([told("n1", again)], None, known)
-    assert not view.streams and view.incomplete == {"S"}
+    assert not view.streams and view.incomplete_streams == {"S"}
 
 
 @pytest.mark.parametrize("data", [b"", b"[]", b'{"account_details": 3}', b'{"now": "x"'])

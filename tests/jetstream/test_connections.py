@@ -87,7 +87,7 @@ async def test_they_equal_what_each_node_of_a_cluster_tells(nats_cluster: Cluste
         urls = [as_user(url, "app") for url in nats_cluster.urls]
         async with asking(*urls) as (client, servers):
             # Pages of two: every node has more.
-            seen = await read_connections(client, servers, closed=False, page_count=2)
+            seen = await read_connections(client, servers, closed=False, page_rows_count=2)
             ended = await read_connections(client, servers, closed=True)
         told = {
             (node.name, row["cid"]): row

@@ -13,8 +13,8 @@ from nats.aio.msg import Msg
 
 from natstui.config import Connection
 from natstui.jetstream.connection.client import connect
-from natstui.jetstream.messages.copying.account import Account
-from natstui.jetstream.messages.copying.window import Outgoing, Window
+from natstui.jetstream.messages.copying.account import CopyAccount
+from natstui.jetstream.messages.copying.window import MessageWindow, OutgoingMessage
 from natstui.jetstream.testbed.broker import Broker
 from tests.hostile_server import Lie, lying
 
@@ -36,14 +36,14 @@ class _Target:
     payloads: list[bytes] = field(default_factory=list)
     waits: list[str] = field(default_factory=list)
 
-    async def send(self, window: Window, count: int) -> None:
+    async def send(self, window: MessageWindow, count: int) -> None:
         for number in range(1, count + 1):
             headers = (("Nats-Msg-Id", f"id{number}"),)
-            await window.send(Outgoing(number, "t.x", b"%d" % number, headers))
+            await window.send(OutgoingMessage(number, "t.x", b"%d" % number, headers))
 
 
 @asynccontextmanager
-async def _copying(url: str, target: _Target) -> AsyncIterator[tuple[Window, Account]]:
+async def _copying(url: str, target: _Target) -> AsyncIterator[tuple[MessageWindow, CopyAccount]]:
     nc = await nats.connect(url)
     await nc.jetstream().add_stream(name="T", subjects=["stored.>"])
 
@@ -63,9 +63,9 @@ async def _copying(url: str, target: _Target) -> AsyncIterator[tuple[Window, Acc
 
     with lying(url) as wire:
         wire.carries_changes, wire.lie = True, Lie("STREAM.NAMES", names)
-        client, account = await connect(Connection(servers=(wire.url,))), Account()
+        client, account = await connect(Connection(servers=(wire.url,))), CopyAccount()
         try:
-            async with Window(client, account, target.waits.append) as window:
+            async with MessageWindow(client, account, target.waits.append) as window:
                 yield window, account
         finally:
             await client.close()

@@ -14,7 +14,7 @@ from natstui.jetstream.connection.writer import MissingConfirmation, Writer
 from natstui.jetstream.managing.keys import KeyChange, change_key
 from natstui.jetstream.managing.objects import ObjectChange, delete_object, put_object
 from natstui.jetstream.messages.objects import find_names_with_chunks
-from natstui.model.records.actions import IRREVERSIBLE
+from natstui.model.records.actions import IRREVERSIBLE_ACTIONS
 from natstui.model.records.managing import Action, KeyAction, ObjectAction
 from tests.accounts import Account
 from tests.jetstream.admin_session import AdminSession, admin_session
@@ -40,7 +40,7 @@ def what_is_there(session: AdminSession) -> tuple[int, int]:
     return state["messages"], state["consumer_count"]
 
 
-@pytest.mark.parametrize("action", sorted(IRREVERSIBLE & set(get_args(Action))))
+@pytest.mark.parametrize("action", sorted(IRREVERSIBLE_ACTIONS & set(get_args(Action))))
 def test_what_was_made_again_meanwhile_is_left_alone(
     account: Account, tmp_path: Path, action: Action
 ) -> None:
@@ -58,7 +58,7 @@ def test_what_was_made_again_meanwhile_is_left_alone(
         assert what_is_there(session) == (3, 1)
 
 
-@pytest.mark.parametrize("action", sorted(IRREVERSIBLE & set(get_args(Action))))
+@pytest.mark.parametrize("action", sorted(IRREVERSIBLE_ACTIONS & set(get_args(Action))))
 def test_without_the_one_it_was_decided_on_nothing_is_done_for_good(
     account: Account, tmp_path: Path, action: Action
 ) -> None:
@@ -87,7 +87,7 @@ def test_an_edit_of_what_was_made_again_is_refused_also_when_it_looks_the_same(
         assert not session.config("S").get("description")
 
 
-_IN_STORE = sorted(IRREVERSIBLE & {*get_args(KeyAction), *get_args(ObjectAction)})
+_IN_STORE = sorted(IRREVERSIBLE_ACTIONS & {*get_args(KeyAction), *get_args(ObjectAction)})
 
 
 def store(session: AdminSession, value: bytes) -> None:
@@ -145,4 +145,7 @@ _OF_SERVERS = {"kick_connection", "remove_server"}
 
 
 def test_every_action_that_is_final_is_tried() -> None:
-    assert {*get_args(Action), *_IN_STORE, *_OF_SERVERS} == {*get_args(Action), *IRREVERSIBLE}
+    assert {*get_args(Action), *_IN_STORE, *_OF_SERVERS} == {
+        *get_args(Action),
+        *IRREVERSIBLE_ACTIONS,
+    }

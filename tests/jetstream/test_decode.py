@@ -27,7 +27,7 @@ from natstui.jetstream.polling.decode.streams import (
 )
 from natstui.jetstream.polling.snapshot import PolledConsumers, PolledStreams, make_snapshot
 from natstui.lines import check_decoded
-from natstui.model.live.snapshot import DesiredPlacement, Peer, PollCost, Unlisted
+from natstui.model.live.snapshot import DesiredPlacement, Peer, PollCost, UnlistedConsumers
 
 HUGE = 2**64 - 1
 CREATED = "2026-11-20T20:56:56.25480919Z"
@@ -270,7 +270,7 @@ def test_a_row_with_an_absurd_number_or_time_is_left_out_of_a_poll_and_named(abs
     assert poll.unreachable_streams == ("BAD", "UNTIMELY")
     assert poll.consumers.name == ("FEW",)
     assert [name for _, name in poll.unreachable_consumers] == ["MANY"]
-    assert poll.unlisted == (Unlisted("GOOD", 2),)
+    assert poll.unlisted == (UnlistedConsumers("GOOD", 2),)
     check_decoded(poll, "poll")
 
 

@@ -15,7 +15,7 @@ from nats.aio.client import Client as NatsClient
 from nats.js import JetStreamContext
 
 from natstui.bench.run.controller import Benchmark
-from natstui.cli.core.printer import Printer
+from natstui.cli.core.printer import MessagePrinter
 from natstui.cli.core.sub import StreamPrinter
 from natstui.config.connection import Connection
 from natstui.errors import ActionRefusal, OutcomeUnknown, RequestFailed
@@ -25,20 +25,20 @@ from natstui.jetstream.connection.storing import check_domain, store
 from natstui.jetstream.connection.times import time_us
 from natstui.jetstream.connection.writer import Writer
 from natstui.jetstream.events.subscriptions import read_events
-from natstui.jetstream.managing.losses import connections_loss
+from natstui.jetstream.managing.losses import upstreams_and_republish_loss
 from natstui.jetstream.managing.objects import ObjectChange, delete_object, put_object
 from natstui.jetstream.messages import reading
-from natstui.jetstream.messages.copying.copy import Copy, Target, send_copy, write_copy
-from natstui.jetstream.messages.copying.dead_letters import count_again, send_again
+from natstui.jetstream.messages.copying.copy import Copy, CopyTarget, send_copy, write_copy
+from natstui.jetstream.messages.copying.dead_letters import preview_send_again, send_again
 from natstui.jetstream.messages.copying.losses import describe_copy_loss
 from natstui.jetstream.messages.copying.selection import SelectionRequest, select
 from natstui.jetstream.messages.keys import watch
 from natstui.jetstream.messages.objects import find_names_with_chunks
-from natstui.jetstream.messages.publish import Batch, ack_text, publish, publish_batch
+from natstui.jetstream.messages.publish import MessageBatch, ack_text, publish, publish_batch
 from natstui.jetstream.messages.pull import send_ack
 from natstui.jetstream.testbed.broker import Broker
 from natstui.model.bench.plan import Role, StreamPlan
-from natstui.model.records.copies import CountAgain, SendAgain
+from natstui.model.records.copies import PreviewResend, ResendMessages
 from natstui.model.records.messages import AnswerMessage, PublishMessage
 from tests.bench.running import Records, plan
 from tests.cli.test_manage import Shell
@@ -127,19 +127,21 @@ async def test_what_the_local_domain_would_store_as_well_is_refused(
     source = await connect(Connection(servers=(leaf.url,)))
     selection = await select(source, SelectionRequest("FROM"))
     with pytest.raises(ActionRefusal, match="stream T of domain leaf"):
-        await describe_copy_loss(source, client, Copy(Target(maps=(("from", "t"),)), selection))
+        await describe_copy_loss(
+            source, client, Copy(CopyTarget(maps=(("from", "t"),)), selection)
+        )
     with pytest.raises(ActionRefusal, match="stream FROM of domain leaf"):
-        await describe_copy_loss(source, client, Copy(Target(), selection))
-    batch = Batch("t", [b"x"], 1, 1, stored=True)
+        await describe_copy_loss(source, client, Copy(CopyTarget(), selection))
+    batch = MessageBatch("t", [b"x"], 1, 1, stored=True)
     with pytest.raises(ActionRefusal, match="stream T of domain leaf"):
         await publish_batch(writer, batch)
     with pytest.raises(ActionRefusal, match="stream T of domain leaf"):
         await publish(writer, PublishMessage(0, "t"))
     created_at_us = time_us(json.loads(await client.request("STREAM.INFO.T"))["created"])
     with pytest.raises(ActionRefusal, match="stream T of domain leaf"):
-        await count_again(client, CountAgain(0, "T", (1,), created_at_us, (0, 0)))
+        await preview_send_again(client, PreviewResend(0, "T", (1,), created_at_us, (0, 0)))
     with pytest.raises(ActionRefusal, match="stream T of domain leaf"):
-        await send_again(writer, SendAgain(0, "T", (1,), created_at_us, (0, 0)))
+        await send_again(writer, ResendMessages(0, "T", (1,), created_at_us, (0, 0)))
     for nc in clients:
         store = await nc.jetstream().object_store("F")
         assert (await store.get("f")).data == b"precious"
@@ -150,19 +152,21 @@ async def test_what_the_local_domain_would_store_as_well_is_refused(
     assert batch.acks[0].stream == "T", "what only the other domain stores is published"
     # Without its domain as well: the ack names it, and the messages are in no doubt.
     local_writer = Writer(source, Journal())
-    batch = Batch("t", [b"1", b"2"], 2, 1, stored=True)
+    batch = MessageBatch("t", [b"1", b"2"], 2, 1, stored=True)
     await publish_batch(local_writer, batch)
     assert [ack.stream_text for ack in batch.acks] == ["T of domain hub"] * 2
-    assert (batch.is_checked, batch.is_lost) == (False, False)
+    assert (batch.is_kept_count_known, batch.kept_no_message) == (False, False)
     ack = await publish(local_writer, PublishMessage(0, "t"))
     assert await ack_text(source, "t", ack) == "acknowledged as 4 in T of domain hub"
-    copy = Copy(Target(maps=(("from", "t"),)), selection)
+    copy = Copy(CopyTarget(maps=(("from", "t"),)), selection)
     with pytest.raises(RequestFailed, match='no stream stores "t"'):
         await send_copy(source, local_writer, copy, ("t", "t"), asyncio.Event())
     assert (await clients[0].jetstream().stream_info("T")).state.messages == 4
     # All that is read gets a subject that only the other domain stores.
     assert (
-        await describe_copy_loss(source, client, Copy(Target(maps=(("from", "t"),)), selection))
+        await describe_copy_loss(
+            source, client, Copy(CopyTarget(maps=(("from", "t"),)), selection)
+        )
         is None
     )
     await client.close()
@@ -235,7 +239,7 @@ async def test_what_the_own_account_would_store_of_another_accounts_jetstream_is
     with pytest.raises(ActionRefusal, match=refusal):
         await delete_object(writer, asked, find_names_with_chunks)
     with pytest.raises(ActionRefusal, match=refusal):
-        await publish_batch(writer, Batch("w", [b"x"], 1, 1, stored=True))
+        await publish_batch(writer, MessageBatch("w", [b"x"], 1, 1, stored=True))
     await client.close()
     nc = await nats.connect(accounts[1])
     store = await nc.jetstream().object_store("F")
@@ -247,7 +251,7 @@ async def test_what_the_own_account_would_store_of_another_accounts_jetstream_is
 async def test_messages_that_another_account_does_not_deliver_are_an_error(
     accounts: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(reading, "_SILENT_S", 0.2)
+    monkeypatch.setattr(reading, "_MAX_SILENCE_S", 0.2)
     nc = await nats.connect(accounts[0])
     await nc.jetstream().publish("w", b"x")
     bucket = await nc.jetstream().create_key_value(bucket="K")
@@ -256,7 +260,7 @@ async def test_messages_that_another_account_does_not_deliver_are_an_error(
     other = Connection(servers=(accounts[1],), api_prefix="fromA.JS")
     client = await connect(other)
     nothing_came = 'nothing came within .* from the consumer .*; through "fromA.JS" the other'
-    copy = Copy(Target(), await select(client, SelectionRequest("W")))
+    copy = Copy(CopyTarget(), await select(client, SelectionRequest("W")))
     with pytest.raises(RequestFailed, match=f"W: {nothing_came}"):
         await write_copy(client, copy, tmp_path / "w.jsonl", asyncio.Event())
     with pytest.raises(RequestFailed, match=f"KV_K: {nothing_came}"):
@@ -264,7 +268,7 @@ async def test_messages_that_another_account_does_not_deliver_are_an_error(
             await anext(entries)
     await client.close()
     unset = dict.fromkeys(("stream", "since", "start_sequence", "from_last", "last_per_subject"))
-    printer = Printer("subjects")
+    printer = MessagePrinter("subjects")
     for flags in ({"from_all": True, "from_new": False}, {"from_all": False, "from_new": True}):
         listening = StreamPrinter(("w",), (), None, 0.2, printer, {**unset, **flags})
         # Where nothing was waiting, nothing is missing.
@@ -355,9 +359,9 @@ async def test_a_work_queue_of_another_domain_is_said_to_be_emptied(
     ):
         source = {"name": name, "external": {"api": "$JS.leaf.API", "deliver": ""}}
         for config in ({"sources": [source]}, {"mirror": source}):
-            assert (await connections_loss(client, config)).text == text
+            assert (await upstreams_and_republish_loss(client, config)).text == text
     source = {"name": "W", "external": {"api": "$JS.nowhere.API", "deliver": ""}}
-    loss = await connections_loss(client, {"sources": [source]})
+    loss = await upstreams_and_republish_loss(client, {"sources": [source]})
     assert loss.most_msgs is None and "if it is a work queue, it is emptied" in loss.text
     await leaf_client.close()
     await client.close()

@@ -47,7 +47,7 @@ async def link_of(url: str, **settings: Any) -> LinkChanged:
 @pytest.fixture
 def short_steps(monkeypatch: pytest.MonkeyPatch) -> None:
     """Wait a second for each step of a connection: what is there answers at once."""
-    monkeypatch.setattr(opening, "_MAX_ATTEMPT_S", 1.0)
+    monkeypatch.setattr(opening, "_ATTEMPT_TIMEOUT_S", 1.0)
 
 
 async def failure_of(url: str, **settings: Any) -> str:

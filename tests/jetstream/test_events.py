@@ -14,8 +14,8 @@ import pytest
 from natstui.config import Connection
 from natstui.jetstream.connection.client import Client, connect
 from natstui.jetstream.events.subscriptions import (
-    MAX_PASSED_PER_S,
-    MAX_READ_PER_CONSUMER_PER_S,
+    MAX_READ_SAMPLES_PER_CONSUMER,
+    MAX_RECORDED_SAMPLES_PER_S,
     read_events,
 )
 from natstui.jetstream.testbed.broker import Broker
@@ -212,6 +212,6 @@ async def test_a_flood_of_samples_is_bounded_and_what_is_left_out_is_counted(
         assert found["C"].left_out_count > 0
         assert found["D"].times.total_count == 5, "one consumer leaves room for another"
         seconds = 1 + sum(isinstance(one, AcksCounted) for one in heard.records)
-        assert found["C"].times.total_count <= seconds * MAX_READ_PER_CONSUMER_PER_S
+        assert found["C"].times.total_count <= seconds * MAX_READ_SAMPLES_PER_CONSUMER
         passed = sum(isinstance(record, AckSample) for record in heard.records)
-        assert passed <= seconds * MAX_PASSED_PER_S
+        assert passed <= seconds * MAX_RECORDED_SAMPLES_PER_S

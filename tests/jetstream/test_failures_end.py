@@ -65,7 +65,7 @@ async def _losing(
 
 @pytest.fixture(autouse=True)
 def soon_timed_out(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(lag, "_TIMEOUT_S", 0.2)
+    monkeypatch.setattr(lag, "_MESSAGE_GET_TIMEOUT_S", 0.2)
 
 
 async def test_a_failed_request_is_not_reported_any_more_where_another_brings_the_same_message(

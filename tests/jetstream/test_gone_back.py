@@ -25,9 +25,9 @@ from natstui.jetstream.connection.writer import MissingConfirmation, Writer
 from natstui.jetstream.managing.apply import apply, preview
 from natstui.jetstream.managing.keys import KeyChange, change_key
 from natstui.jetstream.managing.undo import undo
-from natstui.jetstream.messages.copying.account import Account, State
-from natstui.jetstream.messages.copying.copy import Copy, Pace, Target, send_copy
-from natstui.jetstream.messages.copying.dead_letters import count_again
+from natstui.jetstream.messages.copying.account import CopyAccount, State
+from natstui.jetstream.messages.copying.copy import Copy, CopyTarget, Pace, send_copy
+from natstui.jetstream.messages.copying.dead_letters import preview_send_again
 from natstui.jetstream.messages.copying.selection import (
     SelectionRequest,
     read_source_state,
@@ -36,7 +36,7 @@ from natstui.jetstream.messages.copying.selection import (
 from natstui.jetstream.messages.keys import read_page, watch
 from natstui.jetstream.messages.reading import Reader
 from natstui.jetstream.testbed.broker import Broker
-from natstui.model.records.copies import CountAgain
+from natstui.model.records.copies import PreviewResend
 from natstui.model.records.managing import Change, Undo
 from natstui.model.records.messages import StoredMessage
 from natstui.model.records.stores import ReadKeys
@@ -88,7 +88,7 @@ class Rolling:
         return info
 
     async def payloads(self) -> list[bytes]:
-        async with Reader(self.client, "S", is_bounded=True) as reader:
+        async with Reader(self.client, "S", reads_stored_only=True) as reader:
             return [message.payload async for message in reader]
 
 
@@ -159,12 +159,12 @@ async def test_what_was_decided_before_a_stream_went_back_is_refused(rolling: Ro
     assert await rolling.payloads() == [b"old"] * 5 + [b"theirs"] * 7
     with pytest.raises(Conflict, match=f"S {GONE_BACK}"):
         await read_source_state(client, selection)
-    copy = Copy(Target(), await select(client, SelectionRequest("S")))
+    copy = Copy(CopyTarget(), await select(client, SelectionRequest("S")))
     copy.state = State(end_seq=10, source_created_at_us=made_us, source_newest=newest)
     with pytest.raises(UsageError, match="copy again without --resume"):
         await copy.check_source(client)
     with pytest.raises(Conflict, match="nothing was sent again"):
-        await count_again(client, CountAgain(0, "S", (8,), made_us, newest))
+        await preview_send_again(client, PreviewResend(0, "S", (8,), made_us, newest))
     # The revision is the same by chance.
     deletion = KeyChange(
         "delete_key", "K", "k", if_revision=row.revision_seq, if_stored_at_us=row.created_at_us
@@ -214,8 +214,8 @@ async def test_a_copy_whose_target_goes_back_is_no_success(
     file = tmp_path / "messages.jsonl"
     messages = [StoredMessage(n + 1, "s", 1, (), "eA==", 1) for n in range(60)]
     file.write_bytes(b"\n".join(map(msgspec.json.encode, messages)))
-    writer, account = Writer(rolling.client, Journal()), Account()
-    copy = Copy(Target("S"), from_file=file, pace=Pace(per_s=20), account=account)
+    writer, account = Writer(rolling.client, Journal()), CopyAccount()
+    copy = Copy(CopyTarget("S"), from_file=file, pace=Pace(msgs_per_s=20), account=account)
     stop = asyncio.Event()
     copying = asyncio.create_task(
         send_copy(rolling.client, writer, copy, ("messages", None), stop)
@@ -232,7 +232,7 @@ async def test_a_copy_whose_target_goes_back_is_no_success(
         await copying
     if kept_msgs:
         return
-    again = Copy(Target("S"), from_file=file, state=State(
+    again = Copy(CopyTarget("S"), from_file=file, state=State(
         end_seq=60, target_created_at_us=account.target_created_at_us,
         target_newest=account.target_newest,
     ))  # fmt: skip
@@ -247,7 +247,7 @@ async def test_a_copy_does_not_take_messages_of_others_for_those_that_it_copied_
     await target.request("STREAM.CREATE.S", {"name": "S", "subjects": ["s"]})
 
     async def copied() -> tuple[int, int]:
-        copy = Copy(Target("S"), await select(rolling.client, SelectionRequest("S")))
+        copy = Copy(CopyTarget("S"), await select(rolling.client, SelectionRequest("S")))
         writer, stop = Writer(target, Journal()), asyncio.Event()
         await send_copy(rolling.client, writer, copy, ("S", None), stop)
         return copy.account.acknowledged_msgs, copy.account.duplicate_msgs
@@ -259,7 +259,7 @@ async def test_a_copy_does_not_take_messages_of_others_for_those_that_it_copied_
     await rolling.undo_key_change()
     await rolling.publish(b"theirs", 5)
     assert await copied() == (5, 0)
-    async with Reader(target, "S", is_bounded=True) as reader:
+    async with Reader(target, "S", reads_stored_only=True) as reader:
         assert [message.payload async for message in reader] == [b"old"] * 5 + [b"theirs"] * 5
     await target.close()
 

@@ -46,7 +46,7 @@ async def test_a_greeting_that_cannot_be_used_is_refused(kind: str) -> None:
     words = f"does not greet as a NATS server does .*{reason}"
     if kind == "deep":
         # Newer Pythons read it, and then it is a server that says nothing more.
-        words += "|does not answer"
+        words += "|does not reply"
     async with greeting(_USELESS[kind]) as url:
         with pytest.raises(ConnectionFailed, match=words):
             await connect(Connection(servers=(url,)))

@@ -15,7 +15,7 @@ from natstui.jetstream.connection.client import connect
 from natstui.jetstream.polling.availability import RequestAvailability
 from natstui.jetstream.polling.budget.allowance import Allowance
 from natstui.jetstream.polling.budget.requests import PollingApi
-from natstui.jetstream.polling.budget.shares import Window
+from natstui.jetstream.polling.budget.shares import RequestWindow
 from natstui.jetstream.polling.control import PollControl
 from natstui.jetstream.polling.decode.consumers import (
     ConsumerRow,
@@ -32,16 +32,16 @@ pytestmark = pytest.mark.server
 CONSUMERS = 60
 
 
-class Narrow(Window):
+class Narrow(RequestWindow):
     """As on a machine that is so busy that every answer is slow: one request at a time."""
 
     def answered(self, *_: float) -> None:
         """Never grow."""
 
 
-@pytest.mark.parametrize("window", [Narrow, Window])
+@pytest.mark.parametrize("window", [Narrow, RequestWindow])
 async def test_a_poll_goes_on_where_more_wait_than_may_be_asked_for(
-    account: Account, window: type[Window]
+    account: Account, window: type[RequestWindow]
 ) -> None:
     nc = await nats.connect(account.url)
     js = nc.jetstream(timeout=30)
@@ -123,8 +123,8 @@ def test_what_was_not_asked_for_in_two_minutes_is_forgotten(
     assert not following.is_stuck(old)
     after_s = 121.0
     following.discard_old()
-    assert following.is_known_absent(new)
+    assert following.has_no_next_message(new)
     # Where it was is not known any more.
     assert following.is_stuck(old)
     after_s = 1.0
-    assert not following.is_known_absent(old)
+    assert not following.has_no_next_message(old)

@@ -46,7 +46,7 @@ async def test_a_message_is_sent_again_until_a_stream_stores_it_or_refused_in_ti
         await nc.jetstream().add_stream(name="LATE", subjects=["late"])
         assert (await storing_late).stream == "LATE"
         assert (await nc.jetstream().stream_info("LATE")).state.messages == 1
-    monkeypatch.setattr(storing, "LEADERLESS_S", 0.5)
+    monkeypatch.setattr(storing, "LEADERLESS_TIMEOUT_S", 0.5)
     sentence = (
         'nothing stores "never": no stream has this subject, or its stream elected no leader'
     )
@@ -76,7 +76,7 @@ async def test_a_message_is_stored_once_a_leader_is_elected_or_refused_in_a_true
         await until_nobody_receives(nc, "r3.x")
     done = await run(shell, "pub", "r3.x", "hello", "-J", "--count", "3")
     assert done.returncode == 0, done.stderr
-    monkeypatch.setattr(storing, "LEADERLESS_S", 0.5)
+    monkeypatch.setattr(storing, "LEADERLESS_TIMEOUT_S", 0.5)
     refused = await run(shell, "pub", "r1.x", "hello", "-J")
     assert refused.returncode == 4, refused
     assert (

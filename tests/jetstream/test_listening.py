@@ -135,7 +135,7 @@ async def test_messages_and_bytes_of_each_subject_are_those_published(nats_serve
 async def test_a_report_during_which_the_machine_did_something_else_delays_no_other(
     nats_server: Broker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(listener, "_REST_PER_REPORT", 400)
+    monkeypatch.setattr(listener, "_REPORT_PAUSE_RATIO", 400)
     reports: list[Listened] = []
 
     def wait_and_add(report: Listened) -> None:

@@ -36,7 +36,7 @@ async def test_a_resolver_that_does_not_answer_is_not_waited_for(
         return []
 
     monkeypatch.setattr(socket, "getaddrinfo", never)
-    monkeypatch.setattr(opening, "_MAX_ATTEMPT_S", 0.5)
+    monkeypatch.setattr(opening, "_ATTEMPT_TIMEOUT_S", 0.5)
     begin = time.monotonic()
     with pytest.raises(ConnectionFailed, match=r"the host 'slow\.example' takes too long"):
         await connect(Connection(servers=("slow.example",)))

@@ -17,10 +17,10 @@ from natstui.jetstream.managing.configure import read_asset
 from natstui.jetstream.managing.losses import count_loss
 from natstui.jetstream.messages.pull import pull_next
 from natstui.jetstream.testbed.broker import Broker
-from natstui.model.records.actions import OF_CONSUMER
+from natstui.model.records.actions import ACTIONS_ON_CONSUMER
 from natstui.model.records.managing import Action, Change
 from natstui.model.records.messages import PullNext
-from natstui.model.servers.versions import KEEPS_OVER_FIRST_SUBJECT_LIMIT, is_in
+from natstui.model.servers.versions import VERSIONS_LIMITING_SUBJECTS_LATE, is_version_in
 from tests.accounts import Account
 from tests.jetstream.admin_session import AdminSession, admin_session
 from tests.jetstream.pending import until_pending
@@ -124,7 +124,7 @@ def test_a_first_limit_per_subject_removes_what_was_said_and_when(
         assert f"({said}" in str(refused.value)
         later = "removed later: with the next message of the subject" in str(refused.value)
         version = session.writer.client.link.server_version
-        assert later is is_in(version, KEEPS_OVER_FIRST_SUBJECT_LIMIT)
+        assert later is is_version_in(version, VERSIONS_LIMITING_SUBJECTS_LATE)
         session.apply("edit_stream", "S", seen | edit, confirmed="S")
         if later:
             assert held(session, "S") == min(10, edit.get("max_msgs", 10))
@@ -296,7 +296,7 @@ def test_what_is_done_to_a_consumer_is_refused_where_none_is_named(
     with admin_session(account.url, tmp_path) as session:
         make(session, "S")
         created_at_us = session.run(read_asset(session.writer, "stream", "S")).created_at_us
-        for action in OF_CONSUMER:
+        for action in ACTIONS_ON_CONSUMER:
             change = Change(1, action, "S", created_at_us=created_at_us)
             with pytest.raises(
                 ActionRefusal, match="no consumer of S was named: nothing was changed"

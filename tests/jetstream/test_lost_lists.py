@@ -22,7 +22,7 @@ pytestmark = pytest.mark.server
 @pytest.fixture(autouse=True)
 def lost_soon(monkeypatch: pytest.MonkeyPatch) -> None:
     """Take what is not answered within a second for lost, where others of its kind are."""
-    monkeypatch.setattr(open_requests, "_LOST_S", 1.0)
+    monkeypatch.setattr(open_requests, "_REPLY_LOST_AFTER_S", 1.0)
 
 
 _LIST = "LIST.B"

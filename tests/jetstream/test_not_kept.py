@@ -8,7 +8,7 @@ import pytest
 
 from natstui.jetstream.connection.storing import count_missing
 from natstui.jetstream.messages.copying import account as copy_account
-from natstui.jetstream.messages.copying.account import MAX_SUBJECTS, Account
+from natstui.jetstream.messages.copying.account import MAX_COUNTED_SUBJECTS, CopyAccount
 from natstui.model.assets.limits_loss import removal_reason
 
 
@@ -61,7 +61,7 @@ def test_what_may_have_removed_it_is_named(
 
 def test_the_sequences_of_a_copy_take_bounded_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(copy_account, "MAX_RANGES", 4)
-    account = Account()
+    account = CopyAccount()
     for seq in range(1, 40, 2):
         account.count_stored("T", seq, "t")
     assert account.acknowledged_msgs == 20
@@ -70,12 +70,12 @@ def test_the_sequences_of_a_copy_take_bounded_memory(monkeypatch: pytest.MonkeyP
 
 
 def test_the_subjects_of_a_copy_take_bounded_memory() -> None:
-    account = Account()
-    for seq in range(1, MAX_SUBJECTS + 1):
+    account = CopyAccount()
+    for seq in range(1, MAX_COUNTED_SUBJECTS + 1):
         account.count_stored("T", seq, f"t.{seq}")
-    account.count_stored("T", MAX_SUBJECTS + 1, "t.too many")
-    account.count_stored("T", MAX_SUBJECTS + 2, "t.1")
+    account.count_stored("T", MAX_COUNTED_SUBJECTS + 1, "t.too many")
+    account.count_stored("T", MAX_COUNTED_SUBJECTS + 2, "t.1")
     subjects = account.stored_subjects["T"]
-    assert len(subjects) == MAX_SUBJECTS and "t.too many" not in subjects
+    assert len(subjects) == MAX_COUNTED_SUBJECTS and "t.too many" not in subjects
     assert subjects["t.1"] == 2
-    assert account.acknowledged_msgs == MAX_SUBJECTS + 2
+    assert account.acknowledged_msgs == MAX_COUNTED_SUBJECTS + 2

@@ -16,7 +16,7 @@ from nats.aio.client import Client as NatsClient
 
 from natstui.config import Connection
 from natstui.config.connection import Secret
-from natstui.config.target import watch_account
+from natstui.config.resolve import watch_account
 from natstui.engine.live import refuse_for_other_account
 from natstui.errors import ActionRefusal
 from natstui.jetstream.polling.bulk import account

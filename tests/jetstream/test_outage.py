@@ -11,7 +11,7 @@ from natstui.config import Connection, Secret
 from natstui.errors import ConnectionFailed, ConnectionLost, RequestTimedOut
 from natstui.jetstream.connection import nats_client
 from natstui.jetstream.connection.client import Client, connect
-from natstui.jetstream.connection.failures import explain_loss
+from natstui.jetstream.connection.failures import explain_lost_connection
 from natstui.jetstream.connection.link import keep_alive
 from natstui.jetstream.testbed.broker import Broker
 from natstui.jetstream.testbed.cluster import Cluster
@@ -72,7 +72,7 @@ async def test_a_killed_server_is_noticed_at_once_and_found_again(nats_server: B
 def soon_stale(monkeypatch: pytest.MonkeyPatch) -> None:
     """Take a server that is silent for two seconds for frozen."""
     monkeypatch.setattr(nats_client, "_CHECK_INTERVAL_S", 0.25)
-    monkeypatch.setattr(nats_client, "_MIN_STALE_S", 2.0)
+    monkeypatch.setattr(nats_client, "_MIN_STALE_TIMEOUT_S", 2.0)
 
 
 @pytest.mark.usefixtures("soon_stale")
@@ -205,7 +205,7 @@ async def test_cancelled_requests_leave_nothing_behind(nats_server: Broker) -> N
         assert await client.request("INFO")
         with pytest.raises(RequestTimedOut, match=r"no reply on .* within 0\.2 s"):
             await client.request("NO.SUCH.VERB", timeout_s=0.2)
-        assert client._link.waiting.count == 0
+        assert client._link.pending_requests.count == 0
 
 
 async def test_a_dead_first_address_is_passed_over(
@@ -267,5 +267,7 @@ async def test_no_address_of_a_list_answers_and_each_reason_is_given() -> None:
 
 
 def test_a_connection_that_breaks_is_named_with_its_reason() -> None:
-    assert explain_loss(OSError(113, "No route to host")).startswith("the connection broke (")
-    assert explain_loss(ConnectionResetError()) == "the server closed the connection"
+    assert explain_lost_connection(OSError(113, "No route to host")).startswith(
+        "the connection broke ("
+    )
+    assert explain_lost_connection(ConnectionResetError()) == "the server closed the connection"

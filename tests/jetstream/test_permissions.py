@@ -19,7 +19,7 @@ from natstui.jetstream.connection.writer import Writer
 from natstui.jetstream.messages.browse import browse
 from natstui.jetstream.messages.pull import pull_next
 from natstui.jetstream.testbed.broker import Broker
-from natstui.model.live.permissions import READ_VERBS, may_publish
+from natstui.model.live.permissions import READ_API_VERBS, may_publish
 from natstui.model.records.messages import BrowseMessages, PullNext
 from natstui.model.records.record import LinkChanged
 from tests.jetstream.accounts import MONITOR
@@ -54,7 +54,7 @@ async def test_a_least_privilege_user_reads_everything(nats_server_factory: Fact
         assert await monitor.request(verb)
     assert monitor.link.account == "APP"
     permitted = await monitor.permissions()
-    assert all(may_publish(permitted, f"$JS.API.{verb}") for verb in READ_VERBS)
+    assert all(may_publish(permitted, f"$JS.API.{verb}") for verb in READ_API_VERBS)
     assert not may_publish(permitted, "$JS.API.STREAM.PURGE.*")
     await monitor.close()
 

@@ -91,7 +91,7 @@ async def test_a_limit_of_requests_is_that_of_a_second_however_long_a_poll_may_t
         (None, 5.0, 10**6),
     ):
         budget = Budget(requests_per_s)
-        assert budget.next_allowance(requests, interval_s).left_count == most_count
+        assert budget.next_allowance(requests, interval_s).left_requests_count == most_count
     await client.close()
 
 

@@ -212,7 +212,7 @@ async def test_a_list_that_failed_is_due_after_its_pause_though_bulk_replies_bri
     await client.nc.subscribe("$JS.API.STREAM.INFO.S", cb=reply_with_one)
     requests, polled = PollingApi(client, None), Polled(client)
     streams = StreamPoller(requests, RequestAvailability(polled), ServerClocks(), polled)
-    bulk = BulkRows(lists_streams=True)
+    bulk = BulkRows(replaces_list=True)
     async with asyncio.timeout(15):
         while replies:
             requests.begin_poll()
@@ -395,7 +395,7 @@ async def test_missing_consumers_are_asked_for_until_they_answer_again(
         "CONSUMER.INFO.S.D": None,
     }  # fmt: skip
     requests_counts = await _replying(leaders, replies)
-    monkeypatch.setattr(consumers, "_SINGLE_S", 0.3)
+    monkeypatch.setattr(consumers, "_SINGLE_REQUEST_TIMEOUT_S", 0.3)
     both = {("S", "C"), ("S", "D")}
     async with polling(url) as polled:
         for _ in range(3):
@@ -435,7 +435,7 @@ async def test_an_answer_that_was_asked_for_ahead_long_ago_is_asked_for_again(
     await client.nc.subscribe("$JS.API.ANY", cb=reply)
     requests = PollingApi(client, None)
     for ahead_s, sent_count, wanted in ((30.0, 1, 1), (0.0, 2, 3)):
-        monkeypatch.setattr(budget_requests, "_AHEAD_S", ahead_s)
+        monkeypatch.setattr(budget_requests, "_MAX_AHEAD_REPLY_AGE_S", ahead_s)
         requests.request_ahead("ANY", None)
         async with asyncio.timeout(30):
             while replies_count < sent_count:

@@ -10,14 +10,14 @@ from natstui.jetstream.polling.budget.requests import LinkThroughput
 from natstui.jetstream.polling.budget.shares import (
     FIRST_VIEW_WORK_S,
     MAX_OPEN_COUNT,
+    RequestWindow,
     Share,
-    Window,
     WorkMeter,
 )
 from natstui.jetstream.polling.sweep import (
     ACTIVE_TURN_INTERVAL_S,
     MAX_TURN_INTERVAL_S,
-    SweepOrder,
+    ConsumerListOrder,
     turn_interval_s,
 )
 from tests.jetstream.stream_rows import stream_row
@@ -87,7 +87,7 @@ def test_answers_that_come_together_took_their_time_together() -> None:
 
 
 def test_the_window_doubles_until_answers_are_slow_and_then_grows_by_one() -> None:
-    window, counts, now_s = Window(), [], 0.0
+    window, counts, now_s = RequestWindow(), [], 0.0
     for _ in range(4):
         counts.append(window.count)
         requested_s = now_s
@@ -110,7 +110,7 @@ def test_the_window_doubles_until_answers_are_slow_and_then_grows_by_one() -> No
 
 
 def test_one_request_is_open_at_once_where_answers_fill_the_link() -> None:
-    window, now_s = Window(), 0.0
+    window, now_s = RequestWindow(), 0.0
     for _ in range(30):
         requested_s = now_s
         now_s += 0.2 * window.count
@@ -119,8 +119,8 @@ def test_one_request_is_open_at_once_where_answers_fill_the_link() -> None:
     assert window.count <= 2
 
 
-def order_of(count: int) -> SweepOrder:
-    order = SweepOrder()
+def order_of(count: int) -> ConsumerListOrder:
+    order = ConsumerListOrder()
     order.update_streams({f"S{n}": stream_row(f"S{n}", last_seq=1) for n in range(count)}, ())
     return order
 
@@ -194,10 +194,10 @@ def answer_of(size_bytes: int, requested_us: int, began_us: int, ended_us: int) 
             ended_mono_us=ended_us,
             read_bytes=100,
             first_bytes=100,
-            all_bytes=size_bytes,
-            silent_since_own_us=0,
-            began_own_us=0,
-            ended_own_us=0,
+            message_bytes=size_bytes,
+            silent_since_thread_us=0,
+            began_thread_us=0,
+            ended_thread_us=0,
         ),
     )
 
@@ -209,12 +209,12 @@ def test_a_link_is_not_slow_where_only_the_process_waits_between_two_reads() -> 
     assert speed.usual_bytes_per_s == 500_000
     # Pages that came in one piece cannot be measured so; but they came within 10 ms.
     speed.add_reply(answer_of(100_000, 100_000, 110_000, 110_000))
-    speed.raise_to(200_000, 0.01)
+    speed.ensure_min_throughput(200_000, 0.01)
     assert speed.usual_bytes_per_s == speed.max_bytes_per_s == 20_000_000
     # A link that has become slow is seen to be slow.
     for requested_us in (200_000, 600_000, 1_000_000):
         speed.add_reply(
             answer_of(20_100, requested_us, requested_us + 1_000, requested_us + 201_000)
         )
-        speed.raise_to(20_100, 0.201)
+        speed.ensure_min_throughput(20_100, 0.201)
     assert speed.usual_bytes_per_s == speed.max_bytes_per_s == 100_000

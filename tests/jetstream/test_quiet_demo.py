@@ -41,7 +41,7 @@ class Judge:
 
     def add(self, record: Record) -> None:
         self.state = apply_and_evaluate(self.state, record)
-        for one in self.state.findings.list_open():
+        for one in self.state.findings.list_open_findings():
             if one.entity.stream:
                 self.told[one.entity.text, one.kind.code] = one.text
 

@@ -67,7 +67,7 @@ def _told(*rows: StreamRow) -> list[str]:
     kept = _Kept()
     rollbacks, newest = RollbackDetector(kept), None
     for row in rows:
-        if rollbacks.accept(newest, row):
+        if rollbacks.accept_row(newest, row):
             newest = row if newest is None else max(newest, row, key=lambda r: r.sampled_mono_us)
     return [record.text for record in kept if isinstance(record, Advisory)]
 
@@ -89,8 +89,8 @@ def test_a_memory_stream_that_a_restart_emptied_is_told_at_once() -> None:
 
 def test_what_a_frozen_leader_still_says_is_left_out() -> None:
     rollbacks, ahead = RollbackDetector(_Kept()), _row(1, 100)
-    assert not rollbacks.accept(ahead, _row(2, 90))
-    assert rollbacks.accept(ahead, _row(3, 100)) and rollbacks.accept(ahead, _row(7, 90))
+    assert not rollbacks.accept_row(ahead, _row(2, 90))
+    assert rollbacks.accept_row(ahead, _row(3, 100)) and rollbacks.accept_row(ahead, _row(7, 90))
 
 
 def test_a_replicated_stream_that_stays_behind_is_told_once() -> None:

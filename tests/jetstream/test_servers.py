@@ -21,7 +21,7 @@ from natstui.jetstream.system.servers import read_servers
 from natstui.jetstream.system.source import SystemConnection
 from natstui.jetstream.testbed.broker import Broker
 from natstui.jetstream.testbed.cluster import Cluster
-from natstui.model.clients.text import summary
+from natstui.model.clients.text import connections_summary
 from natstui.model.servers.server import Servers, rates_between
 from tests.jetstream.flushing import flushed
 from tests.jetstream.test_connections import as_user
@@ -90,7 +90,7 @@ async def a_server_that_falls_silent_is_named(nats_cluster: Cluster) -> None:
         nats_cluster.node("n3").thaw()
     assert {one.name for one in then.servers} == {"n1", "n2"}
     assert then.silent == ("n3",)
-    assert "incomplete, no further reply from n3" in summary(then, closed=False)
+    assert "incomplete, no further reply from n3" in connections_summary(then, closed=False)
 
 
 async def every_number_is_that_of_the_monitoring_port(nats_cluster: Cluster) -> None:

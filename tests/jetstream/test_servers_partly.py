@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from natstui.errors import RequestFailed
 from natstui.jetstream.system.servers import _read_from_source
 from natstui.jetstream.system.source import CompleteSource
-from natstui.model.servers.server import Missing
+from natstui.model.servers.server import MissingData
 
 
 async def test_what_one_request_cannot_tell_is_missing_and_the_rest_is_told() -> None:
@@ -23,5 +23,5 @@ async def test_what_one_request_cannot_tell_is_missing_and_the_rest_is_told() ->
     assert requests == ["VARZ", "JSZ", "STATZ"]
     assert servers.silent == ("n1",)
     assert servers.missing == (
-        Missing("JetStream", "JSZ: no leader"), Missing("accounts", "STATZ: no leader"),
+        MissingData("JetStream", "JSZ: no leader"), MissingData("accounts", "STATZ: no leader"),
     )  # fmt: skip

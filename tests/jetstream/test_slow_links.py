@@ -101,9 +101,9 @@ async def babbling(babble: bytes) -> AsyncIterator[str]:
 
 
 async def test_bytes_that_are_no_reply_extend_no_deadline(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(link, "_SILENT_S", 0.5)
+    monkeypatch.setattr(link, "_MAX_MESSAGE_SILENCE_S", 0.5)
     # Nobody tells who this is.
-    monkeypatch.setattr(connection_client, "_IDENTITY_S", 0.2)
+    monkeypatch.setattr(connection_client, "_IDENTITY_TIMEOUT_S", 0.2)
 
     async def hear_only(babble: bytes) -> None:
         async with babbling(babble) as url:
@@ -126,10 +126,10 @@ async def test_bytes_that_are_no_reply_extend_no_deadline(monkeypatch: pytest.Mo
 async def test_messages_of_others_extend_a_deadline_for_a_limited_time(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(link, "_SILENT_S", 0.5)
+    monkeypatch.setattr(link, "_MAX_MESSAGE_SILENCE_S", 0.5)
     # Nobody tells who this is.
-    monkeypatch.setattr(connection_client, "_IDENTITY_S", 0.2)
-    monkeypatch.setattr(link, "_BEHIND_OTHERS_S", 1.0)
+    monkeypatch.setattr(connection_client, "_IDENTITY_TIMEOUT_S", 0.2)
+    monkeypatch.setattr(link, "_MAX_REPLY_DELAY_S", 1.0)
     async with babbling(b"MSG other 1 1\r\nx\r\n") as url, asyncio.timeout(60):
         client = await connect(Connection(servers=(url,)))
         with pytest.raises(RequestTimedOut, match=r"within 0\.5 s"):
@@ -140,7 +140,7 @@ async def test_messages_of_others_extend_a_deadline_for_a_limited_time(
 async def test_an_answer_that_is_arriving_is_waited_for_longer_than_others(
     nats_server: Broker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(link, "_BEHIND_OTHERS_S", 0.5)
+    monkeypatch.setattr(link, "_MAX_REPLY_DELAY_S", 0.5)
     answering = await nats.connect(nats_server.url)
 
     async def answer(message: Msg) -> None:
@@ -186,7 +186,7 @@ async def test_consumers_of_a_far_server_do_not_come_one_a_round_trip(
 async def test_rows_of_which_a_page_would_take_too_long_come_one_by_one(
     nats_server: Broker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(listing, "_MAX_PAGE_S", 0.25)
+    monkeypatch.setattr(listing, "_MAX_PAGE_TRANSFER_S", 0.25)
     near = await connect(Connection(servers=(nats_server.url,)))
     names = {f"S{number:03}" for number in range(LISTED_COUNT)}
     for name in names:
@@ -213,7 +213,7 @@ async def test_rows_of_which_a_page_would_take_too_long_come_one_by_one(
 async def test_consumers_are_read_again_after_the_link_broke_in_a_list_that_was_read_row_by_row(
     nats_server: Broker, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(listing, "_MAX_PAGE_S", 0.25)
+    monkeypatch.setattr(listing, "_MAX_PAGE_TRANSFER_S", 0.25)
     near = await connect(Connection(servers=(nats_server.url,)))
     body = {"name": "S", "storage": "memory"}
     await api(near, "STREAM.CREATE.S", body)

@@ -46,7 +46,7 @@ async def test_a_page_says_whether_it_is_all_and_the_next_begins_behind_it(
         await nc.subscribe("$JS.API.STREAM.INFO.S", cb=page)
         await flushed(nc)
         first = await read_subject_counts(client, "S", "s.>")
-        assert (first.is_last, first.left_count, len(first.msgs)) == (False, 4, 3)
+        assert (first.is_last, first.later_subjects_count, len(first.msgs)) == (False, 4, 3)
         last = await read_subject_counts(client, "S", "s.>", 6)
         assert (last.is_last, last.msgs) == (True, {"s.6": 6})
         asked.clear()

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from natstui.jetstream.polling.subjects import (
-    MIN_POLLS_COUNT,
-    SMALL_RECOUNT_S,
+    MIN_UNCONSUMED_POLLS_COUNT,
+    SMALL_STREAM_RECOUNT_S,
     CountPlanner,
     CountRequest,
     find_next_due,
@@ -98,7 +98,7 @@ _ALL = CountRequest("S", EPOCH_US, ">", False)
 def test_a_work_queue_is_counted_after_three_polls_with_messages_of_no_consumer() -> None:
     work_queue = _configured(retention="workqueue")
     left = ({"stored_msgs": 5}, {"pending_msgs": 3})
-    assert _wanted(work_queue, [left] * (MIN_POLLS_COUNT + 1)) == [[], [], [], [_ALL]]
+    assert _wanted(work_queue, [left] * (MIN_UNCONSUMED_POLLS_COUNT + 1)) == [[], [], [], [_ALL]]
     owned = ({"stored_msgs": 5}, {"pending_msgs": 3, "ack_pending_msgs": 2})
     assert _wanted(work_queue, [owned] * 6) == [[]] * 6
     # What was stored between the polls may be what is missing in the older reply.
@@ -138,6 +138,9 @@ def test_a_stream_with_few_subjects_is_counted_again_sooner_and_the_oldest_count
     few, many = (CountRequest(name, EPOCH_US, ">", False) for name in ("FEW", "MANY"))
     assert find_next_due([many, few], {}, {"FEW"}, 100.0) == many
     assert find_next_due([many, few], {many: 100.0}, {"FEW"}, 101.0) == few
-    counted_s = {many: 100.0, few: 101.0}
-    assert find_next_due([many, few], counted_s, {"FEW"}, 110.0) is None
-    assert find_next_due([many, few], counted_s, {"FEW"}, 101.0 + SMALL_RECOUNT_S + 1) == few
+    counted_at_s = {many: 100.0, few: 101.0}
+    assert find_next_due([many, few], counted_at_s, {"FEW"}, 110.0) is None
+    assert (
+        find_next_due([many, few], counted_at_s, {"FEW"}, 101.0 + SMALL_STREAM_RECOUNT_S + 1)
+        == few
+    )

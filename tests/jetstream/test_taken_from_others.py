@@ -16,7 +16,7 @@ import pytest
 from natstui.errors import ActionRefusal, NotFound
 from natstui.jetstream.connection.storing import count_not_kept
 from natstui.jetstream.messages.publish import publish
-from natstui.jetstream.messages.pull import pull_identified, pull_next, receiving_loss
+from natstui.jetstream.messages.pull import describe_receiving_loss, pull_identified, pull_next
 from natstui.model.assets.limits_loss import rolled_up_filters, stored_filters
 from natstui.model.records.managing import Action
 from natstui.model.records.messages import PublishMessage, PullNext
@@ -546,7 +546,7 @@ def test_what_receiving_takes_from_the_other_clients_of_a_consumer(
         for _ in range(2):
             session.run(pull_next(session.writer, PullNext(1, "S", "C")))
         info = session.request("CONSUMER.INFO.S.C")
-        loss = session.run(receiving_loss(session.writer.client, "S", info, 1, acks=acks))
+        loss = session.run(describe_receiving_loss(session.writer.client, "S", info, 1, acks=acks))
         assert loss is None if text is None else text in (loss or "")
 
 

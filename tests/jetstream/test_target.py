@@ -12,8 +12,8 @@ import pytest
 
 from natstui.config import Connection, Secret
 from natstui.config.load import load
+from natstui.config.resolve import ConnectionNames, context_connection, resolve
 from natstui.config.servers import parse_server
-from natstui.config.target import ConnectionNames, context_connection, resolve
 from natstui.errors import UsageError
 from natstui.jetstream.connection.client import connect
 from natstui.jetstream.testbed.broker import Broker

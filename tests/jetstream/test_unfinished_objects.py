@@ -23,13 +23,13 @@ from natstui.jetstream.messages.unfinished_objects import (
     unfinished_text,
 )
 from natstui.jetstream.testbed.broker import Broker
-from natstui.model.findings.thresholds import UPLOAD_ENDED_S
+from natstui.model.findings.thresholds import OBJECT_UPLOAD_ENDED_AFTER_S
 from natstui.model.records.stores import ObjectsPage, ReadObjects
 from tests.accounts import Account
 from tests.cli.test_core import connected, run
 from tests.cli.test_manage import Shell
 
-HOUR_US = round(UPLOAD_ENDED_S * 1e6)
+HOUR_US = round(OBJECT_UPLOAD_ENDED_AFTER_S * 1e6)
 
 
 async def leave_chunks(nc: NatsClient, nuid: str) -> None:
@@ -134,7 +134,9 @@ async def test_the_age_of_chunks_is_by_the_clock_of_their_server(
         page = (await execute_store(Writer(client, Journal()), asked))[1]
         assert isinstance(page, ObjectsPage) and page.unfinished_text == ""
         content = await read_store(client, "B")
-        assert [upload.may_run(content.server_at_us) for upload in content.unfinished] == [True]
+        assert [upload.may_be_running(content.server_at_us) for upload in content.unfinished] == [
+            True
+        ]
         await client.close()
 
 
@@ -143,7 +145,7 @@ def test_only_what_no_upload_can_be_storing_any_more_is_said_to_be_never_finishe
     new = UnfinishedObject("$O.B.C.b", 1, 1024, HOUR_US)
     unknown = UnfinishedObject("$O.B.C.c", 7, None, None)
     uploads = (old, new, unknown)
-    assert [upload.may_run(HOUR_US) for upload in uploads] == [False, True, None]
+    assert [upload.may_be_running(HOUR_US) for upload in uploads] == [False, True, None]
     assert unfinished_text([old], HOUR_US) == (
         "3 chunks (2.00 KiB) of an object that was never finished"
     )

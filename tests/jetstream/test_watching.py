@@ -18,7 +18,7 @@ import pytest
 
 from natstui.clock import wall_us
 from natstui.config import Connection, Secret
-from natstui.engine.live import background_readers, make_poller
+from natstui.engine.live import make_background_readers, make_poller
 from natstui.errors import AuthenticationFailed
 from natstui.jetstream.connection.client import connect
 from natstui.jetstream.polling.control import PollControl
@@ -62,21 +62,21 @@ def _is_down(name: str) -> Callable[[State], bool]:
     """Return a test of whether a server is told to be down."""
     return lambda state: any(
         one.kind.code == "NT-V01" and one.entity.text == f"server {name}"
-        for one in state.findings.list_open()
+        for one in state.findings.list_open_findings()
     )
 
 
 @pytest.fixture
 def often(monkeypatch: pytest.MonkeyPatch) -> None:
     """Read the servers four times as often."""
-    monkeypatch.setattr(watching, "HEARTBEAT_S", 0.5)
+    monkeypatch.setattr(watching, "HEARTBEAT_INTERVAL_S", 0.5)
 
 
 @asynccontextmanager
 async def _watching(connection: Connection, sink: _Watched) -> AsyncIterator[None]:
     client = await connect(connection, on_link=sink.add)
     control = PollControl(1.0)
-    works = [make_poller(client, control, sink, None), *background_readers(client, sink)]
+    works = [make_poller(client, control, sink, None), *make_background_readers(client, sink)]
     tasks = [asyncio.create_task(work) for work in works]
     try:
         yield
@@ -119,7 +119,9 @@ async def test_a_killed_server_is_told_by_its_name(nats_cluster: Cluster) -> Non
 
 def _said_of(name: str, state: State) -> list[str]:
     return [
-        one.kind.code for one in state.findings.list_open() if one.entity.text == f"server {name}"
+        one.kind.code
+        for one in state.findings.list_open_findings()
+        if one.entity.text == f"server {name}"
     ]
 
 
@@ -163,7 +165,9 @@ async def test_a_server_in_lame_duck_mode_is_named_as_that_until_it_stops(
             assert _said_of("n2", by_itself.state) == ["NT-V26"]
             await by_system.until(lambda state: _said_of("n2", state) == ["NT-V01"])
             (down,) = (
-                one for one in by_system.state.findings.list_open() if one.kind.code == "NT-V01"
+                one
+                for one in by_system.state.findings.list_open_findings()
+                if one.kind.code == "NT-V01"
             )
             assert down.text.startswith("it had announced lame duck mode")
     finally:
@@ -284,7 +288,7 @@ async def test_clients_are_read_at_their_interval_however_long_a_reading_takes(
         return await read_at_once(*arguments, **options)
 
     monkeypatch.setattr(watching, "read_connections", read_slowly)
-    monkeypatch.setattr(watching, "CLIENTS_S", 4.0)
+    monkeypatch.setattr(watching, "CLIENTS_INTERVAL_S", 4.0)
     system = Connection(servers=(broker.url,), user="sys", password=Secret("sys"))
     client = await connect(replace(system, user="app", password=Secret("app"), system=system))
     sink = _Watched()
@@ -318,7 +322,9 @@ async def test_a_client_with_a_wrong_password_is_named(
             with pytest.raises(AuthenticationFailed):
                 await connect(wrong)
         await sink.until(lambda state: _said_of(broker.name, state) == ["NT-V37"])
-        (finding,) = (one for one in sink.state.findings.list_open() if one.kind.code == "NT-V37")
+        (finding,) = (
+            one for one in sink.state.findings.list_open_findings() if one.kind.code == "NT-V37"
+        )
         await sink.until(lambda state: state.servers.logins_refused[0].times_count == 4)
         assert finding.text.endswith("of client natstui, user app")
 

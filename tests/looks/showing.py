@@ -108,7 +108,7 @@ async def at_rest(viewer: Viewer) -> None:
         await viewer.pilot.pause(0.1)
         screen = viewer.app.screen
         charts = screen.query(Chart)
-        moving = any(chart.is_waiting for chart in charts)
+        moving = any(chart.is_frame_pending for chart in charts)
         if isinstance(screen, BenchmarkScreen):
             moving = moving or screen._pending_refresh is not None
         times = times + 1 if not moving and viewer.text == before else 0

@@ -6,8 +6,8 @@ from dataclasses import fields, replace
 from typing import Any, TypeVar
 
 from natstui.model.live.history import CONSUMER_COLUMNS, History
+from natstui.model.live.known_rows import Roster, Table, consumer_keys
 from natstui.model.live.snapshot import ConsumerColumns, PollCost, Snapshot, StreamColumns
-from natstui.model.live.table import Roster, Table, consumer_keys
 
 COST = PollCost(2, 1000, 5_000, 1_000, 1_000_000, None)
 _DEFAULTS: dict[str, Any] = {

@@ -19,11 +19,11 @@ from natstui.model.findings.catalogue.consumers import (
     PULL_STALLED,
     PUSH_STALLED,
     REDELIVERING,
-    Cause,
 )
-from natstui.model.findings.catalogue.status import UNEXPLAINED, WORKING
-from natstui.model.findings.thresholds import NO_PULLS_AFTER_S, UNKNOWN_PACE_S
-from natstui.model.live.limits import Fill
+from natstui.model.findings.catalogue.kind import Kind
+from natstui.model.findings.catalogue.status import UNEXPLAINED, WORKING, Status
+from natstui.model.findings.thresholds import MAX_PULL_GAP_IF_UNKNOWN_S, NO_PULLS_AFTER_S
+from natstui.model.live.limits import StreamFill
 
 SECONDS = range(61)
 """One sample a second."""
@@ -42,8 +42,8 @@ class StuckCase:
     """A consumer whose ack floor does not move, and what both rules call it."""
 
     name: str
-    live: Cause
-    recorded: Cause
+    live: Kind | Status
+    recorded: Kind | Status
     sample: Callable[[int], dict[str, Any]]
     config: dict[str, Any] = field(default_factory=dict)
 
@@ -104,7 +104,7 @@ STUCK_CASES = (
               _always(delivered_at_us=None)),
     StuckCase("pulled-now-and-then", WORKING, UNEXPLAINED, _delivered_ago(NO_PULLS_AFTER_S)),
     StuckCase("pulled-long-ago", NO_PULLS_PACE_UNKNOWN, NO_PULLS,
-              _delivered_ago(UNKNOWN_PACE_S + 1)),
+              _delivered_ago(MAX_PULL_GAP_IF_UNKNOWN_S + 1)),
     StuckCase(
         "the-same-again-and-nothing-else-may-be-delivered", POISON, POISON,
         lambda second: {
@@ -134,15 +134,15 @@ FULL_CASES: tuple[tuple[int, int | None, float | None, float | None], ...] = (
 )  # fmt: skip
 """(level, limit, trend a second, seconds until the limit is reached)."""
 
-BYTES_CASES: tuple[tuple[Fill, bool, bool], ...] = (
-    (Fill(100, 9_950, None, 10_000), False, True),
-    (Fill(100, 9_900, None, 10_000), False, False),
-    (Fill(100, 9_950, None, 20_000), False, False),
-    (Fill(100, 9_950, None, 20_000), True, False),
-    (Fill(1_000, 9_800, None, 10_000), True, True),
-    (Fill(1_000, 9_800, None, 10_000), False, False),
-    (Fill(1_000, 9_799, None, 10_000), True, False),
-    (Fill(0, 0, None, 10_000), True, False),
-    (Fill(100, 9_950, 100, None), True, False),
+BYTES_CASES: tuple[tuple[StreamFill, bool, bool], ...] = (
+    (StreamFill(100, 9_950, None, 10_000), False, True),
+    (StreamFill(100, 9_900, None, 10_000), False, False),
+    (StreamFill(100, 9_950, None, 20_000), False, False),
+    (StreamFill(100, 9_950, None, 20_000), True, False),
+    (StreamFill(1_000, 9_800, None, 10_000), True, True),
+    (StreamFill(1_000, 9_800, None, 10_000), False, False),
+    (StreamFill(1_000, 9_799, None, 10_000), True, False),
+    (StreamFill(0, 0, None, 10_000), True, False),
+    (StreamFill(100, 9_950, 100, None), True, False),
 )
 """(what a stream keeps, whether old messages leave it, whether its bytes are full)."""

@@ -7,7 +7,7 @@ import random
 from natstui.lines import decode_record, encode_record
 from natstui.model.bench.latency import from_latencies
 from natstui.model.live.ack_times import NO_ACKS, WINDOW_MINUTES
-from natstui.model.live.evidence import evidence_of, evidence_so_far
+from natstui.model.live.evidence import evidence_from_record, evidence_to_record
 from natstui.model.live.state import State, apply_records
 from natstui.model.records.evidence import AcksCounted
 from natstui.model.records.record import AckSample
@@ -54,8 +54,8 @@ def test_what_comes_late_is_counted_and_changes_no_order() -> None:
 
 def test_samples_survive_in_a_keyframe() -> None:
     state = apply_records(State(), [sample(MINUTE_US, 5), sample(MINUTE_US + 1, 70_000, 3)])
-    so_far = evidence_so_far(state.evidence, MINUTE_US + 2)
+    so_far = evidence_to_record(state.evidence, MINUTE_US + 2)
     assert so_far is not None
     read = decode_record(encode_record(so_far))
     assert read == so_far
-    assert evidence_of(so_far) == state.evidence
+    assert evidence_from_record(so_far) == state.evidence

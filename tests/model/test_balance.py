@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import random
 
-from natstui.model.servers.balance import Group, plan_moves
+from natstui.model.servers.balance import ReplicaGroup, plan_moves
 
 NODES = ("n1", "n2", "n3")
 
 
-def group(name: str, leader: str | None, *, ready: tuple[str, ...] | None = None) -> Group:
+def group(name: str, leader: str | None, *, ready: tuple[str, ...] | None = None) -> ReplicaGroup:
     others = tuple(node for node in NODES if node != leader)
     members = NODES if leader else others
-    return Group(name, None, 1, leader, others if ready is None else ready, members)
+    return ReplicaGroup(name, None, 1, leader, others if ready is None else ready, members)
 
 
 def test_a_server_that_leads_everything_gives_away_two_thirds() -> None:

@@ -8,7 +8,7 @@ from hypothesis import strategies as some
 
 from natstui.model.assets.consumer_fields import CONSUMER_FIELDS
 from natstui.model.assets.fields import Field, objects_at, read
-from natstui.model.assets.stream_fields import STREAM_FIELD, STREAM_FIELDS
+from natstui.model.assets.stream_fields import STREAM_FIELD_BY_PATH, STREAM_FIELDS
 from natstui.model.assets.text import (
     exact_bytes,
     exact_duration,
@@ -60,7 +60,7 @@ S = 1_000_000_000
 def test_what_people_type_becomes_what_the_server_takes_and_back(
     path: str, text: str, value: object
 ) -> None:
-    field = STREAM_FIELD[path]
+    field = STREAM_FIELD_BY_PATH[path]
     assert parse_field(field, text) == value
     assert parse_field(field, format_field(field, value)) == value
 
@@ -97,21 +97,21 @@ def test_what_people_type_becomes_what_the_server_takes_and_back(
 )
 def test_a_typing_mistake_is_explained(path: str, text: str, sentence: str) -> None:
     with pytest.raises(ValueError) as caught:
-        parse_field(STREAM_FIELD[path], text)
+        parse_field(STREAM_FIELD_BY_PATH[path], text)
     assert str(caught.value) == sentence
 
 
 def test_a_copy_may_begin_so_long_ago() -> None:
     line = "A time=2h ago filter=a.>; B time=2026-01-31T12:00:00Z"
-    first, second = objects_at({"all": parse_field(STREAM_FIELD["sources"], line)}, "all")
+    first, second = objects_at({"all": parse_field(STREAM_FIELD_BY_PATH["sources"], line)}, "all")
     since = datetime.now(UTC) - datetime.fromisoformat(str(first["opt_start_time"]))
     assert timedelta(hours=2) <= since < timedelta(hours=3)
     assert (first["filter_subject"], second["opt_start_time"]) == ("a.>", "2026-01-31T12:00:00Z")
 
 
 def test_an_empty_text_leaves_the_option_out() -> None:
-    assert parse_field(STREAM_FIELD["max_age"], "  ") is None
-    assert format_field(STREAM_FIELD["max_age"], None) == ""
+    assert parse_field(STREAM_FIELD_BY_PATH["max_age"], "  ") is None
+    assert format_field(STREAM_FIELD_BY_PATH["max_age"], None) == ""
 
 
 @pytest.mark.parametrize(
@@ -145,14 +145,14 @@ def test_sections_follow_each_other() -> None:
 @settings(max_examples=50)
 @given(some.dictionaries(some.text(), some.text(), min_size=1))
 def test_any_metadata_survives_the_line_of_a_form(pairs: dict[str, str]) -> None:
-    field = STREAM_FIELD["metadata"]
+    field = STREAM_FIELD_BY_PATH["metadata"]
     own = {key: value for key, value in pairs.items() if not key.startswith("_nats.")}
     assert (parse_field(field, format_field(field, pairs)) or {}) == own
 
 
 def test_what_the_server_writes_about_itself_is_not_offered_for_editing() -> None:
     text = format_field(
-        STREAM_FIELD["metadata"], {"_nats.level": "0", "team": "ops", "_nats.ver": "2"}
+        STREAM_FIELD_BY_PATH["metadata"], {"_nats.level": "0", "team": "ops", "_nats.ver": "2"}
     )
     assert text == "team=ops"
 
@@ -172,4 +172,4 @@ def test_what_the_server_writes_about_itself_is_not_offered_for_editing() -> Non
 def test_a_flag_that_is_given_again_adds_to_a_list(
     path: str, texts: tuple[str, ...], value: object
 ) -> None:
-    assert parse_repeated(STREAM_FIELD[path], texts) == value
+    assert parse_repeated(STREAM_FIELD_BY_PATH[path], texts) == value

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from natstui.model.live.state import EVENTS_KEPT, SAMPLES_KEPT, State, apply_records
-from natstui.model.live.table import Key, Roster
+from natstui.model.live.known_rows import Roster, RowKey
+from natstui.model.live.state import ACK_SAMPLES_KEPT, EVENTS_KEPT, State, apply_records
 from natstui.model.records.record import AckSample, Advisory, Noted, Record, Restored, Unavailable
 from natstui.model.records.recording import ClockStepped, Gap
 
@@ -31,16 +31,16 @@ def test_a_row_of_events_is_folded_as_one_by_one() -> None:
     for record in rest:
         one_by_one = one_by_one.after(record)
     at_once = apply_records(apply_records(before, rest[:234]), rest[234:])
-    assert at_once.happenings == one_by_one.happenings
+    assert at_once.recent_events == one_by_one.recent_events
     assert at_once.ack_samples == one_by_one.ack_samples
     assert at_once.unavailable == one_by_one.unavailable
     assert at_once.now_at_us == one_by_one.now_at_us
-    assert len(at_once.happenings) == EVENTS_KEPT
-    assert len(at_once.ack_samples) == SAMPLES_KEPT
+    assert len(at_once.recent_events) == EVENTS_KEPT
+    assert len(at_once.ack_samples) == ACK_SAMPLES_KEPT
 
 
 def test_a_roster_with_more_rows_knows_what_one_made_anew_does() -> None:
-    keys: tuple[Key, ...] = (("S", "A", 1), ("T", "A", 1), ("S", "B", 2))
+    keys: tuple[RowKey, ...] = (("S", "A", 1), ("T", "A", 1), ("S", "B", 2))
     for count in range(len(keys) + 1):
         before = Roster(keys[:count])
         rows_before = {name: list(rows) for name, rows in before.rows_of_stream.items()}

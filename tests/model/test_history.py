@@ -1,8 +1,8 @@
 """Which polls a tier keeps."""
 
 from natstui.model.live.history import STREAM_COLUMNS, History
+from natstui.model.live.known_rows import Table
 from natstui.model.live.snapshot import StreamColumns
-from natstui.model.live.table import Table
 
 
 def times_taken_us(first_s: int, window_s: int) -> set[int]:

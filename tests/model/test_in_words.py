@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from natstui.model.assets.consumer_fields import CONSUMER_FIELD
+from natstui.model.assets.consumer_fields import CONSUMER_FIELD_BY_PATH
 from natstui.model.assets.defaults import normalize_consumer, normalize_stream
 from natstui.model.assets.meaning import behaviour_text, empty_text
-from natstui.model.assets.stream_fields import STREAM_FIELD
+from natstui.model.assets.stream_fields import STREAM_FIELD_BY_PATH
 
 _S = 1_000_000_000
 _DAY = 86_400 * _S
@@ -93,7 +93,7 @@ def test_a_consumer_is_one_sentence(config: dict[str, object], said: str) -> Non
 
 def test_an_empty_field_stands_for_what_the_server_takes_then() -> None:
     def of_stream(path: str, config: dict[str, object]) -> str:
-        return empty_text(STREAM_FIELD[path], normalize_stream(config))
+        return empty_text(STREAM_FIELD_BY_PATH[path], normalize_stream(config))
 
     assert of_stream("subjects", {"name": "A"}) == "A"
     assert of_stream("subjects", {"name": "A", "mirror": {"name": "B"}}) == "none"
@@ -105,7 +105,7 @@ def test_an_empty_field_stands_for_what_the_server_takes_then() -> None:
 
 def test_of_a_consumer_too() -> None:
     def of_consumer(path: str, config: dict[str, object]) -> str:
-        return empty_text(CONSUMER_FIELD[path], normalize_consumer(config))
+        return empty_text(CONSUMER_FIELD_BY_PATH[path], normalize_consumer(config))
 
     explicit: dict[str, object] = {"ack_policy": "explicit"}
     assert of_consumer("ack_wait", explicit) == "30s"

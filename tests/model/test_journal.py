@@ -8,7 +8,7 @@ from natstui.model.records.journal import (
     entry_command,
     entry_text,
     find_last_undoable,
-    find_newest_final,
+    find_newest_not_undoable,
     undo_of,
     undo_text,
 )
@@ -117,20 +117,20 @@ def test_messages_are_said_without_their_payload_and_as_commands_that_exist() ->
 def test_the_last_change_or_message_that_cannot_be_taken_back_is_known_unless_it_failed() -> None:
     made = entry("create_stream", entry="made")
     purged = entry("purge_stream", before_json="{}", entry="purged")
-    assert find_newest_final([made]) is None
-    assert find_newest_final([made, purged]) is purged
-    assert find_newest_final([purged, made]) is None
+    assert find_newest_not_undoable([made]) is None
+    assert find_newest_not_undoable([made, purged]) is purged
+    assert find_newest_not_undoable([purged, made]) is None
     failed = entry("purge_stream", outcome="failed", entry="failed")
     sent = replace(made, action="publish", entry="sent")
-    assert find_newest_final([made, failed, sent]) is sent
+    assert find_newest_not_undoable([made, failed, sent]) is sent
     edited = entry("edit_stream", before_json="{}", entry="edited")
     back = entry("edit_stream", before_json="{}", entry="back", undoes="edited")
-    assert find_newest_final([purged, edited, back]) is purged
+    assert find_newest_not_undoable([purged, edited, back]) is purged
     # An undo that failed, or was undone itself, leaves the change to be undone.
     failed_back = replace(back, outcome="failed")
     again = entry("edit_stream", before_json="{}", entry="again", undoes="back")
     for entries in ([purged, edited, failed_back], [purged, edited, back, again]):
-        assert find_newest_final(entries) is None
+        assert find_newest_not_undoable(entries) is None
         assert find_last_undoable(entries) is edited
     twice = entry("edit_stream", before_json="{}", entry="twice", undoes="edited")
-    assert find_newest_final([purged, edited, back, again, twice]) is purged
+    assert find_newest_not_undoable([purged, edited, back, again, twice]) is purged

@@ -25,7 +25,7 @@ def test_copies_that_an_edit_gives_up_are_a_loss(
 ) -> None:
     replicas = ({"name": "S", "num_replicas": count} for count in (before, after))
     loss = stream_edit_loss(*replicas, _HELD)
-    assert (loss.lines_until_undone, loss.shown_lines) == (lines, lines)
+    assert (loss.lines_restored_by_undo, loss.shown_lines) == (lines, lines)
     assert (loss.lines, loss.text, loss.most_msgs) == ((), "", 0)
 
 

@@ -42,4 +42,4 @@ def test_time_goes_back_when_the_engine_s_clock_was_set_back() -> None:
 def test_trouble_told_again_is_a_moment_too() -> None:
     state = State().after(Unavailable(5, "INFO", "no answer"))
     again = state.after(Unavailable(9, "INFO", "no answer"))
-    assert (again.happenings, again.now_at_us) == (state.happenings, 9)
+    assert (again.recent_events, again.now_at_us) == (state.recent_events, 9)

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import assume, given, settings
 
 from natstui.model.assets.consumer_rules import consumer_problems
-from natstui.model.assets.differences import AssetKind, normalize
+from natstui.model.assets.differences import AssetKind, normalize_config
 from natstui.model.assets.stream_rules import stream_problems
 from natstui.model.natscli.commands import consumer_command, stream_command
 from tests.jetstream.random_configs import consumer_configs, stream_configs
@@ -167,7 +167,7 @@ def printed(kind: AssetKind, before: Config | None, after: Config) -> str:
 
 def as_kept(kind: AssetKind, config: Config) -> Config:
     """Return it as the server would keep it, a percentage without its sign, a pause in UTC."""
-    kept = normalize(kind, config)
+    kept = normalize_config(kind, config)
     percent = str(kept.get("sample_freq", "")).removesuffix("%")
     pause = str(kept.get("pause_until", "")).replace("T12:00:00+02:00", "T10:00:00Z")
     return {**kept, "sample_freq": percent, "pause_until": pause}
@@ -175,7 +175,7 @@ def as_kept(kind: AssetKind, config: Config) -> Config:
 
 def in_full(kind: AssetKind, config: Config) -> Config:
     """Return a configuration as it comes from the server."""
-    full = normalize(kind, config)
+    full = normalize_config(kind, config)
     if kind == "stream" and full.get("republish") == {"headers_only": False}:
         del full["republish"]
     return full

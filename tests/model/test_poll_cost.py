@@ -4,12 +4,14 @@ import pytest
 
 from natstui.model.live.rates import own_requests_per_s
 from natstui.model.live.snapshot import PollCost
-from natstui.model.live.state import Cost
+from natstui.model.live.state import TimedPollCost
 
 
-def polled(second: float, requests_count: int) -> Cost:
+def polled(second: float, requests_count: int) -> TimedPollCost:
     mono_us = round(second * 1e6)
-    return Cost(mono_us, mono_us, PollCost(requests_count, 0, 0, None, 0, None), None, None)
+    return TimedPollCost(
+        mono_us, mono_us, PollCost(requests_count, 0, 0, None, 0, None), None, None
+    )
 
 
 @pytest.mark.parametrize(
@@ -25,6 +27,6 @@ def polled(second: float, requests_count: int) -> Cost:
     ],
 )
 def test_requests_of_the_last_minute_are_told_or_nothing(
-    costs: list[Cost], per_s: float | None
+    costs: list[TimedPollCost], per_s: float | None
 ) -> None:
     assert own_requests_per_s(costs) == per_s

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from natstui.model.live.history import Point
-from natstui.model.live.limits import Fill, time_to_drain_s, time_to_full_s
+from natstui.model.live.limits import StreamFill, time_to_drain_s, time_to_full_s
 from natstui.model.live.rates import (
     AckRate,
     ack_rate,
@@ -217,22 +217,24 @@ def _held(at_s: float, first_seq: int, stored_bytes: int) -> Snapshot:
 def test_a_stream_whose_next_message_has_no_room_is_full_now() -> None:
     state = folded(_held(1, 1, 9_900), _held(2, 1, 9_950))
     history, key = state.stream_history, ("A", 1)
-    assert stream_full_in_s(history, key, Fill(100, 9_950, None, 10_000)) == 0
-    assert stream_full_in_s(history, key, Fill(100, 9_950, None, 20_000)) == pytest.approx(201)
+    assert stream_full_in_s(history, key, StreamFill(100, 9_950, None, 10_000)) == 0
+    assert stream_full_in_s(history, key, StreamFill(100, 9_950, None, 20_000)) == pytest.approx(
+        201
+    )
 
 
 def test_a_stream_that_its_limit_of_bytes_makes_forget_is_full_though_it_wavers() -> None:
     # Messages of 50 to 150 bytes: after a long one there is room for a short one again.
     state = folded(_held(1, 1, 9_830), _held(2, 11, 9_880), _held(3, 21, 9_860))
     history, key = state.stream_history, ("A", 1)
-    assert stream_full_in_s(history, key, Fill(100, 9_860, None, 10_000)) == 0
+    assert stream_full_in_s(history, key, StreamFill(100, 9_860, None, 10_000)) == 0
 
 
 def test_a_stream_that_only_drains_near_its_limit_of_messages_is_not_full() -> None:
     state = folded(_held(1, 1, 500), _held(2, 11, 500))
     history, key = state.stream_history, ("A", 1)
-    assert stream_full_in_s(history, key, Fill(100, 500, 1_000, 10_000)) is None
-    assert stream_full_in_s(history, key, Fill(1_000, 500, 1_000, None)) == 0
+    assert stream_full_in_s(history, key, StreamFill(100, 500, 1_000, 10_000)) is None
+    assert stream_full_in_s(history, key, StreamFill(1_000, 500, 1_000, None)) == 0
 
 
 def acked(*rows: tuple[int, int, int, int]) -> State:

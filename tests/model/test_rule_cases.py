@@ -10,7 +10,7 @@ from natstui.model.findings.catalogue.consumers import STUCK_CAUSES
 from natstui.model.findings.evaluate import apply_and_evaluate
 from natstui.model.findings.verdict import consumer_statuses, consumer_verdict
 from natstui.model.live.limits import (
-    Fill,
+    StreamFill,
     bytes_are_full,
     time_to_drain_s,
     time_to_full_s,
@@ -60,6 +60,8 @@ def test_the_time_until_full_of_each_case(
     assert time_to_full_s(level, limit, trend) == expected
 
 
-@pytest.mark.parametrize(("fill", "losing", "full"), BYTES_CASES)
-def test_whether_the_bytes_of_each_case_are_full(fill: Fill, losing: bool, full: bool) -> None:
-    assert bytes_are_full(fill, losing=losing) is full
+@pytest.mark.parametrize(("fill", "is_deleting", "full"), BYTES_CASES)
+def test_whether_the_bytes_of_each_case_are_full(
+    fill: StreamFill, is_deleting: bool, full: bool
+) -> None:
+    assert bytes_are_full(fill, is_deleting=is_deleting) is full

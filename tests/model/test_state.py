@@ -113,7 +113,7 @@ def test_what_is_unavailable_is_known_until_it_is_restored() -> None:
     away = Unavailable(1, "STREAM.LIST", "denied", "$JS.API.STREAM.LIST")
     state = State().after(away).after(away)
     assert dict(state.unavailable) == {"STREAM.LIST": away}
-    assert len(state.happenings) == 1
+    assert len(state.recent_events) == 1
     assert not state.after(Restored(2, "STREAM.LIST")).unavailable
 
 
@@ -132,8 +132,8 @@ def test_happenings_are_bounded() -> None:
     state = State()
     for at in range(EVENTS_KEPT + 50):
         state = state.after(Noted(at, "x"))
-    assert len(state.happenings) == EVENTS_KEPT
-    assert state.happenings[-1] == Noted(EVENTS_KEPT + 49, "x")
+    assert len(state.recent_events) == EVENTS_KEPT
+    assert state.recent_events[-1] == Noted(EVENTS_KEPT + 49, "x")
 
 
 @settings(max_examples=50)

@@ -8,7 +8,7 @@ from natstui.model.assets.meaning import size_estimate_text
 from natstui.model.assets.rules import NamesInUse, OtherStream
 from natstui.model.assets.stream_rules import stream_problems, stream_warnings
 from natstui.model.assets.subjects import contains, mapping_problem, overlap
-from natstui.model.assets.templates import BUILT_IN, template_config
+from natstui.model.assets.templates import BUILT_IN_TEMPLATES, template_config
 
 S = 1_000_000_000
 
@@ -125,7 +125,7 @@ def test_a_mapping_names_only_wildcards_that_exist() -> None:
 
 
 def test_every_built_in_template_lacks_no_more_than_a_name() -> None:
-    for template in BUILT_IN:
+    for template in BUILT_IN_TEMPLATES:
         config = template_config(template)
         config["name"] = config["name"] or "NAMED"
         assert stream_problems(config) == (), template.name

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from natstui.model.assets.fields import Field, Kind
+from natstui.model.assets.fields import Field, FieldKind
 from natstui.model.assets.meaning import (
     duration_meaning,
     meaning_of,
@@ -33,7 +33,7 @@ from natstui.model.assets.meaning import (
         ("time", "2026-01-31T12:00:00Z", ""),
     ],
 )
-def test_what_is_typed_is_said_in_words(kind: Kind, text: str, means: str) -> None:
+def test_what_is_typed_is_said_in_words(kind: FieldKind, text: str, means: str) -> None:
     assert meaning_of(Field("x", "X", kind, "", "", default=1), text) == means
 
 

@@ -12,7 +12,7 @@ from natstui.model.records.record import Record
 from natstui.session.files.entry import RecordSplitter
 from natstui.session.files.info import updated_info
 from natstui.session.files.keyframe import KeyframeBuilder
-from natstui.session.write.disk import Disk
+from natstui.session.write.disk import RecordingFolder
 from natstui.session.write.settings import RecorderSettings
 from tests.session.scenario import START_US
 
@@ -28,7 +28,7 @@ class Maker:
         keyframes: KeyframeBuilder | None = None,
     ) -> None:
         self._keyframes = keyframes or KeyframeBuilder()
-        self.disk = Disk(
+        self.disk = RecordingFolder(
             RecorderSettings(sessions, name), self._keyframes.keyframe(START_US), START_US
         )
         self._polls_per_segment = polls_per_segment

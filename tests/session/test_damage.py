@@ -36,10 +36,10 @@ from natstui.session.library import add_note, rename_session, seal_unfinished_se
 from natstui.session.read.recording import Recording
 from natstui.session.read.seek import lines_until
 from natstui.session.share import pack as ustar
-from natstui.session.share.export import export
+from natstui.session.share.export_tables import export
 from natstui.session.share.pack import pack, unpack
 from natstui.session.share.verify import verify
-from natstui.session.write.disk import Disk
+from natstui.session.write.disk import RecordingFolder
 from natstui.session.write.settings import RecorderSettings
 from tests.session.making import Maker, made
 from tests.session.scenario import START_US, Scenario
@@ -200,7 +200,7 @@ CHANGED_BY: dict[str, Callable[[Path], object]] = {
     "note": lambda folder: add_note(folder, "seen"),
     "pack": lambda folder: pack(folder, folder / "a", redact=False, progress=QUIET),
     "pack redacted": lambda folder: pack(folder, folder / "a", redact=True, progress=QUIET),
-    "continue": lambda folder: Disk(
+    "continue": lambda folder: RecordingFolder(
         RecorderSettings(folder.parent, ""), KeyframeBuilder().keyframe(START_US), START_US, folder
     ),
 }

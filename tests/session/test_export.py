@@ -20,8 +20,8 @@ from natstui.model.records.evidence import AcksCounted
 from natstui.model.records.record import AckSample, Advisory, Record
 from natstui.session.library import count_records
 from natstui.session.read.recording import Recording
-from natstui.session.share.export import ExportFormat, csv_cell, export
-from natstui.session.share.tables import TABLES, Value
+from natstui.session.share.export_tables import ExportFormat, csv_cell, export
+from natstui.session.share.tables import TABLES, CellValue
 from tests.session.making import made
 from tests.session.scenario import START_US, Scenario
 
@@ -112,7 +112,7 @@ def test_unknown_is_empty_in_csv_and_null_in_json(tmp_path: Path, recording: Rec
 @pytest.mark.slow
 @settings(max_examples=20)
 @given(some.one_of(some.none(), some.text(), some.booleans(), some.integers(), some.floats()))
-def test_a_cell_of_csv_says_one_thing_and_is_harmless(value: Value) -> None:
+def test_a_cell_of_csv_says_one_thing_and_is_harmless(value: CellValue) -> None:
     cell = csv_cell(value)
     assert clean_line(cell) == cell
     (read_back,) = next(csv.reader([cell + ",x\r\n"]))[:1]

@@ -16,8 +16,8 @@ from natstui.session.library import (
     build_summary,
     delete_session,
     find_session,
+    list_session_folders,
     rename_session,
-    session_folders,
 )
 from natstui.session.read.recording import Recording
 from tests.session.making import made
@@ -105,7 +105,7 @@ def test_last_is_the_newest_recording_whatever_is_called_so(
     (sessions / "zzz").symlink_to(elsewhere)
     monkeypatch.chdir(sessions)
     assert find_session(sessions, "last") == folder
-    assert session_folders(sessions) == [folder]
+    assert list_session_folders(sessions) == [folder]
     with pytest.raises(UsageError, match="no session 'zz'"):
         find_session(sessions, "zz")
     # A path that leads to a recording is still one.
@@ -150,7 +150,7 @@ def test_a_name_that_no_file_can_have_is_no_recording(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="no session 'xxx"):
         find_session(tmp_path, name)
     rename_session(folder, name)
-    assert find_session(tmp_path, name) == session_folders(tmp_path)[0]
+    assert find_session(tmp_path, name) == list_session_folders(tmp_path)[0]
 
 
 def test_no_recording_is_meant_by_an_empty_name(tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ from natstui.model.records.record import AckSample, Advisory, Noted, Record
 from natstui.model.records.recording import ClockStepped, ReplayPosition
 from natstui.session.read.player import Player
 from natstui.session.read.recording import Recording
-from natstui.session.read.seek import plan_route
+from natstui.session.read.seek import plan_seek
 from tests.session.making import fold, made
 from tests.session.scenario import START_US, Scenario
 from tests.session.test_seek import facts, replayed
@@ -95,7 +95,7 @@ def test_a_jump_to_an_event_shows_it(records: list[Record], recording: Recording
         for line in player.seek_mark(forward=True):
             state = state.after(decode_record(line))
         assert player.at_us == mark
-        texts = [it.text for it in state.happenings if isinstance(it, Advisory | Noted)]
+        texts = [it.text for it in state.recent_events if isinstance(it, Advisory | Noted)]
         assert texts == marked[: len(texts)]
         counts.append(len(texts))
     assert counts == sorted(set(counts)) and counts[-1] == len(marked)
@@ -109,7 +109,7 @@ def test_going_forward_meets_the_same_moments_as_a_seek(
     for expected in lived(records)[1:]:
         for line in player.play_until(expected.now_at_us):
             state = state.after(decode_record(line))
-        assert encode_record(state.happenings[-1]) == encode_record(expected.happenings[-1])
+        assert encode_record(state.recent_events[-1]) == encode_record(expected.recent_events[-1])
         assert facts(state)["costs"] == expected.costs
         assert state.ack_samples == expected.ack_samples
 
@@ -148,7 +148,7 @@ def test_sampled_acknowledgements_add_up_to_the_same_wherever_reading_begins(
         counted = from_latencies(range(1000 * number, 1000 * number + 50))
         records.append(AcksCounted(at_us + 500, "S", "c", counted, 3, number))
     recording = Recording(made(tmp_path, records, 2))
-    assert plan_route(recording, recording.end_us).samples_from > 0
+    assert plan_seek(recording, recording.end_us).samples_from_segment > 0
     # In the last second, and five seconds before it.
     for count in range(len(records) - 1, 0, -5 * 402):
         expected = fold(records[: count + 1])

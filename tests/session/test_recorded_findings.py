@@ -13,7 +13,7 @@ import pytest
 from natstui.lines import decode_record
 from natstui.model.findings.evaluate import apply_and_evaluate, evaluate_findings
 from natstui.model.findings.finding import Finding
-from natstui.model.findings.recorded import REPEAT_INTERVAL_US
+from natstui.model.findings.recorded import FINDING_TEXT_INTERVAL_US
 from natstui.model.live.snapshot import Snapshot
 from natstui.model.live.state import State, apply_records
 from natstui.model.records.findings import FindingReport, FindingsChanged
@@ -138,7 +138,7 @@ def test_what_is_found_of_servers_is_written_though_they_are_not(tmp_path: Path)
 
 def test_what_a_finding_tells_is_written_again_now_and_then_only(folder: Path) -> None:
     of_pulls = [one for one in told(folder) if one.code == "NT-C07" and not one.until_at_us]
-    assert 1 < len(of_pulls) <= 2 + 180_000_000 // REPEAT_INTERVAL_US, len(of_pulls)
+    assert 1 < len(of_pulls) <= 2 + 180_000_000 // FINDING_TEXT_INTERVAL_US, len(of_pulls)
     assert len({one.since_at_us for one in of_pulls}) == 1
 
 
@@ -164,7 +164,7 @@ def test_a_moment_has_the_findings_that_were_live_since_exactly_then(
     # As the viewer builds it: all of it, then judged.
     state = evaluate_findings(apply_records(State(), [decode_record(line) for line in lines]))
     was = live(lived.records, moment_us)
-    assert spans(state.findings.list_open()) == spans(was.findings.list_open())
+    assert spans(state.findings.list_open_findings()) == spans(was.findings.list_open_findings())
     assert spans(state.findings.resolved) == spans(was.findings.resolved)
 
 
@@ -183,7 +183,9 @@ def test_health_tells_of_a_recording_what_was_recorded(lived: Kept, folder: Path
     state, over, damage = read_recorded_findings(folder, lambda done, total: None)
     assert damage == []
     assert spans(over) == spans(lived.state.findings.resolved)
-    assert spans(state.findings.list_open()) == spans(lived.state.findings.list_open())
+    assert spans(state.findings.list_open_findings()) == spans(
+        lived.state.findings.list_open_findings()
+    )
 
 
 @pytest.mark.slow
@@ -197,7 +199,7 @@ def test_an_older_recording_is_judged_by_the_same_rules(lived: Kept, tmp_path: P
 def test_a_code_of_tomorrow_is_left_out() -> None:
     told_now = FindingReport("NT-C99", "S", "C", 1, "", 5, "of tomorrow")
     state = State().after(FindingsChanged(9, (told_now, replace(told_now, code="NT-C07"))))
-    assert [one.kind.code for one in state.findings.list_open()] == ["NT-C07"]
+    assert [one.kind.code for one in state.findings.list_open_findings()] == ["NT-C07"]
     assert state.now_at_us == 9
 
 

@@ -27,7 +27,7 @@ from natstui.session.files.folder import is_recording, list_segments, segment_pa
 from natstui.session.files.info import read_info
 from natstui.session.files.keyframe import KeyframeBuilder
 from natstui.session.files.segment import MAX_SEGMENT_BYTES
-from natstui.session.library import session_folders
+from natstui.session.library import list_session_folders
 from natstui.session.read.recording import Recording, Span
 from natstui.session.share.verify import Verdict, verify
 from natstui.session.write.recorder import Clock, Recorder, RecordQueue
@@ -430,7 +430,7 @@ def test_a_recording_whose_recorder_was_killed_goes_on_in_its_folder_and_notes_t
     (finding,) = verify(folder).findings
     assert not finding.damage and "the recording engine was killed" in finding.text
     assert told[-1].size_bytes == sum(s.path.stat().st_size for s in list_segments(folder))
-    assert session_folders(tmp_path) == [folder]
+    assert list_session_folders(tmp_path) == [folder]
 
 
 def test_a_recording_goes_on_in_no_folder_that_another_recorder_writes(tmp_path: Path) -> None:
@@ -458,7 +458,7 @@ def test_a_disk_that_fills_as_it_begins_leaves_nothing_open(
         patched.setattr(os, "write", full)
         Recorder(RecorderSettings(tmp_path), KeyframeBuilder().keyframe(0), lambda change: None)
     assert set(os.listdir("/proc/self/fd")) == before
-    assert not is_recording(session_folders(tmp_path)[0])
+    assert not is_recording(list_session_folders(tmp_path)[0])
 
 
 def test_a_recording_that_cannot_begin_says_why(tmp_path: Path) -> None:

@@ -17,7 +17,7 @@ from natstui.errors import SessionError
 from natstui.lines import encode_record
 from natstui.model.bench.counts import Counts, Latencies
 from natstui.model.bench.latency import from_latencies
-from natstui.model.bench.view import BenchmarkView, so_far
+from natstui.model.bench.view import BenchmarkView, make_benchmark_so_far
 from natstui.model.records.benchmark import BenchmarkReport
 from natstui.model.records.record import (
     NEVER_RECORDED,
@@ -31,7 +31,7 @@ from natstui.session.files.entry import encode_keyframe, join_parts, parse_part
 from natstui.session.files.folder import list_segments
 from natstui.session.files.info import SessionInfo, create_info
 from natstui.session.files.keyframe import Keyframe
-from natstui.session.files.segment import Content, parse_segment, read_content
+from natstui.session.files.segment import SegmentContent, parse_segment, read_content
 from natstui.session.share.redact import API_TOKENS, REDACTED, Pseudonyms
 from natstui.session.write.recorder import prepare_for_recording
 from tests.session.any_record import KINDS, any_record
@@ -48,12 +48,12 @@ BECOMES = {
         "ConsumerConfiguration.ack_policy", "ConsumerConfiguration.priority_policy",
         "WorkerResult.pattern", "WorkerResult.latency", "WorkerLatency.name",
         "PreviousRun.latency", "BenchmarkLog.change", "PollCost.backoff_reason",
-        "ServerSeen.version", "AccountServer.version", "ClientConnection.kind",
+        "ServerState.version", "AccountServer.version", "ClientConnection.kind",
         "ClientConnection.protocol", "ClientConnection.tls_version",
     },
     "stream-": {
         "StreamColumns.name", "ConsumerColumns.stream", "Upstream.name", "Snapshot.swept_streams",
-        "Offline.stream", "Unlisted.stream",
+        "OfflineAsset.stream", "UnlistedConsumers.stream",
         "Snapshot.unreachable_streams", "StreamConfiguration.name", "StreamConfiguration.mirror",
         "StreamConfiguration.sources", "ConsumerConfiguration.stream", "Advisory.stream",
         "AckSample.stream", "AcksCounted.stream", "SubjectsCounted.stream",
@@ -62,7 +62,7 @@ BECOMES = {
         "StreamPlan.name",
     },
     "consumer-": {
-        "ConsumerColumns.name", "Offline.consumer", "Snapshot.unreachable_consumers[1]",
+        "ConsumerColumns.name", "OfflineAsset.consumer", "Snapshot.unreachable_consumers[1]",
         "ConsumerConfiguration.name",
         "ConsumerConfiguration.deliver_group", "Advisory.consumer", "AckSample.consumer",
         "AcksCounted.consumer", "AdvisoriesCounted.consumer", "Role.consumer",
@@ -73,18 +73,18 @@ BECOMES = {
         "StreamColumns.leader", "ConsumerColumns.leader", "Peer.name", "Account.domain",
         "LinkChanged.server_name", "LinkChanged.cluster", "LinkChanged.domain",
         "StoredReplica.name", "DesiredPlacement.servers",
-        "ServersRead.leaving", "Servers.silent", "ServerSeen.name", "ServerSeen.cluster",
-        "ServerSeen.domain", "Meta.cluster", "Meta.leader", "MetaPeer.name",
+        "ServersRead.leaving", "Servers.silent", "ServerState.name", "ServerState.cluster",
+        "ServerState.domain", "Meta.cluster", "Meta.leader", "MetaPeer.name",
         "AccountServer.name", "AccountServer.cluster", "Connections.silent",
-        "ClientConnection.server_name", "LoginsRefused.server",
+        "ClientConnection.server_name", "RefusedLogin.server",
     },
-    "id-": {"ServerSeen.server_id", "AccountServer.server_id", "ClientConnection.server_id"},
+    "id-": {"ServerState.server_id", "AccountServer.server_id", "ClientConnection.server_id"},
     "client-": {
-        "ConsumerColumns.pinned_client", "ClientConnection.name", "LoginsRefused.client",
+        "ConsumerColumns.pinned_client", "ClientConnection.name", "RefusedLogin.client",
     },
     "address-": {"ClientConnection.address"},
-    "account-": {"EngineStarted.account", "LinkChanged.account", "AccountSeen.name"},
-    "user-": {"LinkChanged.user", "ClientConnection.user", "LoginsRefused.user"},
+    "account-": {"EngineStarted.account", "LinkChanged.account", "AccountTotals.name"},
+    "user-": {"LinkChanged.user", "ClientConnection.user", "RefusedLogin.user"},
     "part-": {"FindingReport.part"},
     "role-": {
         "Role.name", "BenchmarkReport.role", "WorkerResult.role", "WorkerSoFar.role", "Fault.role",
@@ -220,7 +220,7 @@ def test_the_workers_of_a_benchmark_are_the_same_before_and_after_a_keyframe() -
     for report in reports[:2]:
         lived = lived.after(report)
     names = Pseudonyms()
-    shown = names.redact(so_far(lived, START_US)).view()
+    shown = names.redact(make_benchmark_so_far(lived, START_US)).view()
     for report in reports[2:]:
         lived, shown = lived.after(report), shown.after(names.redact(report))
     became = {names.redact(report).role: report.role for report in reports}
@@ -244,7 +244,7 @@ def test_empty_and_unknown_text_stays_empty_and_unknown() -> None:
     assert trouble == Unavailable(START_US, "STREAM.LIST", "", None)
 
 
-def content_of(folder: Path, sessions_records: list[Any]) -> Content:
+def content_of(folder: Path, sessions_records: list[Any]) -> SegmentContent:
     file = list_segments(made(folder, sessions_records, 1000))[0]
     return read_content(file.path, sealed=file.sealed)
 

@@ -157,7 +157,7 @@ def test_one_jumps_from_mark_to_mark(replay: Replay) -> None:
     assert {mark.kind for mark in marks} >= {"note", "advisory", "unavailable", "configuration"}
     replay.ask(SeekTo(1, second(39)))
     at_us = replay.ask(SeekMark(2, forward=True)).at_us
-    assert (at_us, replay.state.happenings[-1].at_us) == (second(40) + 1002, at_us)
+    assert (at_us, replay.state.recent_events[-1].at_us) == (second(40) + 1002, at_us)
     assert replay.ask(SeekMark(3, forward=False)).at_us == second(36) + 1001
 
 
@@ -271,7 +271,7 @@ def test_a_spoiled_segment_is_played_through_and_told(
     assert position.at_us == end_us
     # Older polls and events of the spoiled segment are missing, and nothing else.
     shown, told = without_replay(replay.state), live(records, end_us)
-    for kept in ("stream_history", "consumer_history", "costs", "happenings"):
+    for kept in ("stream_history", "consumer_history", "costs", "recent_events"):
         del shown[kept], told[kept]
     assert shown == told
     assert replay.state.replay_marks is not None

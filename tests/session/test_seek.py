@@ -10,13 +10,13 @@ from pathlib import Path
 import pytest
 
 from natstui.lines import decode_record
+from natstui.model.live.known_rows import Roster, Table
 from natstui.model.live.snapshot import Snapshot
 from natstui.model.live.state import State
-from natstui.model.live.table import Roster, Table
 from natstui.model.records.benchmark import BenchmarkLog, BenchmarkPhase
 from natstui.model.records.record import Record
 from natstui.session.read.recording import Recording
-from natstui.session.read.seek import lines_until, plan_route
+from natstui.session.read.seek import lines_until, plan_seek
 from tests.session.making import fold, made
 from tests.session.scenario import START_US, Scenario
 
@@ -97,7 +97,7 @@ def test_a_late_moment_is_built_from_a_part_of_the_polls(recording: Recording) -
     lines = list(lines_until(recording, START_US + 4_200_000_000))
     polls = sum(line.startswith(b'{"kind":"snapshot"') for line in lines)
     assert polls < 900
-    assert plan_route(recording, START_US + 4_200_000_000).polls_from == 9
+    assert plan_seek(recording, START_US + 4_200_000_000).polls_from_segment == 9
 
 
 @pytest.mark.slow

@@ -25,7 +25,7 @@ from natstui.model.records.record import Advisory, Record
 from natstui.session.files.folder import list_segments
 from natstui.session.files.keyframe import KeyframeBuilder
 from natstui.session.read.recording import Recording
-from natstui.session.read.seek import plan_route
+from natstui.session.read.seek import plan_seek
 from tests.session.making import Maker, made
 from tests.session.scenario import START_US, Scenario
 from tests.session.test_seek import at_us_of, facts, live, lived_until, replayed
@@ -86,10 +86,10 @@ def test_a_moment_of_a_benchmark_is_the_same_as_it_was_live(
 
 
 def test_the_middle_of_a_run_is_built_from_the_nearest_keyframe(recording: Recording) -> None:
-    way = plan_route(recording, START_US + 300_500_000)
-    assert way.reports_from == way.last and way.benchmark is not None
-    later = plan_route(recording, START_US + 490_500_000)
-    assert later.reports_from < later.last
+    way = plan_seek(recording, START_US + 300_500_000)
+    assert way.reports_from_segment == way.last and way.benchmark is not None
+    later = plan_seek(recording, START_US + 490_500_000)
+    assert later.reports_from_segment < later.last
 
 
 @pytest.mark.long

@@ -12,12 +12,12 @@ from natstui.model.clients.connection import AccountServer, ClientConnection, Co
 from natstui.model.clients.watch import ConnectionsRead
 from natstui.model.records.record import Advisory, Record
 from natstui.model.servers.server import (
-    AccountSeen,
+    AccountTotals,
     Meta,
     MetaPeer,
     ServerJetStream,
     Servers,
-    ServerSeen,
+    ServerState,
     Storage,
 )
 from natstui.model.servers.watch import ServersRead
@@ -26,10 +26,10 @@ from natstui.session.files.keyframe import KeyframeBuilder
 from natstui.session.files.layout import EVENTS_MEMBER, MEMBERS_COUNT, SYSTEM_MEMBER
 from natstui.session.read.player import Player
 from natstui.session.read.recording import Recording
-from natstui.session.read.seek import plan_route
+from natstui.session.read.seek import plan_seek
 from natstui.session.share.tables import rows
 from natstui.session.share.verify import verify
-from natstui.session.write.recorder import MAX_ACCOUNTS, Recorder, prepare_for_recording
+from natstui.session.write.recorder import MAX_RECORDED_ACCOUNTS, Recorder, prepare_for_recording
 from natstui.session.write.settings import RecorderSettings
 from tests.session.making import fold, made
 from tests.session.scenario import START_US, Scenario
@@ -44,12 +44,12 @@ def second(number: float) -> int:
     return START_US + round(number * 1e6)
 
 
-def server(name: str, at_s: float, began_s: int = 0) -> ServerSeen:
+def server(name: str, at_s: float, began_s: int = 0) -> ServerState:
     here = ServerJetStream(
         Storage(0, 0, 10**9), Storage(round(at_s) * 100, 0, 10**9), 3, 3, 6, 1, 2, 5, 0, 0
     )
     count = round(at_s) * 50
-    return ServerSeen(
+    return ServerState(
         f"ID-{name}-{began_s}", name, "LAB", "2.12.1", second(at_s), 4, 9, count, count * 100,
         2 * count, count * 200, 0, None, second(began_s), 12.5, 8, 30_000_000, 2, 2, 0, 0, here,
     )  # fmt: skip
@@ -62,7 +62,7 @@ def servers(at_s: float, names: tuple[str, ...] = NAMES) -> ServersRead:
         "system",
         tuple(server(name, at_s) for name in names),
         (meta,),
-        (AccountSeen("APP", 4, 9, 0, 0, None, 100, None),),
+        (AccountTotals("APP", 4, 9, 0, 0, None, 100, None),),
     )
     return ServersRead(second(at_s), seen)
 
@@ -131,9 +131,9 @@ def test_going_forward_shows_the_same_as_a_seek(
 
 
 def test_a_seek_reads_servers_of_the_last_segments_only(recording: Recording) -> None:
-    chosen = plan_route(recording, recording.end_us)
+    chosen = plan_seek(recording, recording.end_us)
     last = len(recording.spans) - 1
-    assert chosen.system_from == last - 1
+    assert chosen.system_from_segment == last - 1
     assert all(len(span.index.members) == MEMBERS_COUNT for span in recording.spans)
     read = [
         SYSTEM_MEMBER in chosen.members(number, recording.spans[number])
@@ -186,7 +186,7 @@ def test_of_thousands_of_accounts_a_recording_holds_some() -> None:
     kept = prepare_for_recording(
         replace(read, servers=replace(read.servers, accounts=many)), payloads=False
     )
-    assert isinstance(kept, ServersRead) and kept.servers.accounts == many[:MAX_ACCOUNTS]
+    assert isinstance(kept, ServersRead) and kept.servers.accounts == many[:MAX_RECORDED_ACCOUNTS]
 
 
 def test_servers_and_connections_are_exported() -> None:

@@ -25,7 +25,7 @@ FORKS = multiprocessing.get_context("forkserver")
 FORKS.set_forkserver_preload([
     "natstui.cli.complete", "natstui.cli.engine", "natstui.cli.root",
     "natstui.cli.sessions.replay", "natstui.config.contexts", "natstui.config.load",
-    "natstui.config.target", "natstui.engine.analyzing", "natstui.engine.benchmarking",
+    "natstui.config.resolve", "natstui.engine.analyzing", "natstui.engine.benchmarking",
     "natstui.engine.commands", "natstui.engine.live", "natstui.engine.process",
     "natstui.engine.recording", "natstui.engine.replay", "natstui.engine.stopping",
     "natstui.session.write.settings", __name__,

@@ -12,7 +12,7 @@ import nats
 import pytest
 from nats.aio.client import Client
 
-from natstui.tui.bench.form import BenchmarkForm, Draft
+from natstui.tui.bench.form import BenchmarkDraft, BenchmarkForm
 from natstui.tui.bench.scenarios import ScenariosScreen
 from natstui.tui.kit.command_line import CommandLine
 from tests.tui.viewer import Viewer
@@ -62,7 +62,7 @@ class Shared:
             "nothing of the test before",
         )
         app.clear_notifications()
-        app._toasts.clear()
+        app._shown_at_s_by_toast.clear()
         viewer.toasts.clear()
         yield viewer
 
@@ -80,5 +80,5 @@ class Shared:
         self._viewer.table.table.action_unmark()
         for lines in CommandLine.history.values():
             lines.clear()
-        ScenariosScreen.drafts.clear()
-        BenchmarkForm.draft = Draft()
+        ScenariosScreen.edited_text_by_scenario.clear()
+        BenchmarkForm.draft = BenchmarkDraft()

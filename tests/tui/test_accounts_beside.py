@@ -19,7 +19,7 @@ from natstui.tui.app.controls.systems import Contexts
 from natstui.tui.app.link import Link
 from natstui.tui.app.live_system import OpenSystem
 from natstui.tui.frame.detail.peek import PEEK_STATE_KEY
-from natstui.tui.frame.view_file import store_value
+from natstui.tui.frame.stored_settings import store_view_setting
 from tests.jetstream.test_bulk import asked
 from tests.jetstream.test_connections import as_user
 from tests.jetstream.test_other_account import BOTH, a_consumer
@@ -39,8 +39,8 @@ def engine(*words: str, more: tuple[str, ...]) -> Link:
 @asynccontextmanager
 async def showing(opened: list[OpenSystem], contexts: Contexts) -> AsyncIterator[Viewer]:
     first, *others = opened
-    store_value("screen", FIRST)
-    store_value(PEEK_STATE_KEY, "none")
+    store_view_setting("screen", FIRST)
+    store_view_setting(PEEK_STATE_KEY, "none")
     app = NatstuiApp(
         first.started, first.connect, first.link, other_systems=others, contexts=contexts
     )

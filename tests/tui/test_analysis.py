@@ -24,10 +24,10 @@ from natstui.model.records.messages import Answered
 from natstui.tui.analysis.screen import AnalysisScreen, charts_of
 from natstui.tui.analysis.text import (
     AnalysisResult,
+    CellValue,
     ResultColumn,
     ResultRows,
     ResultTable,
-    Value,
     meaning_text,
     menu_entries,
     progress_text,
@@ -42,7 +42,7 @@ VERDICT_NAMES = ("session", "kind", "subject", "sentence", "evidence", "start_at
                  "end_at_us", "weight", "harm", "code", "advice")  # fmt: skip
 
 
-def table(names: tuple[str, ...], *rows: tuple[Value, ...], cut: bool = False) -> ResultTable:
+def table(names: tuple[str, ...], *rows: tuple[CellValue, ...], cut: bool = False) -> ResultTable:
     columns = tuple(
         ResultColumn(n, "bigint" if n.endswith(("_us", "_s", "_count")) else "string", "", n)
         for n in names
@@ -83,7 +83,7 @@ def test_a_verdict_without_findings_says_so() -> None:
 
 def test_the_verdict_stands_first_and_a_cut_table_says_where_the_rest_is() -> None:
     assert menu_entries(result("A")) == (
-        ("verdict", "Worth looking at", "1"),
+        ("verdict", "Needs attention", "1"),
         ("lag", "lag", "3+"),
     )
     assert meaning_text(result("A"), "lag").endswith("all are in /out/gold/lag.")
@@ -104,7 +104,7 @@ def test_everything_and_the_worst_consumers_are_drawn_on_one_axis() -> None:
     assert (line.label, line.values) == ("ORDERS › pay", [None, 60.0, 60.0])
     for chart in (load, pending, worst):
         assert (list(chart.at_s), chart.window_s) == ([-15.0, -10.0, -5.0], 15.0)
-        assert chart.ends_at_s == at_us[-1] / 1e6 + 5
+        assert chart.ends_at_unix_s == at_us[-1] / 1e6 + 5
     assert charts_of(result("A")) == ()
 
 
@@ -167,7 +167,7 @@ async def shows_answers(viewer: Viewer, s: float) -> None:
     screen = viewer.app.screen
     assert isinstance(screen, AnalysisScreen)
     await viewer.until(lambda: screen.has_class("-answered"), "no answers", s=s)
-    await viewer.until(lambda: "Worth looking at" in viewer.words, "drawn")
+    await viewer.until(lambda: "Needs attention" in viewer.words, "drawn")
     await viewer.until(lambda: "^x Stop" not in viewer.words, "a key for what has ended")
     assert NAME in viewer.text
     names = [option.id for option in screen.tables.options]

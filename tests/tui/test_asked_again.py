@@ -18,7 +18,7 @@ from natstui.model.records.messages import (
 )
 from natstui.session.files.folder import folder_name
 from natstui.session.files.info import read_info
-from natstui.session.library import session_folders
+from natstui.session.library import list_session_folders
 from natstui.tui.kit.prompt import Prompt
 from natstui.tui.messages import screen as messages_screen
 from natstui.tui.messages.pull import PullScreen
@@ -44,7 +44,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     scenario = Scenario(streams=2, consumers=2)
     made(sessions, [*scenario.beginning(), *scenario.records(0, 3)])
     monkeypatch.setenv("NATSTUI_SESSION_FOLDER", str(sessions))
-    (found,) = session_folders(sessions)
+    (found,) = list_session_folders(sessions)
     return found
 
 
@@ -159,7 +159,7 @@ async def test_the_name_of_a_template_is_asked_again_over_the_form(shared: Share
 async def test_a_place_among_messages_is_asked_again_where_it_was_asked(
     shared: Shared, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(messages_screen, "REFRESH_AFTER_S", 0.5)
+    monkeypatch.setattr(messages_screen, "MIN_PAGE_REREAD_INTERVAL_S", 0.5)
     async with connected(shared.url) as nc, shared.as_new(WIDE) as viewer:
         await asked(nc, "STREAM.CREATE.S", {"name": "S", "subjects": ["s"]})
         await nc.request("s", b"found by its time", timeout=20)
@@ -222,7 +222,7 @@ async def test_the_reason_of_a_refused_answer_is_asked_again() -> None:
         body = msgspec.json.encode(pulled).decode()
         _, pull = viewer.sent(PullNext)
         await viewer.feed(Answered(1, pull.command_id, "done", "pulled", body))
-        await viewer.until(lambda: "not answered yet" in viewer.words, "the message")
+        await viewer.until(lambda: "not acked yet" in viewer.words, "the message")
         for count, (key, text) in enumerate((("t", "a broken order"), ("D", "1m30s")), 1):
             await answer(viewer, text, key)
             await viewer.until(

@@ -12,8 +12,8 @@ import nats
 import pytest
 
 from natstui.model.records.messages import Answered
-from natstui.model.records.stores import BackupContent, BackupRow, LookAtBackup
-from natstui.tui.kit.pick import Pick
+from natstui.model.records.stores import BackupContent, BackupRow, InspectBackup
+from natstui.tui.kit.pick import PickDialog
 from natstui.tui.kit.prompt import Prompt
 from natstui.tui.managing.backup import BackupScreen, RestoreScreen
 from tests.accounts import Account
@@ -49,7 +49,7 @@ async def ended(viewer: Viewer) -> str:
 
 async def picked(viewer: Viewer, title: str) -> None:
     await viewer.until(
-        lambda: isinstance(viewer.app.screen, Pick) and title in viewer.words, title
+        lambda: isinstance(viewer.app.screen, PickDialog) and title in viewer.words, title
     )
     await viewer.press("end", "enter")
 
@@ -131,14 +131,14 @@ async def test_a_backup_whose_engine_is_killed_may_have_been_made(tmp_path: Path
 async def test_no_other_folder_is_typed_while_one_is_read() -> None:
     async with fed(*engine_records(), size=SIZE) as viewer:
         await moving(viewer, "restore one")
-        await viewer.until(lambda: viewer.sent(LookAtBackup), "it is read")
+        await viewer.until(lambda: viewer.sent(InspectBackup), "it is read")
         await viewer.press("f")
         assert isinstance(viewer.app.screen, RestoreScreen)
         content = BackupContent("/one", "S", (BackupRow("S", "1 message"),), ())
-        number = viewer.sent(LookAtBackup)[-1].command_id
+        number = viewer.sent(InspectBackup)[-1].command_id
         body = msgspec.json.encode(content).decode()
         await viewer.feed(Answered(1, number, "done", "a backup", body))
-        await viewer.until(lambda: isinstance(viewer.app.screen, Pick), "what to do")
+        await viewer.until(lambda: isinstance(viewer.app.screen, PickDialog), "what to do")
         await viewer.press("escape")
         await viewer.until(lambda: isinstance(viewer.app.screen, RestoreScreen), "left")
         await viewer.press("f")

@@ -17,7 +17,12 @@ from natstui.model.bench.counts import Counts, Latencies, main_latency
 from natstui.model.bench.latency import LatencyCounts, bucket_of, from_latencies
 from natstui.model.bench.plan import BenchmarkPlan, Role
 from natstui.model.bench.result import Accounting, BenchmarkResult, PreviousRun
-from natstui.model.bench.view import BenchmarkView, LatencyPoint, WorkerPoint, so_far
+from natstui.model.bench.view import (
+    BenchmarkView,
+    LatencyPoint,
+    WorkerPoint,
+    make_benchmark_so_far,
+)
 from natstui.model.records.benchmark import (
     AddWorker,
     BenchmarkFinished,
@@ -29,8 +34,8 @@ from natstui.model.records.benchmark import (
     BenchmarkSummed,
     ChangePayload,
     ChangeRate,
-    HoldWorkers,
     KillWorker,
+    PauseWorkers,
     StartBenchmark,
     StopBenchmark,
 )
@@ -50,7 +55,7 @@ from natstui.tui.bench.form import BenchmarkForm
 from natstui.tui.bench.runs import RunsScreen
 from natstui.tui.bench.scenarios import ScenariosScreen
 from natstui.tui.bench.screen import BenchmarkScreen
-from natstui.tui.bench.text import distribution_section, flow_section
+from natstui.tui.bench.text import distribution_section, message_counts_section
 from natstui.tui.bench.workers import worker_sections
 from natstui.tui.frame.messages import RunScenario
 from natstui.tui.kit.chart.frame import ChartData
@@ -105,7 +110,7 @@ def view_of(*workers: list[WorkerPoint]) -> BenchmarkView:
 
 def held(view: BenchmarkView) -> dict[str, str]:
     """Return what is shown below the counts of the workers."""
-    return {line.label: line.text for line in flow_section(view).lines[4:]}
+    return {line.label: line.text for line in message_counts_section(view).lines[4:]}
 
 
 def test_the_cumulative_line_ends_at_the_sum_of_all_reports() -> None:
@@ -158,7 +163,7 @@ def test_responses_of_workers_are_not_taken_for_requests() -> None:
             ("a", 0): Counts(sent_msgs=10, acked_msgs=10, received_msgs=8),
         },
     )
-    shown = {line.label: line.text for line in flow_section(view).lines}
+    shown = {line.label: line.text for line in message_counts_section(view).lines}
     assert (shown["sent"], shown["received"], shown["responses"]) == ("10", "9", "8")
     assert cumulative_msgs(view, "sent_msgs")[-1] == 10
 
@@ -217,7 +222,7 @@ def test_charts_of_a_run_that_is_over_end_when_it_did_and_not_now() -> None:
     for chart in (throughput_chart, cumulative_chart):
         now, then = chart(running), chart(over)
         assert now and then
-        assert (now.ends_at_s, then.ends_at_s) == (None, pytest.approx(7.9))
+        assert (now.ends_at_unix_s, then.ends_at_unix_s) == (None, pytest.approx(7.9))
 
 
 def latencies(**counts: int) -> BenchmarkView:
@@ -315,7 +320,9 @@ def test_of_every_worker_is_told_what_is_in_flight_and_how_long_its_messages_too
     below = framed.lines[-1].text
     assert "share 75% · p99 0.20" in below and "share 25% · p99 3.01" in below
     assert "p99 0.70 · in flight 7" in below
-    assert so_far(view, 0).view() == view, "a replay that begins here shows the same"
+    assert make_benchmark_so_far(view, 0).view() == view, (
+        "a replay that begins here shows the same"
+    )
     (narrow, _) = worker_sections(view, 60)
     assert narrow.lines[0].text.split()[-3:] == ["acked/s", "share", "p99"]
     assert max(len(one.text) for one in narrow.lines) <= 60
@@ -367,16 +374,18 @@ def test_the_result_is_three_figures_against_the_last_run_of_the_same_plan() -> 
     over = running.after(BenchmarkFinished(200_000, "x", result, None))
     shown = main_figures(over)
     assert [one.text for one in shown] == ["5,669/s", "106 ms", "0 ✓"]
-    assert {one.before for one in shown} == {""}
+    assert {one.comparison_text for one in shown} == {""}
     before = PreviousRun("then", 0, None, 5000.0, "e2e", 212_000_000, 3)
     compared = main_figures(over.after(BenchmarkSummed(3, "so", False, before)))
-    assert [one.before for one in compared] == [
+    assert [one.comparison_text for one in compared] == [
         "+13% against 5,000/s in the last run",
         "-50% against 212 ms in the last run",
         "3 in the last run",
     ]
     other = replace(before, latency="ack")
-    assert main_figures(over.after(BenchmarkSummed(3, "so", False, other)))[1].before == ""
+    assert (
+        main_figures(over.after(BenchmarkSummed(3, "so", False, other)))[1].comparison_text == ""
+    )
     assert len(draw_large("5,669")) == 3 and len({len(row) for row in draw_large("5,669")}) == 1
 
 
@@ -426,7 +435,7 @@ async def test_keys_that_steer_no_run_do_nothing_and_a_command_is_seen_above_the
             await viewer.press("escape")
         await viewer.press("ctrl+x", "a", "k", "P", "r", "f", "h")
         assert not viewer.toasts
-        steering = (StartBenchmark, StopBenchmark, AddWorker, KillWorker, HoldWorkers)
+        steering = (StartBenchmark, StopBenchmark, AddWorker, KillWorker, PauseWorkers)
         assert not any(isinstance(command, steering) for command in viewer.commands)
         assert isinstance(viewer.app.screen, BenchmarkScreen)
 
@@ -450,8 +459,8 @@ async def test_each_key_and_the_payload_command_steer_the_run_that_goes_on() -> 
         await sends(AddWorker(0, "s"), "a")
         await sends(ChangeRate(0, factor_ratio=1.25), "plus")
         await sends(ChangeRate(0, factor_ratio=0.8), "minus")
-        await sends(HoldWorkers(0, "s"), "f")
-        await sends(HoldWorkers(0), "h")
+        await sends(PauseWorkers(0, "s"), "f")
+        await sends(PauseWorkers(0), "h")
         await viewer.press("P")
         await viewer.until(lambda: "New payload" in viewer.text, "the question")
         assert viewer.app.screen.query_one(Input).value == "128"

@@ -15,7 +15,7 @@ from textual.message import Message
 
 from natstui.tui.kit.table.big_table import BigTable, Cell, Column, Sort
 from natstui.tui.kit.table.paint import Painter, RowAppearance
-from natstui.tui.kit.table.widths import GUTTER, compute_layout
+from natstui.tui.kit.table.widths import GUTTER_CELLS, compute_layout
 
 COLUMNS = (
     Column("name", "Name", 16, flex=1, max_width=40),
@@ -254,10 +254,10 @@ async def test_the_pointer_lights_one_row_and_the_wheel_leaves_the_cursor() -> N
         lit = app.table.render_line(6)
         assert [s.style for s in lit] != [s.style for s in plain]
         assert lit.text == plain.text
-        drawn = dict(app.table._painted)
+        drawn = dict(app.table._painted_appearances)
         await pilot.hover(BigTable, offset=(20, 6))
         await pilot.pause()
-        assert app.table.render_line(6) == lit and app.table._painted == drawn
+        assert app.table.render_line(6) == lit and app.table._painted_appearances == drawn
         app.table.scroll_to(y=100, animate=False)
         await pilot.pause()
         app.table.show(Rows(names(500), order=range(499, -1, -1)))
@@ -333,7 +333,7 @@ def test_the_end_of_a_cell_has_a_look_of_its_own(width: int, drawn: list[tuple[s
     painter = Painter(lambda look: looks.get(look, Style()))
     cell = Cell("● storing  ✖2 stuck", "ok", len("● storing"), "bad")
     layout = compute_layout([Column("status", "STATUS", width, max_width=width)], width * 2)
-    strip = painter.row(RowAppearance([cell]), layout, 0, width + GUTTER)
-    assert strip.cell_length == width + GUTTER
+    strip = painter.row(RowAppearance([cell]), layout, 0, width + GUTTER_CELLS)
+    assert strip.cell_length == width + GUTTER_CELLS
     parts = [(part.text.rstrip(), part.style) for part in strip if part.text.strip()]
     assert [(text, style.color.name) for text, style in parts if style and style.color] == drawn

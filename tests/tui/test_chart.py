@@ -24,13 +24,13 @@ from natstui.tui.kit.chart.chart import (
     Series,
     column_of,
     draw_crosshair,
-    moment_of,
-    move_moment,
+    moment_s_of,
+    moved_moment_s,
     values_at,
 )
 from natstui.tui.kit.chart.frame import (
-    BACKGROUND_FACTOR,
-    SHADES,
+    AREA_SHADES,
+    PALETTE_BACKGROUND_FACTOR,
     Mark,
     PlotFrame,
     column_values,
@@ -99,15 +99,17 @@ def test_the_first_series_is_an_area_with_a_line_and_others_are_lines() -> None:
     top = next(at for at, ink in enumerate(column) if ink)
     below = column[top + 1 :]
     assert area(column[top]) == 1
-    assert [ink % BACKGROUND_FACTOR for ink in below].count(2) == 1
+    assert [ink % PALETTE_BACKGROUND_FACTOR for ink in below].count(2) == 1
     assert all(area(ink) == 1 for ink in below)
-    shares = [series_and_shade(ink // BACKGROUND_FACTOR)[1] for ink in below]  # type: ignore[index]
+    shares = [series_and_shade(ink // PALETTE_BACKGROUND_FACTOR)[1] for ink in below]  # type: ignore[index]
     assert shares == sorted(shares, reverse=True) and len(set(shares)) > 1, "darker further down"
 
 
 def area(ink: int) -> int | None:
     """Return of which series the area is that a cell is on, or else that begins in it."""
-    found = series_and_shade(ink // BACKGROUND_FACTOR) or series_and_shade(ink % BACKGROUND_FACTOR)
+    found = series_and_shade(ink // PALETTE_BACKGROUND_FACTOR) or series_and_shade(
+        ink % PALETTE_BACKGROUND_FACTOR
+    )
     return found and found[0]
 
 
@@ -130,9 +132,9 @@ def test_what_lies_between_two_series_has_the_colour_of_the_higher_one() -> None
 def test_a_band_is_what_lies_between_its_ends() -> None:
     series = (Series("p50", [20.0] * 100), Series("p99", [50.0] * 100))
     chart = ChartData("x", "s", AT_S, series, 100, fill="band", color_offset=3)
-    column = [row[30] // BACKGROUND_FACTOR for row in palette_numbers_by_row(chart)[:14]]
+    column = [row[30] // PALETTE_BACKGROUND_FACTOR for row in palette_numbers_by_row(chart)[:14]]
     shares = [found[1] for ink in column if (found := series_and_shade(ink))]
-    assert {area(ink * BACKGROUND_FACTOR) for ink in column if ink} == {4}
+    assert {area(ink * PALETTE_BACKGROUND_FACTOR) for ink in column if ink} == {4}
     assert shares[0] > 0.3 and shares[-1] < 0.2, "below it the ground shows through"
     gap = replace(
         chart, series=(series[0], Series("p99", [50.0] * 30 + [None] * 40 + [50.0] * 30))
@@ -158,27 +160,29 @@ def test_a_series_that_is_zero_throughout_is_in_the_legend_only() -> None:
     of = {
         each[0]
         for ink in found
-        for part in divmod(ink, BACKGROUND_FACTOR)
+        for part in divmod(ink, PALETTE_BACKGROUND_FACTOR)
         if (each := series_and_shade(part))
     }
-    assert of == {2} and 1 not in {ink % BACKGROUND_FACTOR for ink in found}
+    assert of == {2} and 1 not in {ink % PALETTE_BACKGROUND_FACTOR for ink in found}
     legend = legend_runs(chart, 80)
     assert "failed 0" in "".join(text for text, _ in legend)
     assert ("   ", 1) in legend
-    assert [(ink % BACKGROUND_FACTOR, area(ink)) for text, ink in legend if text == "▂▂▂"] == [
-        (2, 2)
-    ]
+    assert [
+        (ink % PALETTE_BACKGROUND_FACTOR, area(ink)) for text, ink in legend if text == "▂▂▂"
+    ] == [(2, 2)]
 
 
 def test_two_series_that_coincide_are_both_seen() -> None:
     same = [50.0] * 100
     chart = ChartData("x", "msgs", AT_S, (Series("a", same), Series("b", list(same))), 100)
-    rows = [[ink % BACKGROUND_FACTOR for ink in row] for row in palette_numbers_by_row(chart)]
+    rows = [
+        [ink % PALETTE_BACKGROUND_FACTOR for ink in row] for row in palette_numbers_by_row(chart)
+    ]
     (line,) = [row for row in rows if 2 in row]
     assert 60 - line.count(2) > 15 and line.count(2) > 15
     three = replace(chart, series=(*chart.series, Series("c", [51.0] * 100)))
     found = {
-        palette_number % BACKGROUND_FACTOR
+        palette_number % PALETTE_BACKGROUND_FACTOR
         for row in palette_numbers_by_row(three, height=8)
         for palette_number in row
     }
@@ -193,7 +197,7 @@ def test_ticks_are_evenly_spaced_at_every_height(height: int) -> None:
         frame = plot_frame(chart, 60, height)
         lines = ["".join(text for text, _ in line) for line in draw(frame)]
         assert len(lines) == height
-        plot = lines[: height - frame.axis_lines]
+        plot = lines[: height - frame.time_axis_lines]
         at = [number for number, line in enumerate(plot) if line[frame.left - 1] == "┤"]
         spaces = {after - before for before, after in itertools.pairwise(at)}
         assert len(spaces) == 1, high
@@ -265,7 +269,7 @@ async def test_lines_take_the_colours_of_the_theme() -> None:
             for _ in range(300):
                 await pilot.pause(0.1)
                 ground = Color.parse(app.theme_variables["background"])
-                ink = ground.blend(Color.parse(color), SHADES[0]).hex.lower()
+                ink = ground.blend(Color.parse(color), AREA_SHADES[0]).hex.lower()
                 if ink in inks_of(app):
                     break
             else:
@@ -326,7 +330,7 @@ async def test_a_chart_of_another_subject_keeps_nothing_of_the_one_before() -> N
         return app.text().splitlines()[1:]
 
     async def drawn() -> list[str]:
-        while app.chart.is_waiting:
+        while app.chart.is_frame_pending:
             # Not the pilot's pause, which may last longer than a frame.
             await asyncio.sleep(0.01)
         return plot()
@@ -338,7 +342,7 @@ async def test_a_chart_of_another_subject_keeps_nothing_of_the_one_before() -> N
         app.chart.show(data("Next"))
         assert plot() == first, "the next frame waits for half a second"
         other = ChartData("Other", "msgs/s", AT_S, (Series("in", [7.0] * 100),), 100)
-        app.chart.show_other(other)
+        app.chart.show_another_row(other)
         assert "".join(plot()).split() == ["…"]
         assert "100" not in "".join(await drawn())
         app.chart.show(None)
@@ -385,13 +389,13 @@ def test_announcements_of_a_storm_and_rare_ones_are_marked_by_the_second() -> No
 def test_the_column_of_a_moment_is_the_moment_of_a_column() -> None:
     frame = plot_frame(data(), 80, 20)
     for column in range(frame.left, frame.left + frame.columns):
-        at_s = moment_of(frame, column)
+        at_s = moment_s_of(frame, column)
         assert at_s is not None and column_of(frame, at_s) == column
-    assert moment_of(frame, frame.left - 1) is None
-    assert moment_of(frame, frame.left + frame.columns) is None
+    assert moment_s_of(frame, frame.left - 1) is None
+    assert moment_s_of(frame, frame.left + frame.columns) is None
     assert column_of(frame, -101.0) is None
-    assert move_moment(frame, None, -1) == 0
-    assert move_moment(frame, -99.9, -5) == -100
+    assert moved_moment_s(frame, None, -1) == 0
+    assert moved_moment_s(frame, -99.9, -5) == -100
 
 
 def test_a_cross_hair_reads_what_was_measured_nearest_and_makes_nothing_up() -> None:
@@ -407,7 +411,7 @@ def test_a_cross_hair_hides_no_line() -> None:
     assert draw_crosshair([("a  b", 3)], 1, 9) == [("a", 3), ("│", 9), (" b", 3)]
     assert draw_crosshair([("a  b", 3)], 3, 9) == [("a  b", 3)]
     assert draw_crosshair([("ab", 3)], 4, 9) == [("ab", 3), ("  ", 0), ("│", 9)]
-    on = 32 * BACKGROUND_FACTOR
+    on = 32 * PALETTE_BACKGROUND_FACTOR
     assert draw_crosshair([("a  ", on)], 1, 9) == [("a", on), ("│", 9 + on), (" ", on)]
 
 

@@ -31,7 +31,7 @@ HOSTILE = "evil\x1b]0;title\x07\x1b[31m[bold]\u202ename"
 async def test_who_comes_is_shown_whole_with_rates_and_who_goes_with_the_reason(
     nats_server_factory: Callable[..., Broker], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(connections_screen, "_RENEWED_AFTER_S", 2.0)
+    monkeypatch.setattr(connections_screen, "_REREAD_INTERVAL_S", 2.0)
     url = as_user(nats_server_factory(APP).url, "app")
     busy = await nats.connect(url, name="busy")
     evil = await nats.connect(url, name=HOSTILE)
@@ -72,7 +72,7 @@ async def test_who_comes_is_shown_whole_with_rates_and_who_goes_with_the_reason(
         assert isinstance(screen, ConnectionsScreen)
         repeated = screen._repeated
         # As if the time between two looks were over.
-        repeated._replied_at_s -= repeated._every_s
+        repeated._replied_at_s -= repeated._interval_s
         repeated.send_if_due()
         assert repeated._task is None
         assert "late" not in viewer.rows()

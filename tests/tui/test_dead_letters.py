@@ -6,7 +6,7 @@ import nats
 import pytest
 from nats.aio.client import Client
 
-from natstui.tui.kit.pick import Pick
+from natstui.tui.kit.pick import PickDialog
 from natstui.tui.kit.prompt import Prompt
 from natstui.tui.messages.dead_letters import DeadLettersScreen
 from natstui.tui.messages.message import MessageScreen
@@ -28,7 +28,7 @@ async def at_dead_letters(viewer: Viewer) -> None:
     await viewer.until(lambda: isinstance(viewer.app.screen, DeadLettersScreen))
 
 
-async def asks(viewer: Viewer, kind: type[Pick] | type[Prompt], words: str) -> None:
+async def asks(viewer: Viewer, kind: type[PickDialog] | type[Prompt], words: str) -> None:
     await viewer.until(
         lambda: isinstance(viewer.app.screen, kind) and words in viewer.words, words
     )
@@ -57,12 +57,12 @@ async def test_what_was_given_up_is_listed_opened_and_sent_again(account: Accoun
         await viewer.press("escape", "m")
         await viewer.until(lambda: isinstance(viewer.app.screen, MessagesScreen))
         await viewer.press("escape", "space", "x", "home", "enter")
-        await asks(viewer, Pick, "1 marked message")
+        await asks(viewer, PickDialog, "1 marked message")
         await viewer.press("enter")
         await asks(viewer, Prompt, "To which subject?")
         await viewer.type("again")
         await viewer.press("enter")
-        await asks(viewer, Pick, "Send 1 message of S")
+        await asks(viewer, PickDialog, "Send 1 message of S")
         assert "1 again → AGAIN" in viewer.words
         await viewer.press("end", "enter")
         await viewer.until(lambda: "1 message stored again" in viewer.words, "what became of it")
@@ -73,14 +73,14 @@ async def test_what_was_given_up_is_listed_opened_and_sent_again(account: Accoun
         await viewer.press("enter")
         await asks(viewer, Prompt, "not a valid subject to publish to")
         await viewer.press(*["backspace"] * 4, "enter")
-        await asks(viewer, Pick, "Send 5 messages of S")
+        await asks(viewer, PickDialog, "Send 5 messages of S")
         assert "1 are no longer stored and were not sent" in viewer.words
         await viewer.press("enter")
         assert sum((await counts(nc, "S")).values()) == 7, "nothing was sent"
         await viewer.press("x", "home", "enter", "end", "enter")
         await asks(viewer, Prompt, "To which subject?")
         await viewer.press("enter")
-        await asks(viewer, Pick, "to their own subjects")
+        await asks(viewer, PickDialog, "to their own subjects")
         await viewer.press("end", "enter")
         await viewer.until(lambda: "5 messages stored again" in viewer.words, "the account")
         assert await counts(nc, "S") == {
@@ -99,7 +99,7 @@ async def test_what_was_given_up_is_listed_opened_and_sent_again(account: Accoun
         await viewer.press("x", "home", "enter", "end", "enter")
         await asks(viewer, Prompt, "To which subject?")
         await viewer.press("enter")
-        await asks(viewer, Pick, "may have been acknowledged")
+        await asks(viewer, PickDialog, "may have been acknowledged")
         await viewer.press("escape", "f")
         await viewer.type("night")
         await viewer.press("enter")
@@ -125,7 +125,7 @@ async def test_of_what_is_heard_it_is_said_what_sending_again_removes_and_the_na
         await asks(viewer, Prompt, "To which subject?")
         await viewer.type("again")
         await viewer.press("enter")
-        await asks(viewer, Pick, "Send 2 messages of S")
+        await asks(viewer, PickDialog, "Send 2 messages of S")
         loss = "up to 1 message of AGAIN and up to 1 copy in AGAIN are removed by its limits"
         assert loss in " ".join(viewer.words.split())
         await viewer.press("end", "enter")
@@ -161,7 +161,7 @@ async def test_production_wants_the_name(account: Account) -> None:
         await viewer.press("x", "home", "enter", "end", "enter")
         await asks(viewer, Prompt, "To which subject?")
         await viewer.press("enter")
-        await asks(viewer, Pick, "Send 2 messages of S")
+        await asks(viewer, PickDialog, "Send 2 messages of S")
         await viewer.press("end", "enter")
         await asks(viewer, Prompt, "This is production. Type S")
         await viewer.press("S", "enter")

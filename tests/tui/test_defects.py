@@ -14,7 +14,7 @@ from natstui.tui.app import commands
 from natstui.tui.app.app import NatstuiApp
 from natstui.tui.app.follower import Follower
 from natstui.tui.frame.messages import ScreenShown
-from natstui.tui.frame.table_text import Rows
+from natstui.tui.frame.row_order import Rows
 from natstui.tui.streams.screen import StreamsScreen
 from tests.model.builders import snapshot
 from tests.tui.engine_records import engine_records
@@ -76,7 +76,7 @@ async def test_a_key_and_a_typed_command_and_a_record_with_a_defect_end_nothing_
             await viewer.press("question_mark")
             await said(viewer, "the action of the key")
         with monkeypatch.context() as broken:
-            broken.setattr(commands, "run", fail)
+            broken.setattr(commands, "execute_line", fail)
             await viewer.type_command("streams")
             await said(viewer, "the command")
         with monkeypatch.context() as broken:

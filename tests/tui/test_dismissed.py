@@ -9,7 +9,7 @@ from textual.widgets import Static
 from natstui.tui.app.guarded import GuardedApp, TooSmallNotice
 from natstui.tui.frame import requests
 from natstui.tui.frame.live import LiveScreen
-from natstui.tui.kit.pick import Pick
+from natstui.tui.kit.pick import PickDialog
 from natstui.tui.kit.prompt import Prompt
 from natstui.tui.kit.textual_fixes import TerminalSized
 from tests.tui.engine_records import engine_records
@@ -45,7 +45,7 @@ async def test_a_dialog_below_the_notice_is_closed_with_its_answer_when_the_noti
     async with app.run_test() as pilot:
         form, answers = Form(), list[str | None]()
         await app.push_screen(form)
-        pick = Pick("Drop it?", [("keep", ""), ("drop", "")])
+        pick = PickDialog("Drop it?", [("keep", ""), ("drop", "")])
         app.push_screen(pick, answers.append)
         await pilot.resize_terminal(40, 10)
         await pilot.pause()
@@ -68,7 +68,7 @@ async def test_a_dialog_whose_answer_closes_the_screen_below_closes_both() -> No
     async with app.run_test() as pilot:
         base, form, closed = app.screen, Form(), list[str | None]()
         app.push_screen(form, closed.append)
-        pick = Pick("Drop it?", [("drop", "")])
+        pick = PickDialog("Drop it?", [("drop", "")])
         app.push_screen(pick, lambda word: form.dismiss(word) and None)
         await pilot.pause()
         await pilot.press("enter")
@@ -142,6 +142,6 @@ async def test_what_a_task_of_a_closed_screen_would_still_draw_is_no_defect() ->
 
         for node in (screen, listed):
             # The worker of a screen that closes may come to this before it is cancelled.
-            await requests._run_guarded(node, draw, ())
+            await requests._run_and_report_errors(node, draw, ())
             await viewer.until(lambda: True)
             assert len(viewer.toasts) == (node is listed)

@@ -69,5 +69,5 @@ async def test_a_key_leads_to_what_happened_then() -> None:
         await viewer.type("2h ago")
         await viewer.press("enter")
         await viewer.until(lambda: "the oldest event here is from" in viewer.said, "how far back")
-        oldest_us = min(event.at_us for event in viewer.app.state.happenings)
+        oldest_us = min(event.at_us for event in viewer.app.state.recent_events)
         assert viewer.table.table.cursor_key[0] == oldest_us

@@ -6,11 +6,16 @@ from dataclasses import replace
 
 import pytest
 
-from natstui.model.live.state import Happening, State
+from natstui.model.live.state import EventRecord, State
 from natstui.model.records.record import Advisory, Noted, Restored, Unavailable
 from natstui.tui.consumers.detail import ConsumerDetail
-from natstui.tui.events.cells import EVENT_COLUMNS, FoldedEvents, brief_text
-from natstui.tui.frame.happenings import asset_text, event_style, event_text, kind_text
+from natstui.tui.events.cells import EVENT_COLUMNS, FoldedEvents, short_event_text
+from natstui.tui.frame.recent_events import (
+    event_asset_text,
+    event_kind_text,
+    event_style,
+    event_text,
+)
 from natstui.tui.streams.detail import StreamDetail
 from tests.tui.engine_records import engine_records
 from tests.tui.viewer import fed
@@ -34,9 +39,9 @@ def advisory(text: str, consumer: str | None = "c", kind: str = "nak") -> Adviso
     ],
 )
 def test_names_that_stand_beside_a_sentence_are_not_told_again(
-    event: Happening, text: str
+    event: EventRecord, text: str
 ) -> None:
-    assert brief_text(event) == text
+    assert short_event_text(event) == text
 
 
 def test_what_happens_again_and_again_is_one_row_with_its_last_minute() -> None:
@@ -44,13 +49,13 @@ def test_what_happens_again_and_again_is_one_row_with_its_last_minute() -> None:
     naks = [advisory("message 7 of consumer c on S was refused (nak)") for _ in range(40)]
     naks = [replace(one, at_us=minute_us + at) for at, one in enumerate(naks)]
     others = (advisory("consumer c on S was deleted", kind="consumer_action"), Noted(1, "so"))
-    state = replace(State(), happenings=(*others, *naks), now_at_us=minute_us + 100)
+    state = replace(State(), recent_events=(*others, *naks), now_at_us=minute_us + 100)
     view = FoldedEvents(state, 0)
     kinds = [[spec.cell(view, row).text for spec in EVENT_COLUMNS[1:3]] for row in view.rows()]
     assert kinds == [["nak", "×40"], ["note", ""], ["consumer action", ""]]
     assert EVENT_COLUMNS[2].sort(view)[view.rows()[0]] == 40
-    assert sum(view.last_minute(view.rows()[0])) == 40
-    again = FoldedEvents(replace(state, happenings=(*state.happenings, naks[0])), 0)
+    assert sum(view.last_minute_counts(view.rows()[0])) == 40
+    again = FoldedEvents(replace(state, recent_events=(*state.recent_events, naks[0])), 0)
     assert again.key(again.rows()[0]) == view.key(view.rows()[0]), "the cursor stays on it"
     assert len(EVENT_COLUMNS[0].sort(view)) == len(view), "sorted by what may be filtered later"
 
@@ -63,10 +68,10 @@ def test_what_happens_again_and_again_is_one_row_with_its_last_minute() -> None:
     ],
 )
 def test_what_cannot_be_read_and_can_be_again_is_told(
-    event: Happening, kind: str, text: str, of_look: str
+    event: EventRecord, kind: str, text: str, of_look: str
 ) -> None:
-    assert (kind_text(event), asset_text(event)) == (kind, "STREAM.LIST")
-    assert event_text(event) == brief_text(event) == text
+    assert (event_kind_text(event), event_asset_text(event)) == (kind, "STREAM.LIST")
+    assert event_text(event) == short_event_text(event) == text
     assert event_style(event) == of_look
 
 

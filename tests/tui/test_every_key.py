@@ -20,7 +20,7 @@ from textual.widgets import Input
 from natstui import tui
 from natstui.model.records.managing import Change
 from natstui.tui.app.help import HelpScreen
-from natstui.tui.app.parts import KEYS, Parts
+from natstui.tui.app.parts import APP_BINDINGS, AppParts
 from natstui.tui.connections.screen import ConnectionsScreen
 from natstui.tui.consumers.screen import ConsumersScreen
 from natstui.tui.findings.screen import FindingsScreen
@@ -158,8 +158,8 @@ def every_screen() -> dict[str, type[Screen[object]]]:
 
 
 def test_every_key_of_a_part_of_the_app_names_an_action_of_that_part() -> None:
-    parts = get_type_hints(Parts)
-    for binding in KEYS:
+    parts = get_type_hints(AppParts)
+    for binding in APP_BINDINGS:
         assert isinstance(binding, Binding)
         _, action, (part, name, *_) = parse(binding.action)
         assert action == "part"

@@ -38,12 +38,12 @@ from natstui.tui.findings.cells import FINDING_COLUMNS, FindingView, SortedFindi
 from natstui.tui.findings.screen import FindingsScreen
 from natstui.tui.findings.text import NO_FINDINGS_TEXT
 from natstui.tui.frame.action_keys import SPECS, Target
-from natstui.tui.frame.columns import Order
+from natstui.tui.frame.columns import SortAndFilter
 from natstui.tui.frame.detail.peek import Peek
 from natstui.tui.frame.head.status_text import findings_parts
 from natstui.tui.frame.messages import Manage
+from natstui.tui.frame.row_order import filter_and_sort_rows
 from natstui.tui.frame.table_screen import table_columns
-from natstui.tui.frame.table_text import arrange_rows
 from natstui.tui.kit.prompt import Prompt
 from natstui.tui.kit.table.rows import Cell
 from natstui.tui.kit.table.widths import compute_layout
@@ -70,10 +70,10 @@ def known(open_ones: list[Finding], over: tuple[Finding, ...] = ()) -> State:
     return State(now_mono_us=1, now_at_us=60_000_000, findings=Findings(watched, over))
 
 
-def shown(state: State, order: Order = FindingsScreen.START) -> list[list[str]]:
+def shown(state: State, order: SortAndFilter = FindingsScreen.START) -> list[list[str]]:
     """Return the rows of the table as text, from the top."""
     view = FindingView(state, 0, SortedFindings(state))
-    rows = arrange_rows(view, FINDING_COLUMNS, order)
+    rows = filter_and_sort_rows(view, FINDING_COLUMNS, order)
     return [[spec.cell(view, row).text for spec in FINDING_COLUMNS] for row in rows]
 
 
@@ -96,10 +96,12 @@ def test_the_worst_stands_first_then_the_oldest_and_what_is_over_below() -> None
         "S › last over", "S › first over",
     ]  # fmt: skip
     assert [row[4] for row in rows] == ["40s", "30s", "50s", "50s", "10s ago", "20s ago"]
-    told = [one.entity.text.replace(" > ", " › ") for one in state.findings.list_open()]
+    told = [one.entity.text.replace(" > ", " › ") for one in state.findings.list_open_findings()]
     assert [row[2] for row in rows[:4]] == told, "one order on all screens"
     for reverse in (False, True):
-        assert [row[0] for row in shown(state, Order("code", reverse))][4:] == ["· over"] * 2
+        assert [row[0] for row in shown(state, SortAndFilter("code", reverse))][4:] == [
+            "· over"
+        ] * 2
 
 
 def test_the_line_at_the_top_counts_what_is_open_and_is_calm_without() -> None:
@@ -114,7 +116,7 @@ def test_thousands_of_findings_are_in_order_at_once_and_drawn_only_where_they_ar
     state = known([finding(kinds.PAUSED, number, f"c{number}") for number in range(6_000)])
     view = FindingView(state, 0, SortedFindings(state))
     view.at = lambda row: asked.append(row) or view.sorted_findings.all[row]  # type: ignore[method-assign,func-returns-value]
-    assert len(arrange_rows(view, FINDING_COLUMNS, FindingsScreen.START)) == 6_000
+    assert len(filter_and_sort_rows(view, FINDING_COLUMNS, FindingsScreen.START)) == 6_000
     assert len(asked) <= 6_000
 
 
@@ -258,13 +260,13 @@ async def test_a_finding_comes_is_silenced_and_heard_of_again_leads_to_its_consu
         await viewer.type("[/] mended")
         await viewer.press("enter")
         await viewer.until(
-            lambda: viewer.app.state.findings.list_silenced(), "that it is silenced"
+            lambda: viewer.app.state.findings.list_silenced_findings(), "that it is silenced"
         )
         await viewer.until(lambda: "z silenced" in viewer.words, "that it is shown")
         await viewer.until(lambda: "critical" not in viewer.line(1), "no count")
         assert "1 silenced" in viewer.words and "[/] mended" in viewer.words
-        (finding,) = viewer.app.state.findings.list_silenced()
-        assert viewer.app.state.findings.find_worst(finding.entity) is None
+        (finding,) = viewer.app.state.findings.list_silenced_findings()
+        assert viewer.app.state.findings.find_worst_finding(finding.entity) is None
         await viewer.press("2")
         await viewer.until(lambda: "[b]C" in viewer.rows(), "the consumer")
         assert "max ack pending" not in viewer.rows()["[b]C"]["status"]
@@ -272,7 +274,7 @@ async def test_a_finding_comes_is_silenced_and_heard_of_again_leads_to_its_consu
         await viewer.until(lambda: "silenced: [/] mended" in " ".join(str(text.visual).split()))
         await viewer.press("5", "home", "z")
         await viewer.until(
-            lambda: not viewer.app.state.findings.list_silenced(), "that it is heard of"
+            lambda: not viewer.app.state.findings.list_silenced_findings(), "that it is heard of"
         )
         await viewer.until(lambda: "✖ 1 critical" in viewer.words, "the count at the top")
         assert "z silenced" not in viewer.words
@@ -449,7 +451,7 @@ def test_many_of_a_kind_are_one_row_with_how_many_others_there_are() -> None:
     state = known([*every, finding(kinds.POISON, 5, "loop")])
     found = SortedFindings(state, is_folding=True)
     view = FindingView(state, 0, found)
-    rows = arrange_rows(view, FINDING_COLUMNS, FindingsScreen.START)
+    rows = filter_and_sort_rows(view, FINDING_COLUMNS, FindingsScreen.START)
     cells = [[spec.cell(view, row).text for spec in FINDING_COLUMNS] for row in rows]
     assert [row[2] for row in cells] == ["S › loop", "S › c0 and 39 others"]
     assert found.is_folded and len(found.open) == 41

@@ -9,17 +9,17 @@ from typing import Any
 import pytest
 
 from natstui.errors import UsageError
-from natstui.model.assets.consumer_fields import CONSUMER_FIELD
+from natstui.model.assets.consumer_fields import CONSUMER_FIELD_BY_PATH
 from natstui.model.assets.meaning import behaviour_text
 from natstui.model.assets.rules import NamesInUse, OtherStream
-from natstui.model.assets.stream_fields import NEW_STREAM, STREAM_FIELD
+from natstui.model.assets.stream_fields import NEW_STREAM_CONFIG, STREAM_FIELD_BY_PATH
 from natstui.model.live.state import State
 from natstui.model.records.messages import DeliveryPreview, StoredMessage
 from natstui.model.records.record import Permitted
 from natstui.tui.frame.action_keys import is_allowed
 from natstui.tui.frame.form.text import (
-    Entries,
     FormAsset,
+    FormEntries,
     build_draft,
     config_of_file,
     delivery_text,
@@ -36,16 +36,16 @@ def new(kind: Any, base: dict[str, object], *, editing: bool = False) -> FormAss
 
 
 def test_what_the_server_does_not_know_is_locked_with_the_version_that_brings_it() -> None:
-    asset = new("stream", NEW_STREAM)
-    why = lock_reason(asset, STREAM_FIELD["allow_msg_ttl"], 0)
+    asset = new("stream", NEW_STREAM_CONFIG)
+    why = lock_reason(asset, STREAM_FIELD_BY_PATH["allow_msg_ttl"], 0)
     assert why == "Message TTL needs server 2.11 or newer"
-    assert lock_reason(asset, STREAM_FIELD["allow_msg_ttl"], 1) is None
-    groups = lock_reason(new("consumer", {}), CONSUMER_FIELD["priority_groups"], 0)
+    assert lock_reason(asset, STREAM_FIELD_BY_PATH["allow_msg_ttl"], 1) is None
+    groups = lock_reason(new("consumer", {}), CONSUMER_FIELD_BY_PATH["priority_groups"], 0)
     assert groups == "Priority groups needs server 2.11 or newer"
 
 
 def test_of_what_was_typed_while_it_was_sent_nothing_is_lost_and_no_more_is_unsent() -> None:
-    entries = Entries(
+    entries = FormEntries(
         new("stream", {"name": "S", "max_msgs": 5, "description": "old"}, editing=True)
     )
     for path, text in (("max_msgs", "7"), ("description", "new"), ("max_age", "60m")):
@@ -62,8 +62,8 @@ def test_of_what_was_typed_while_it_was_sent_nothing_is_lost_and_no_more_is_unse
 
 def test_what_cannot_change_is_locked_with_its_reason() -> None:
     asset = new("stream", {"name": "S"}, editing=True)
-    assert lock_reason(asset, STREAM_FIELD["storage"], 5) is not None
-    assert lock_reason(asset, STREAM_FIELD["max_age"], 5) is None
+    assert lock_reason(asset, STREAM_FIELD_BY_PATH["storage"], 5) is not None
+    assert lock_reason(asset, STREAM_FIELD_BY_PATH["max_age"], 5) is None
 
 
 def test_a_consumer_may_be_made_where_one_filter_is_allowed() -> None:
@@ -76,7 +76,7 @@ def test_a_consumer_may_be_made_where_one_filter_is_allowed() -> None:
 def test_metadata_keeps_its_commas_when_a_pair_is_added_in_a_form() -> None:
     kept = {"note": "a, b=c", "rule": '{"k": [1, 2]}'}
     asset = new("stream", {"name": "S", "metadata": {**kept, "_nats.level": "5"}}, editing=True)
-    start = start_text(asset, STREAM_FIELD["metadata"])
+    start = start_text(asset, STREAM_FIELD_BY_PATH["metadata"])
     assert "_nats" not in start
     draft = build_draft(asset, {"metadata": f"{start}, tier=1"}, AROUND)
     assert draft.problems == ()
@@ -88,8 +88,10 @@ def test_thresholds_in_the_metadata_are_fields_with_their_meaning() -> None:
     metadata = {"team": "shop", f"{key}msgs-warn": "5", f"{key}subjects-warn": "9"}
     config: dict[str, object] = {"name": "S", "subjects": ["s.>"], "metadata": metadata}
     asset = new("stream", config, editing=True)
-    few, many = (STREAM_FIELD[f"metadata.{key}{name}-warn"] for name in ("msgs", "subjects"))
-    assert start_text(asset, STREAM_FIELD["metadata"]) == "team=shop"
+    few, many = (
+        STREAM_FIELD_BY_PATH[f"metadata.{key}{name}-warn"] for name in ("msgs", "subjects")
+    )
+    assert start_text(asset, STREAM_FIELD_BY_PATH["metadata"]) == "team=shop"
     assert (start_text(asset, few), start_text(asset, many)) == ("5", "9")
     (problem,) = build_draft(asset, {few.path: "many"}, AROUND).problems
     assert problem.path == few.path and "is no whole number" in problem.text
@@ -100,12 +102,12 @@ def test_thresholds_in_the_metadata_are_fields_with_their_meaning() -> None:
 
 def test_a_word_of_a_newer_server_is_shown_and_kept_by_a_form() -> None:
     asset = new("stream", {"name": "S", "compression": "zstd9"}, editing=True)
-    assert start_text(asset, STREAM_FIELD["compression"]) == "zstd9"
+    assert start_text(asset, STREAM_FIELD_BY_PATH["compression"]) == "zstd9"
     draft = build_draft(asset, {"description": "mine"}, AROUND)
     assert draft.problems == ()
     assert draft.config["compression"] == "zstd9"
     assert draft.changes == (("Description: unset → mine", ""),)
-    row = FieldRow(STREAM_FIELD["compression"], "zstd9")
+    row = FieldRow(STREAM_FIELD_BY_PATH["compression"], "zstd9")
     choice = list(row.compose())[1]
     assert isinstance(choice, Choice)
     assert choice.render().plain == " none  s2 [zstd9]"
@@ -113,7 +115,7 @@ def test_a_word_of_a_newer_server_is_shown_and_kept_by_a_form() -> None:
 
 def test_texts_become_the_configuration_with_problems_and_warnings() -> None:
     texts = {"name": "N", "subjects": "a.b", "num_replicas": "3", "max_age": "5ms"}
-    draft = build_draft(new("stream", NEW_STREAM), texts, AROUND, "1M x 1KB")
+    draft = build_draft(new("stream", NEW_STREAM_CONFIG), texts, AROUND, "1M x 1KB")
     assert [problem.text for problem in draft.problems] == [
         "the maximum age is shorter than 100ms"
     ]
@@ -191,7 +193,7 @@ def test_a_file_in_the_home_of_nobody_is_a_mistake_in_the_form() -> None:
     ],
 )
 def test_a_time_from_now_stands_still_once_it_is_typed(kind: Any, path: str, text: str) -> None:
-    entries = Entries(new(kind, {"name": "S"}))
+    entries = FormEntries(new(kind, {"name": "S"}))
     entries.put(path, text)
     entries.update_draft()
     first = entries.draft.config
@@ -208,5 +210,7 @@ def test_a_time_from_now_stands_still_once_it_is_typed(kind: Any, path: str, tex
 def test_every_label_fits_beside_its_field() -> None:
     found = re.search(r"FieldRow > Label { width: (\d+); padding: 0 1;", FieldRow.DEFAULT_CSS)
     assert found is not None
-    labels = [field.label for field in (*STREAM_FIELD.values(), *CONSUMER_FIELD.values())]
+    labels = [
+        field.label for field in (*STREAM_FIELD_BY_PATH.values(), *CONSUMER_FIELD_BY_PATH.values())
+    ]
     assert max(map(len, labels)) <= int(found[1]) - 2, max(labels, key=len)

@@ -17,12 +17,12 @@ from natstui.model.live.snapshot import Snapshot
 from natstui.model.records.managing import Change, ReadNamesInUse
 from natstui.model.records.messages import Answered, BrowseMessages, MessagePage, StoredMessage
 from natstui.model.records.record import Noted
-from natstui.tui.consumers.form import ConsumerForm, new_consumer
+from natstui.tui.consumers.form import ConsumerForm, new_consumer_asset
 from natstui.tui.consumers.screen import ConsumersScreen
-from natstui.tui.frame.columns import Order
+from natstui.tui.frame.columns import SortAndFilter
 from natstui.tui.frame.form.screen import FormScreen
 from natstui.tui.frame.selection import CreatedRow
-from natstui.tui.frame.systems import own_key
+from natstui.tui.frame.systems import key_without_system
 from natstui.tui.kit.fields import Choice, FieldRow, FormSection, SectionTitle
 from natstui.tui.managing.action import ActionScreen
 from natstui.tui.managing.journal import JournalScreen
@@ -166,13 +166,15 @@ async def test_the_cursor_goes_to_what_was_made_unless_it_was_moved_meanwhile() 
         assert isinstance(screen, StreamsScreen)
         screen.row_to_find = CreatedRow(("D",), "", screen.table.cursor_key)
         await viewer.feed(streams(2, "A", "C", "D"))
-        await viewer.until(lambda: own_key(screen.table.cursor_key)[0] == "D", "the cursor on D")
+        await viewer.until(
+            lambda: key_without_system(screen.table.cursor_key)[0] == "D", "the cursor on D"
+        )
         # A row that does not exist yet does not move the cursor from where the user put it.
         screen.row_to_find = CreatedRow(("F",), "", screen.table.cursor_key)
         await viewer.press("home")
         await viewer.feed(streams(3, "A", "C", "D", "F"))
         await viewer.until(lambda: "F" in viewer.rows())
-        assert own_key(screen.table.cursor_key)[0] == "A"
+        assert key_without_system(screen.table.cursor_key)[0] == "A"
 
 
 @on_the_files_loop
@@ -212,7 +214,7 @@ async def test_a_new_consumer_is_for_the_newest_stream_until_another_is_typed(
         assert (made["durable_name"], made["ack_policy"], made["max_deliver"]) == ("c", "all", 4)
         table = viewer.table.table
         await viewer.until(
-            lambda: table.cursor_key and own_key(table.cursor_key)[:2] == ("OLD", "c"),
+            lambda: table.cursor_key and key_without_system(table.cursor_key)[:2] == ("OLD", "c"),
             "the cursor on it",
         )
 
@@ -370,7 +372,7 @@ async def test_several_consumers_are_deleted_with_one_confirmation(shared: Share
             await asked(nc, f"CONSUMER.CREATE.S.{name}", body)
         await viewer.press("2")
         await viewer.until(lambda: set(viewer.rows()) == {"A", "B", "C"})
-        viewer.table.ordering.order = Order("name")
+        viewer.table.ordering.order = SortAndFilter("name")
         await viewer.press("home", "space", "down", "space", "ctrl+d")
         await viewer.until(lambda: isinstance(viewer.app.screen, ActionScreen))
         await viewer.until(
@@ -461,7 +463,9 @@ async def test_a_template_fills_the_form_and_a_clone_takes_everything_over(
         await viewer.press("ctrl+s")
         await on_streams(viewer)
         table = viewer.table.table
-        await viewer.until(lambda: own_key(table.cursor_key)[0] == "COPY", "the cursor on it")
+        await viewer.until(
+            lambda: key_without_system(table.cursor_key)[0] == "COPY", "the cursor on it"
+        )
         copied = (await asked(nc, "STREAM.INFO.COPY"))["config"]
         assert {**copied, "name": "", "subjects": []} == {**made, "name": "", "subjects": []}
 
@@ -519,7 +523,7 @@ async def test_a_late_reply_of_the_stream_before_warns_of_no_consumer_of_another
     async with fed(*engine_records({"ALPHA": (), "BETA": ()}), size=SMALL) as viewer:
         await viewer.until(lambda: "BETA" in viewer.rows(), "the streams")
         config = viewer.app.parts.engines.state.stream_configurations["ALPHA"].config_json
-        form = ConsumerForm(new_consumer("ALPHA", config))
+        form = ConsumerForm(new_consumer_asset("ALPHA", config))
         await viewer.app.push_screen(form)
         await viewer.until(lambda: viewer.sent(ReadNamesInUse), "its names are read")
         await viewer.settle()

@@ -11,7 +11,7 @@ from textual.widgets.option_list import Option
 from textual.widgets.selection_list import Selection
 
 from natstui.tui.app.guarded import GuardedApp
-from natstui.tui.kit.lists import KeyList, MarkList
+from natstui.tui.kit.lists import MultipleChoiceList, SingleChoiceList
 from natstui.tui.kit.textual_fixes import TerminalSized
 
 
@@ -22,8 +22,8 @@ class Text(TerminalSized, Screen[None]):
 
 class Lists(TerminalSized, Screen[None]):
     def compose(self) -> ComposeResult:
-        yield KeyList(*(Option(str(number)) for number in range(30)))
-        yield MarkList(*(Selection(str(number), number) for number in range(30)))
+        yield SingleChoiceList(*(Option(str(number)) for number in range(30)))
+        yield MultipleChoiceList(*(Selection(str(number), number) for number in range(30)))
 
 
 def press(x: int, y: int) -> events.MouseDown:
@@ -48,7 +48,7 @@ async def test_page_keys_of_a_list_without_room_do_nothing() -> None:
     app = GuardedApp()
     async with app.run_test(size=(80, 24)) as pilot:
         await app.push_screen(Lists())
-        for kind in (KeyList, MarkList):
+        for kind in (SingleChoiceList, MultipleChoiceList):
             found = app.screen.query_one(kind)
             assert isinstance(found, OptionList)
             found.highlighted = 3

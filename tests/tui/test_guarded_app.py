@@ -59,7 +59,7 @@ class PageApp(SmallApp):
 
 
 async def test_a_page_that_is_closed_is_no_crash_of_its_viewer(tmp_path: Path) -> None:
-    app = PageApp(log_to=tmp_path)
+    app = PageApp(crash_log_folder=tmp_path)
     with pytest.raises(BrokenPipeError):
         async with app.run_test() as pilot:
             await pilot.press("x")

@@ -103,7 +103,7 @@ def test_what_a_step_says_is_of_the_screen_that_is_open_and_of_what_goes_on() ->
     replaying = none.after(ReplayPosition(3, 1, 9, 1.0, playing=False, recording=False))
     assert [STEPS[11].is_done(state) for state in (none, replaying)] == [False, True]
     assert "escape returns to the list" in current_text(13, replaying)
-    ends = [(step.end_screen, step.closed_screen) for step in STEPS]
+    ends = [(step.screen_to_open, step.screen_to_close) for step in STEPS]
     assert ends == [
         ("ConsumersScreen", ""), ("ConsumerDetail", ""), ("MessagesScreen", ""),
         ("EventsScreen", ""), ("FindingsScreen", ""), ("", "ConsumerForm"),
@@ -194,7 +194,8 @@ async def test_the_key_that_skips_moves_the_screen_and_a_stuck_consumer_is_fixed
     async with viewing(account.url, size=(120, 40)) as viewer:
         await viewer.until(
             lambda: any(
-                it.kind is MAX_ACK_PENDING_REACHED for it in viewer.app.state.findings.list_open()
+                it.kind is MAX_ACK_PENDING_REACHED
+                for it in viewer.app.state.findings.list_open_findings()
             ),
             "it is stuck",
             60.0,
@@ -225,7 +226,7 @@ async def test_the_key_that_skips_moves_the_screen_and_a_stuck_consumer_is_fixed
             lambda: (
                 not any(
                     it.kind is MAX_ACK_PENDING_REACHED
-                    for it in viewer.app.state.findings.list_open()
+                    for it in viewer.app.state.findings.list_open_findings()
                 )
             ),
             "it heals",
@@ -278,7 +279,7 @@ async def test_what_was_done_before_a_step_was_reached_ends_it() -> None:
 
 @pytest.mark.slow
 async def test_the_last_line_goes_away_by_itself(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(guide, "LAST_LINE_S", 1.0)
+    monkeypatch.setattr(guide, "LAST_LINE_SHOWN_S", 1.0)
     async with fed(*engine_records(), size=(120, 40)) as viewer:
         await viewer.type_command("guide")
         await at_step(viewer, 1, "every consumer")

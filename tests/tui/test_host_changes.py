@@ -10,7 +10,7 @@ from textual.screen import Screen
 
 from natstui.model.records.analysis import StartAnalysis
 from natstui.model.records.messages import Answered
-from natstui.model.records.record import Command, HostCommand, Watch, WriteNote
+from natstui.model.records.record import Command, HostCommand, SetViewedRows, WriteNote
 from natstui.model.records.recording import (
     ChangeSession,
     ExportSelection,
@@ -22,29 +22,31 @@ from natstui.model.records.stores import BackUp, GetFile
 from natstui.tui.app import app as app_module
 from natstui.tui.bench.screen import BenchmarkScreen
 from natstui.tui.frame.live import LiveScreen
-from natstui.tui.frame.requests import HOST_REFUSED, SystemEngine
-from natstui.tui.frame.view_file import load_value, store_value
+from natstui.tui.frame.requests import HOST_CHANGE_REFUSED, SystemEngine
+from natstui.tui.frame.stored_settings import load_view_setting, store_view_setting
 from natstui.tui.sessions.screen import SessionsScreen
 from natstui.tui.streams.screen import StreamsScreen
 from tests.tui.engine_records import engine_records
 from tests.tui.viewer import FedViewer, fed
 
-LAST = Watch(0, ("LAST",), ())
+LAST = SetViewedRows(0, ("LAST",), ())
 OF_THE_SERVER = {
     "AddWorker", "AnswerMessage", "Change", "ChangeKey", "ChangePayload", "ChangeRate",
-    "HoldWorkers", "KickConnection", "KillWorker", "LinkObject", "PublishMessage", "PullNext",
-    "RemoveServer", "RequestReply", "SendAgain", "StopBenchmark", "Undo",
+    "PauseWorkers", "KickConnection", "KillWorker", "LinkObject", "PublishMessage", "PullNext",
+    "RemoveServer", "RequestReply", "ResendMessages", "StopBenchmark", "Undo",
 }  # fmt: skip
 """Changes of a server, and of benchmarks: read-only mode refuses them before anything is written,
 or nothing runs that they could change."""
 READ_VERBS = {
-    "BrowseMessages", "ChangeSpeed", "CompareRuns", "CountAgain", "CountSubjects", "Describe",
-    "FindGivenUp", "ListBenchmarks", "ListSessions", "LookAtSubjects", "PauseReplay", "Play",
-    "PollNow", "Prefer", "PreviewDelivery", "ReadApiAudit", "ReadClients", "ReadConnection",
-    "ReadConnections", "ReadHeard", "ReadJournal", "ReadKeyNames", "ReadKeys", "ReadMessage",
-    "ReadNamesInUse", "ReadObjects", "ReadPlace", "ReadRevisions", "ReadServers", "ReadTheseKeys",
-    "SeekMark", "SeekTo", "SetInterval", "SetPolling", "StartListening", "StartTail", "StartTap",
-    "Step", "StopListening", "StopMoving", "StopReadingClients", "StopTail", "StopTap", "Watch",
+    "BrowseMessages", "ChangeSpeed", "CompareRuns", "CountSubjects", "Describe",
+    "FindDroppedMessages", "ListBenchmarks", "ListSessions", "PauseReplay", "Play", "PollNow",
+    "PreviewDelivery", "PreviewResend", "ReadApiAudit", "ReadClients", "ReadConnection",
+    "ReadConnections", "ReadJournal", "ReadKeyNames", "ReadKeys", "ReadListeningMessage",
+    "ReadMessage", "ReadNamesInUse", "ReadObjects", "ReadRevisions", "ReadServerIdentity",
+    "ReadServers", "ReadTheseKeys", "SeekMark", "SeekTo", "SetInterval", "SetPolling",
+    "SetPriorityConsumers", "SetSubjectRowOptions", "SetViewedRows", "StartListening",
+    "StartTail", "StartTap", "Step", "StopListening", "StopReadingClients", "StopTail", "StopTap",
+    "StopTransfer",
 }  # fmt: skip
 
 
@@ -69,28 +71,28 @@ async def test_no_command_that_changes_the_host_reaches_an_engine() -> None:
         engine = SystemEngine(viewer.app, None)
         for command in host_commands:
             reply = await engine.request(command)
-            assert (reply.status, reply.text) == ("failed", HOST_REFUSED), command
+            assert (reply.status, reply.text) == ("failed", HOST_CHANGE_REFUSED), command
         await viewer.until(lambda: "ALPHA" in viewer.rows(), "what is exported")
         await viewer.press("E")
         # The same toast is not shown twice within seconds.
-        await viewer.until(lambda: HOST_REFUSED in viewer.toasts, "no question first")
+        await viewer.until(lambda: HOST_CHANGE_REFUSED in viewer.toasts, "no question first")
         assert isinstance(viewer.app.screen, StreamsScreen)
         engine.send(WriteNote(0, "seen"))
         await viewer.type_command("note seen")
         await viewer.press("R")
         # What comes after them has arrived.
         engine.send(LAST)
-        await viewer.until(lambda: LAST in viewer.sent(Watch), "the last command")
+        await viewer.until(lambda: LAST in viewer.sent(SetViewedRows), "the last command")
         assert [command for command in viewer.commands if isinstance(command, HostCommand)] == []
 
 
 async def test_what_a_browser_shows_is_not_remembered_for_the_user_of_the_machine(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    store_value(app_module._THEME_SETTING, ["nord", "nord"])
+    store_view_setting(app_module._THEME_SETTING, ["nord", "nord"])
     monkeypatch.setenv("TEXTUAL_DRIVER", "textual.drivers.web_driver:WebDriver")
-    store_value(app_module._THEME_SETTING, ["dracula", "nord"])
-    assert load_value(app_module._THEME_SETTING) == ["nord", "nord"]
+    store_view_setting(app_module._THEME_SETTING, ["dracula", "nord"])
+    assert load_view_setting(app_module._THEME_SETTING) == ["nord", "nord"]
 
 
 async def _session_under_the_cursor(viewer: FedViewer) -> None:
@@ -109,12 +111,14 @@ async def test_what_changes_the_host_is_refused_before_anything_is_asked() -> No
 
         async def is_refused(at: type[Screen[None]], *keys: str, line: str = "") -> None:
             # The same toast is not shown twice within seconds.
-            viewer.app._toasts.clear()
+            viewer.app._shown_at_s_by_toast.clear()
             viewer.toasts.clear()
             if line:
                 await viewer.type_command(line)
             await viewer.press(*keys)
-            await viewer.until(lambda: HOST_REFUSED in viewer.toasts, f"{line}{keys} is refused")
+            await viewer.until(
+                lambda: HOST_CHANGE_REFUSED in viewer.toasts, f"{line}{keys} is refused"
+            )
             screen = viewer.app.screen
             assert isinstance(screen, at) and isinstance(screen, LiveScreen)
             assert not screen.command_line.is_open

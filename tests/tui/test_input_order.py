@@ -81,7 +81,7 @@ class Probe(GuardedApp):
 
 @asynccontextmanager
 async def probing(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Probe]:
-    monkeypatch.setattr(guarded, "_REPLY_TIMEOUT_S", 1.0)
+    monkeypatch.setattr(guarded, "_WIDGET_TIMEOUT_S", 1.0)
     app = Probe()
     async with app.run_test():
         try:
@@ -125,9 +125,9 @@ async def test_a_part_that_answers_again_is_waited_for_again(
         await until(lambda: app.focused is app.stuck)
         app.type("xa")
         await until(lambda: app.counted == 1)
-        assert app.stuck in app._input._unresponsive
+        assert app.stuck in app._input._unresponsive_widgets
         app.stuck.go.set()
-        await until(lambda: not app._input._unresponsive)
+        await until(lambda: not app._input._unresponsive_widgets)
 
 
 @pytest.mark.long
@@ -141,9 +141,9 @@ async def test_two_parts_that_answer_nothing_do_not_hold_up_each_input_in_turn(
         app.type("x" + "a" * 25)
         # At a second for each of them it would take 25 s, which is not waited for.
         await until(lambda: app.counted == 25)
-        assert set(app._input._unresponsive) == {app.stuck, app.screen}
+        assert set(app._input._unresponsive_widgets) == {app.stuck, app.screen}
         app.stuck.go.set()
-        await until(lambda: not app._input._unresponsive)
+        await until(lambda: not app._input._unresponsive_widgets)
 
 
 async def test_inputs_behind_one_that_removes_what_has_the_keys_are_handed_over_by_the_app(

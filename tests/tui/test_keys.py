@@ -18,12 +18,12 @@ from natstui.model.records.record import (
 )
 from natstui.tui.app.app import check_keymap, import_all_bindings
 from natstui.tui.app.help import HelpScreen, HelpSection
-from natstui.tui.app.key_descriptions import KEY_DESCRIPTIONS
+from natstui.tui.app.key_descriptions import DESCRIPTION_BY_KEY_ID
 from natstui.tui.consumers.detail import ConsumerDetail
 from natstui.tui.consumers.screen import ConsumersScreen
-from natstui.tui.frame.columns import Order
+from natstui.tui.frame.columns import SortAndFilter
 from natstui.tui.frame.head.tabs import TABS
-from natstui.tui.frame.view import advice_text
+from natstui.tui.frame.shared_cells import advice_text
 from natstui.tui.kit.keys import key_of
 from natstui.tui.managing.raw import RawScreen
 from natstui.tui.streams.detail import StreamDetail
@@ -81,7 +81,7 @@ async def test_filters_sorting_and_copying_act_on_the_rows_in_view(
                 assert shown(viewer) == ["ALPHA", "BETA", "GAMMA"]
                 await viewer.press("r")
         assert set(columns) == {spec.id for spec in viewer.table.SPECS}
-        viewer.table.ordering.order = Order("name")
+        viewer.table.ordering.order = SortAndFilter("name")
         while viewer.table.ordering.order.column != "msgs":
             viewer.send("greater_than_sign")
             await viewer.settle()
@@ -139,7 +139,7 @@ def help_text(viewer: Viewer, title: str) -> str:
     """Return what a section of the open help has to show; empty if there is none."""
     sections = viewer.app.screen.query(HelpSection)
     pairs = [
-        pair for section in sections if section._title == title for pair in section._shown_pairs
+        pair for section in sections if section._title == title for pair in section._shown_terms
     ]
     return "  ".join(text for pair in pairs for text in pair)
 
@@ -258,7 +258,7 @@ def test_advice_names_the_key_that_offers_actions_here() -> None:
 
 def test_what_a_key_does_is_said_of_keys_that_exist_and_of_every_key_in_a_footer() -> None:
     known = {binding.id: binding for binding in import_all_bindings()}
-    assert KEY_DESCRIPTIONS.keys() <= known.keys()
+    assert DESCRIPTION_BY_KEY_ID.keys() <= known.keys()
     # What these do their name says.
     plain = {"Cancel", "Close", "Back", "Next", "Refresh", "Play/pause", "Copy", "Dismiss"}
     shown = {
@@ -266,4 +266,4 @@ def test_what_a_key_does_is_said_of_keys_that_exist_and_of_every_key_in_a_footer
         for name, it in known.items()
         if it.show and not it.tooltip and it.description not in plain
     }
-    assert shown - KEY_DESCRIPTIONS.keys() == set()
+    assert shown - DESCRIPTION_BY_KEY_ID.keys() == set()

@@ -9,9 +9,9 @@ from typing import Any, ClassVar
 import pytest
 from textual.app import App
 
+from natstui.model.live.known_rows import Roster, RowKey
 from natstui.model.live.state import State
-from natstui.model.live.table import Key, Roster
-from natstui.tui.frame.columns import ColumnSpec, ItemsView, Order
+from natstui.tui.frame.columns import ColumnSpec, ItemsView, SortAndFilter
 from natstui.tui.frame.messages import StateChanged
 from natstui.tui.frame.table_screen import THREAD_SORT_MIN_ROWS, TableScreen
 from natstui.tui.kit.table.rows import Cell
@@ -39,7 +39,7 @@ def name(view: Numbers, row: int) -> Cell:
 
 
 def roster_of(count: int) -> Roster:
-    keys: tuple[Key, ...] = tuple((f"row-{number}", 1) for number in range(count))
+    keys: tuple[RowKey, ...] = tuple((f"row-{number}", 1) for number in range(count))
     return Roster(keys)
 
 
@@ -50,7 +50,7 @@ class NumbersScreen(TableScreen):
         ColumnSpec("name", "NAME", 20, 0, name, lambda view: view.backwards()),
     )
     NOUN = "numbers"
-    START = Order("name")
+    START = SortAndFilter("name")
 
     def __init__(self) -> None:
         super().__init__()

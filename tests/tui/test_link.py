@@ -90,10 +90,10 @@ ENDLESS = 'cat "$1"; exec tr "\\000" x < /dev/zero'
 async def test_output_that_never_ends_a_line_is_no_engine(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    limits = link_module._FIRST_LINE_BYTES, link_module.MAX_LINE_BYTES
+    limits = link_module._MAX_FIRST_LINE_BYTES, link_module.MAX_LINE_BYTES
     assert limits == (1 << 20, 128 << 20)
     # The first line is read byte by byte.
-    monkeypatch.setattr(link_module, "_FIRST_LINE_BYTES", 1 << 15)
+    monkeypatch.setattr(link_module, "_MAX_FIRST_LINE_BYTES", 1 << 15)
     monkeypatch.setattr(link_module, "STOP_TIMEOUT_S", 0.5)
     monkeypatch.setattr(link_module, "MAX_LINE_BYTES", 4 << 20)
     link = Link(("sh", "-c", ENDLESS, "sh", "/dev/null"))
@@ -195,7 +195,7 @@ def test_a_poll_is_shown_once_it_is_known_what_is_wrong_in_it() -> None:
         )
         judged = follower.state
         assert follower.fold_without_findings(Noted(2, "y"))
-        assert follower.state is not judged and follower.state.happenings[-1] == Noted(2, "y")
+        assert follower.state is not judged and follower.state.recent_events[-1] == Noted(2, "y")
     finally:
         link.close()
 
@@ -212,17 +212,17 @@ async def test_commands_reach_an_engine_that_reads_slowly_whole_and_in_order(
     try:
         for command in commands:
             link.send(command)
-        kept = len(link._unsent)
+        kept = len(link._unsent_commands)
         assert kept > 500_000, "the engine has not taken them yet"
         # The pipe has room again, for a part of what is left.
         await asyncio.to_thread(go_on.write_text, "")
         while not read.exists() or read.stat().st_size < 70_000:
             await asyncio.sleep(0.01)
-        while len(link._unsent) > kept - 60_000:
+        while len(link._unsent_commands) > kept - 60_000:
             await asyncio.sleep(0.01)
-        assert link._unsent, "the rest waits for the engine"
+        assert link._unsent_commands, "the rest waits for the engine"
         await asyncio.to_thread(go_on.write_text, "")
-        while link._unsent:
+        while link._unsent_commands:
             await asyncio.sleep(0.01)
     finally:
         await link.close_in_thread()
@@ -232,12 +232,12 @@ async def test_commands_reach_an_engine_that_reads_slowly_whole_and_in_order(
 def test_an_engine_that_says_nothing_is_told_of_and_not_waited_for_for_ever(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(link_module, "_NOTIFY_AFTER_S", 0.1)
+    monkeypatch.setattr(link_module, "_NOTIFY_NO_OUTPUT_AFTER_S", 0.1)
     link = Link(("sh", "-c", "printf 'a password?' >&2; cat"))
     told: list[str] = []
     try:
         with pytest.raises(EngineFailed, match=r"did not reply within 2 s.*a password") as failed:
-            link.wait_started(told.append, limit_s=2.0)
+            link.wait_started(told.append, timeout_s=2.0)
     finally:
         link.close()
     assert len(told) == 1
@@ -250,6 +250,6 @@ def test_an_engine_that_stops_within_its_first_line_is_not_waited_for_for_ever()
     link = Link((sys.executable, "-c", "import os, sys; os.write(1, b'{'); sys.stdin.read()"))
     try:
         with pytest.raises(EngineFailed, match="did not reply within 1 s"):
-            link.wait_started(limit_s=1.0)
+            link.wait_started(timeout_s=1.0)
     finally:
         link.close()

@@ -13,7 +13,7 @@ from nats.errors import NoRespondersError
 from natstui.model.records.listening import StartListening
 from natstui.model.records.messages import Answered
 from natstui.model.records.record import Configured, LinkChanged
-from natstui.tui.kit.pick import Pick
+from natstui.tui.kit.pick import PickDialog
 from natstui.tui.messages.listening import ListenScreen
 from natstui.tui.messages.message import MessageScreen
 from tests.ending import ended
@@ -163,10 +163,10 @@ async def test_it_asks_before_it_takes_what_a_push_consumer_delivers(shared: Sha
         known = viewer.app.screen
         await viewer.until(lambda: known.state.consumer_configurations)  # type: ignore[attr-defined]
         await viewer.type_command("sub push.here")
-        await viewer.until(lambda: isinstance(viewer.app.screen, Pick))
+        await viewer.until(lambda: isinstance(viewer.app.screen, PickDialog))
         await viewer.until(lambda: "S > C delivers to us" in viewer.words)
         await viewer.press("enter")
-        await viewer.until(lambda: not isinstance(viewer.app.screen, Pick | ListenScreen))
+        await viewer.until(lambda: not isinstance(viewer.app.screen, PickDialog | ListenScreen))
         info = await asked(nc, "CONSUMER.INFO.S.C")
         assert info["delivered"]["stream_seq"] == 0, "nothing was taken"
         await viewer.type_command("sub push.*")
@@ -183,7 +183,7 @@ async def test_what_the_engine_refuses_to_take_of_a_push_consumer_is_named() -> 
     async with fed(*records, size=(100, 24)) as viewer:
         await viewer.until(lambda: viewer.app.state.consumer_configurations, "the consumer")
         await viewer.type_command("sub push.here")
-        await viewer.until(lambda: isinstance(viewer.app.screen, Pick))
+        await viewer.until(lambda: isinstance(viewer.app.screen, PickDialog))
         assert not viewer.sent(StartListening)
         await viewer.press("down", "enter")
         await viewer.until(lambda: viewer.sent(StartListening), "it is asked for")

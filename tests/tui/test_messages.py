@@ -15,7 +15,7 @@ from textual.widgets import TextArea
 from natstui.model.records.confirmation import Confirmation
 from natstui.model.records.messages import Answered, PublishMessage
 from natstui.tui.kit.fields import FieldRow
-from natstui.tui.kit.pick import Pick
+from natstui.tui.kit.pick import PickDialog
 from natstui.tui.messages.message import MessageScreen
 from natstui.tui.messages.publish import PublishScreen
 from natstui.tui.messages.pull import PullScreen
@@ -88,7 +88,7 @@ async def test_publishing_dedupes_and_a_work_queue_loses_what_is_acknowledged(
         await viewer.until(lambda: isinstance(viewer.app.screen, PullScreen))
         for left in (2, 1):
             await viewer.press("enter")
-            await shows(viewer, "not answered yet")
+            await shows(viewer, "not acked yet")
             await viewer.press("A")
             await shows(viewer, "confirmed by the server")
             assert await state(nc, "STREAM.INFO.W", "state", "messages") == left
@@ -136,7 +136,7 @@ async def test_nak_with_a_delay_and_term_with_a_reason_do_what_they_say(
 async def pull(viewer: Viewer, name: str, *shown: str) -> None:
     """Take messages of a consumer, and see which they are."""
     await viewer.press("N")
-    await viewer.until(lambda: isinstance(viewer.app.screen, Pick))
+    await viewer.until(lambda: isinstance(viewer.app.screen, PickDialog))
     await viewer.press(*"j" * sorted("TW").index(name), "enter")
     await viewer.until(lambda: isinstance(viewer.app.screen, PullScreen))
     for text in shown:

@@ -41,7 +41,7 @@ class Busy(GuardedApp):
         fcntl.ioctl(0, termios.FIONREAD, unread)
         self.exit(return_code=7 if unread[0] else 0)
 
-sys.exit(Busy(log_to=Path(sys.argv[1])).run_guarded())
+sys.exit(Busy(crash_log_folder=Path(sys.argv[1])).run_guarded())
 """
 
 

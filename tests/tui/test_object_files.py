@@ -16,8 +16,8 @@ from nats.js.object_store import ObjectStore
 
 from natstui.model.records.messages import Answered
 from natstui.model.records.record import Configured
-from natstui.model.records.stores import FileMoved, ObjectsPage, PutFile, ReadObjects, StopMoving
-from natstui.tui.kit.pick import Pick
+from natstui.model.records.stores import FileMoved, ObjectsPage, PutFile, ReadObjects, StopTransfer
+from natstui.tui.kit.pick import PickDialog
 from natstui.tui.kit.prompt import Prompt
 from natstui.tui.stores import objects
 from natstui.tui.stores.objects import ObjectsScreen
@@ -63,7 +63,7 @@ async def answer(viewer: Viewer, question: str, text: str | None, *, waits: bool
 async def test_a_file_is_put_got_linked_and_the_store_sealed(
     account: Account, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(objects, "_RENEWED_AFTER_S", 0.3)
+    monkeypatch.setattr(objects, "_REREAD_INTERVAL_S", 0.3)
     nc = await nats.connect(account.url)
     store = await nc.jetstream().create_object_store("FILES")
     file, target = tmp_path / "a file.bin", tmp_path / "out"
@@ -126,7 +126,7 @@ async def overwritten_only_when_asked(
         await nothing_moves(viewer)
         await viewer.press("ctrl+s")
         await answer(viewer, "to which file?", str(target))
-        await viewer.until(lambda: isinstance(viewer.app.screen, Pick), "the question")
+        await viewer.until(lambda: isinstance(viewer.app.screen, PickDialog), "the question")
         await viewer.until(lambda: "4 B of" in viewer.words, "the size of the file in the way")
         await viewer.press(*keys)
         await viewer.until(lambda: (target / "a file.bin").read_bytes() == expected)  # noqa: B023
@@ -172,7 +172,7 @@ async def what_was_replaced_while_its_loss_was_shown_stays(
             await answer(viewer, "Which file", str(file))
             await answer(viewer, "stored under which name?", name)
         else:
-            await viewer.until(lambda: isinstance(viewer.app.screen, Pick), "the question")
+            await viewer.until(lambda: isinstance(viewer.app.screen, PickDialog), "the question")
             await viewer.press("end", "enter")
         await says(viewer, f"{name}, {size}, is")
         await store.put(name, b"of another client")
@@ -186,7 +186,7 @@ async def test_a_file_on_its_way_shows_how_far_it_is_and_how_it_ended() -> None:
     async with fed(*records, size=(100, 24)) as viewer:
         screen = ObjectsScreen("OBJ_FILES")
         await viewer.app.push_screen(screen)
-        screen.files._start(PutFile(0, "FILES", "big", "/big"), "putting big")
+        screen.files._start_transfer(PutFile(0, "FILES", "big", "/big"), "putting big")
         await viewer.until(lambda: viewer.sent(PutFile), "it is sent")
         number = viewer.sent(PutFile)[-1].command_id
         await viewer.feed(FileMoved(1, number, 3 << 20, 256 << 20))
@@ -194,14 +194,14 @@ async def test_a_file_on_its_way_shows_how_far_it_is_and_how_it_ended() -> None:
         await viewer.until(lambda: screen.files.progress_text == far, far)
         assert far in viewer.words
         await viewer.press("ctrl+x")
-        await viewer.until(lambda: viewer.sent(StopMoving), "it is stopped")
-        assert [command.moving_id for command in viewer.sent(StopMoving)] == [number]
+        await viewer.until(lambda: viewer.sent(StopTransfer), "it is stopped")
+        assert [command.moving_id for command in viewer.sent(StopTransfer)] == [number]
         stopped = "the transfer was stopped: nothing was kept"
         await viewer.feed(Answered(2, number, "refused", stopped))
         await says(viewer, stopped)
         await nothing_moves(viewer)
         # Of what was sent to an engine that is killed nobody knows whether it was stored.
-        screen.files._start(PutFile(0, "FILES", "unsure", "/big"), "putting unsure")
+        screen.files._start_transfer(PutFile(0, "FILES", "unsure", "/big"), "putting unsure")
         await viewer.until(lambda: len(viewer.sent(PutFile)) == 2, "it is sent")
         await viewer.until(lambda: "putting unsure" in viewer.words, "it moves")
         before = viewer.app.link

@@ -14,12 +14,12 @@ from natstui.model.records.record import Record
 from natstui.tui.consumers.detail import ConsumerDetail
 from natstui.tui.events.screen import EventsScreen
 from natstui.tui.findings.detail import FindingDetail
-from natstui.tui.frame.head.tabs import TABS, count_cells, tab_cells
+from natstui.tui.frame.head.tabs import TABS, tab_cells, tab_count_cells
 from natstui.tui.frame.messages import Open
 from natstui.tui.kit.styles import style_of
 from natstui.tui.kit.table.rows import Cell
 from natstui.tui.kit.text import safe_cell
-from natstui.tui.overview.layout import arrange
+from natstui.tui.overview.layout import arrange_panels
 from natstui.tui.overview.panels import PanelId, cut_sentence
 from natstui.tui.overview.screen import OverviewScreen, PanelTable
 from natstui.tui.servers.screen import ServerScreen
@@ -181,19 +181,22 @@ def test_lines_go_to_what_is_wrong_first_and_all_are_used() -> None:
     )
     for width in (60, 80, 99, 100, 120, 200):
         for height in range(13, 60):
-            list_bands = arrange(width, height, many)
+            list_bands = arrange_panels(width, height, many)
             assert sum(band[0].height for band in list_bands) == height
             assert all(sum(place.width for place in band) == width for band in list_bands)
             assert list_bands[0][0].id == "wrong"
-    few = arrange(80, 20, many | {"wrong": 4, "servers": 1})
+    few = arrange_panels(80, 20, many | {"wrong": 4, "servers": 1})
     assert [(band[0].id, band[0].rows_count) for band in few] == [
         ("wrong", 4), ("servers", 1), ("busiest", 4), ("events", 1),
     ]  # fmt: skip
     # More of what is wrong before the servers, and those before the events.
-    assert [band[0][::2] for band in arrange(80, 20, many)] == [("wrong", 16), ("busiest", 4)]
-    ten = arrange(80, 18, many | {"wrong": 10})
+    assert [band[0][::2] for band in arrange_panels(80, 20, many)] == [
+        ("wrong", 16),
+        ("busiest", 4),
+    ]
+    ten = arrange_panels(80, 18, many | {"wrong": 10})
     assert [(band[0].id, band[0].rows_count) for band in ten] == [("wrong", 10), ("busiest", 3)]
-    with_systems = arrange(120, 36, many | {"systems": 3})
+    with_systems = arrange_panels(120, 36, many | {"systems": 3})
     assert with_systems[0][0].id == "systems"
 
 
@@ -208,7 +211,7 @@ def test_tabs_have_their_names_where_there_is_room_and_the_current_one_always() 
     narrow = line(80)
     assert "1 Streams 12" in narrow and "5·✖4 ▲8" in narrow and "Findings" not in narrow
     assert len(narrow) <= 80 and len(line(120)) <= 120
-    assert count_cells([]) == {}
+    assert tab_count_cells([]) == {}
     # With every count there is room for the names at 120 columns, not for a space behind each.
     counted |= {"consumers": Cell("15"), "server": Cell("1"), "connections": Cell("2")}
     counted |= {"buckets": Cell("2"), "benchmark": Cell("●")}

@@ -9,7 +9,7 @@ from textual.containers import VerticalScroll
 from textual.geometry import Size
 
 from natstui.tui.consumers.screen import ConsumersScreen
-from natstui.tui.frame.detail.peek import Peek, Position, choose_position
+from natstui.tui.frame.detail.peek import PanelPosition, Peek, choose_position
 from natstui.tui.kit.chart.chart import Chart
 from tests.tui.engine_records import engine_records
 from tests.tui.test_overview import polls
@@ -36,7 +36,7 @@ STREAMS = {"A": (), "B": ("C",)}
     ],
 )
 def test_it_stands_where_it_was_put_or_where_rows_leave_room(
-    chosen: Position | None, columns: int, lines: int, rows_count: int, place: Position
+    chosen: PanelPosition | None, columns: int, lines: int, rows_count: int, place: PanelPosition
 ) -> None:
     assert choose_position(chosen, Size(columns, lines), rows_count) == place
 
@@ -58,7 +58,9 @@ async def test_it_follows_the_cursor_and_tells_findings() -> None:
         await viewer.press("down")
         assert title(viewer) == "ALPHA", "told with the key, not with the next poll"
         charts = viewer.app.screen.query_one(Peek).query(Chart)
-        await viewer.until(lambda: viewer.text and all(chart._lines for chart in charts), "two")
+        await viewer.until(
+            lambda: viewer.text and all(chart._frame_lines for chart in charts), "two"
+        )
         await viewer.press("2")
         await viewer.until(lambda: title(viewer) == "BETA › one", "the consumer")
         await viewer.until(lambda: "NT-C44" in viewer.text, "its finding")

@@ -96,7 +96,7 @@ async def test_a_read_only_user_can_use_every_screen_and_each_names_what_is_miss
 async def a_refused_ack_is_not_called_acknowledged(viewer: Viewer) -> None:
     await viewer.app.push_screen(PullScreen("S", "c"))
     await viewer.press("enter")
-    await viewer.until(lambda: "not answered yet" in viewer.words, "the message")
+    await viewer.until(lambda: "not acked yet" in viewer.words, "the message")
     for key in ("a", "r"):
         await viewer.press(key)
         await viewer.until(lambda: not viewer.app.link.pending, "the answer")

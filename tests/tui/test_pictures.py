@@ -14,13 +14,13 @@ from textual.strip import Strip
 
 from natstui.cli.demo import run_shop
 from natstui.model.bench.view import BenchmarkView
-from natstui.model.live.age import since_poll_us
+from natstui.model.live.age import time_since_poll_us
 from natstui.model.live.state import State
 from natstui.model.records.recording import SeekTo, Step
 from natstui.tui.bench.screen import BenchmarkScreen
 from natstui.tui.frame.detail.peek import PEEK_STATE_KEY
 from natstui.tui.frame.messages import Open, RunScenario
-from natstui.tui.frame.view_file import store_value
+from natstui.tui.frame.stored_settings import store_view_setting
 from natstui.tui.kit.chart.chart import Chart
 from natstui.tui.servers.screen import ServerScreen
 from tests.tui.svg_pictures import Picture, picture
@@ -69,7 +69,7 @@ async def rest(viewer: Viewer) -> Picture:
         await viewer.pilot.pause(0.1)
         screen = viewer.app.screen
         now = screen._compositor.render_strips()
-        drawing = any(chart.is_waiting for chart in screen.query(Chart))
+        drawing = any(chart.is_frame_pending for chart in screen.query(Chart))
         later = isinstance(screen, BenchmarkScreen) and screen._pending_refresh
         if now == before and not drawing and not later:
             return picture(viewer.app, SIZE[1] - 1)
@@ -149,8 +149,8 @@ def held(viewer: Viewer) -> Iterator[None]:
 
     def newest_record_s() -> float:
         return (
-            viewer.app.parts.engines.home_follower._polled_at_s
-            + since_poll_us(viewer.app.state) / 1e6
+            viewer.app.parts.engines.acting_follower._polled_at_s
+            + time_since_poll_us(viewer.app.state) / 1e6
         )
 
     os.kill(viewer.app.link.pid, signal.SIGSTOP)
@@ -226,7 +226,7 @@ async def test_a_recording_of_the_demo_shows_what_was_shown_live_on_every_screen
 ) -> None:
     monkeypatch.setenv("NATSTUI_SESSION_RECORD", "true")
     # It tells findings, and what an open one tells is recorded again every 30 s only.
-    store_value(PEEK_STATE_KEY, "none")
+    store_view_setting(PEEK_STATE_KEY, "none")
     with run_shop(None) as shop:
         async with viewing(shop.url, "--interval", "60s", size=SIZE) as viewer:
             await viewer.type_command("note more")

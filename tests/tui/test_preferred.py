@@ -10,7 +10,13 @@ import nats
 import pytest
 from nats.js.api import ConsumerConfig, StorageType, StreamConfig
 
-from natstui.model.records.record import Command, Prefer, SetInterval, SetPolling, Watch
+from natstui.model.records.record import (
+    Command,
+    SetInterval,
+    SetPolling,
+    SetPriorityConsumers,
+    SetViewedRows,
+)
 from tests.accounts import Account
 from tests.tui.engine_records import engine_records
 from tests.tui.test_overview import STREAMS, polls
@@ -48,22 +54,24 @@ def _sampled(viewer: Viewer) -> dict[tuple[str, str], int]:
 async def test_a_consumer_with_a_finding_is_named_to_the_engine_once() -> None:
     async with fed(*engine_records(STREAMS)) as viewer:
         await viewer.feed(*polls())
-        await viewer.until(lambda: viewer.sent(Prefer), "what is preferred")
-        findings = viewer.app.state.findings.list_open()
+        await viewer.until(lambda: viewer.sent(SetPriorityConsumers), "what is preferred")
+        findings = viewer.app.state.findings.list_open_findings()
         assert ("BETA", "one") in {one.entity[:2] for one in findings}
-        assert [command.consumers for command in viewer.sent(Prefer)] == [(("BETA", "one"),)]
+        assert [command.consumers for command in viewer.sent(SetPriorityConsumers)] == [
+            (("BETA", "one"),)
+        ]
 
 
 async def test_another_engine_polls_as_the_one_before_was_told_to() -> None:
     records = engine_records(STREAMS)
-    kinds: tuple[type[Command], ...] = (SetInterval, SetPolling, Watch)
+    kinds: tuple[type[Command], ...] = (SetInterval, SetPolling, SetViewedRows)
 
     def polled(viewer: FedViewer) -> list[Command]:
         last = [viewer.sent(kind)[-1:] for kind in kinds]
         return [command for commands in last for command in commands]
 
     async with fed(*records) as viewer:
-        await viewer.until(lambda: viewer.sent(Watch), "the rows in view")
+        await viewer.until(lambda: viewer.sent(SetViewedRows), "the rows in view")
         await viewer.type_command("interval 30s")
         await viewer.press("p")
         await viewer.until(lambda: len(polled(viewer)) == len(kinds), "all")
@@ -87,7 +95,7 @@ async def test_a_consumer_with_a_finding_is_in_most_polls_of_a_slow_sweep(
         await viewer.press("5")
         await viewer.until(
             lambda: any(
-                one.kind.code == "NT-C08" for one in viewer.app.state.findings.list_open()
+                one.kind.code == "NT-C08" for one in viewer.app.state.findings.list_open_findings()
             ),
             "no finding",
             s=120,

@@ -17,13 +17,13 @@ from natstui.model.records.recording import Gap, RecordingChanged, StartRecordin
 from natstui.model.records.stores import (
     BackUp,
     GetFile,
-    LookAtBackup,
+    InspectBackup,
     PutFile,
     RestoreBackup,
 )
 from natstui.session.read.recording import Recording
 from natstui.tui.app.screens import describe_running_work
-from natstui.tui.kit.pick import Pick
+from natstui.tui.kit.pick import PickDialog
 from tests.accounts import Account
 from tests.model.test_benchmark_view import PLAN
 from tests.tui.engine_records import engine_records
@@ -53,7 +53,7 @@ def test_what_is_recorded_and_measured_would_end() -> None:
 def test_a_transfer_of_every_kind_would_end() -> None:
     transfers = (
         BackUp(1, "S", "/a"), RestoreBackup(2, "/a"), PutFile(3, "F", "a", "/a"),
-        GetFile(4, "F", "a", "/a"), LookAtBackup(5, "/a"),
+        GetFile(4, "F", "a", "/a"), InspectBackup(5, "/a"),
     )  # fmt: skip
     assert describe_running_work(State(), transfers, recording=False) == [
         "a backup is running", "a restore is running", "an upload is running",
@@ -63,10 +63,10 @@ def test_a_transfer_of_every_kind_would_end() -> None:
 
 async def asked_to_leave(viewer: Viewer, reason: str) -> None:
     await viewer.press("q")
-    await viewer.until(lambda: isinstance(viewer.app.screen, Pick), "the question")
+    await viewer.until(lambda: isinstance(viewer.app.screen, PickDialog), "the question")
     assert reason in viewer.words
     await viewer.press("escape")
-    await viewer.until(lambda: not isinstance(viewer.app.screen, Pick), "it stays")
+    await viewer.until(lambda: not isinstance(viewer.app.screen, PickDialog), "it stays")
 
 
 async def test_who_leaves_during_a_backup_whose_screen_was_left_is_asked_until_it_ends() -> None:
@@ -112,13 +112,13 @@ async def test_who_leaves_while_it_is_recorded_is_asked_whatever_became_of_the_r
         )
         for stays in ("escape", "enter"):
             await viewer.press("q")
-            await viewer.until(lambda: isinstance(viewer.app.screen, Pick), "the question")
+            await viewer.until(lambda: isinstance(viewer.app.screen, PickDialog), "the question")
             assert "a recording is running" in viewer.words
             await viewer.press(stays)
-            await viewer.until(lambda: not isinstance(viewer.app.screen, Pick), "it stays")
+            await viewer.until(lambda: not isinstance(viewer.app.screen, PickDialog), "it stays")
             assert viewer.app.return_code is None
         await viewer.press("q")
-        await viewer.until(lambda: isinstance(viewer.app.screen, Pick), "the question")
+        await viewer.until(lambda: isinstance(viewer.app.screen, PickDialog), "the question")
         await viewer.press("down", "enter")
         await viewer.until(lambda: viewer.app.return_code == 0, "it left")
 
@@ -149,13 +149,13 @@ async def test_a_recording_that_runs_again_after_its_folder_was_removed_is_left_
         )
         for stays in ("escape", "enter"):
             await viewer.press("q")
-            await viewer.until(lambda: isinstance(viewer.app.screen, Pick), "the question")
+            await viewer.until(lambda: isinstance(viewer.app.screen, PickDialog), "the question")
             assert "a recording is running" in viewer.words
             await viewer.press(stays)
-            await viewer.until(lambda: not isinstance(viewer.app.screen, Pick), "it stays")
+            await viewer.until(lambda: not isinstance(viewer.app.screen, PickDialog), "it stays")
             assert viewer.app.return_code is None
         await viewer.press("q")
-        await viewer.until(lambda: isinstance(viewer.app.screen, Pick), "the question")
+        await viewer.until(lambda: isinstance(viewer.app.screen, PickDialog), "the question")
         await viewer.press("down", "enter")
         await viewer.until(lambda: viewer.app.return_code == 0, "it left")
     gaps = [record for record in Recording(folder).records() if isinstance(record, Gap)]

@@ -7,8 +7,8 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from natstui.tui.app.app import load_last_theme
-from natstui.tui.frame.view_file import load_value, store_value
-from natstui.tui.kit.pick import PickSeveral
+from natstui.tui.frame.stored_settings import load_view_setting, store_view_setting
+from natstui.tui.kit.pick import PickSeveralDialog
 from natstui.tui.streams.screen import StreamsScreen
 from tests.tui.engine_records import engine_records
 from tests.tui.viewer import Viewer, fed
@@ -25,8 +25,8 @@ def heads(viewer: Viewer) -> list[str]:
 def test_what_is_remembered_at_once_is_all_kept() -> None:
     values = {f"screen {number}": number for number in range(40)}
     with ThreadPoolExecutor(8) as threads:
-        list(threads.map(lambda item: store_value(*item), values.items()))
-    assert {name: load_value(name) for name in values} == values
+        list(threads.map(lambda item: store_view_setting(*item), values.items()))
+    assert {name: load_view_setting(name) for name in values} == values
 
 
 @pytest.mark.slow
@@ -35,12 +35,12 @@ async def test_columns_are_chosen_and_chosen_still_in_the_next_run() -> None:
         await viewer.until(lambda: "ALPHA" in viewer.text)
         every = heads(viewer)
         await viewer.press("ctrl+k")
-        await viewer.until(lambda: isinstance(viewer.app.screen, PickSeveral), "the columns")
+        await viewer.until(lambda: isinstance(viewer.app.screen, PickSeveralDialog), "the columns")
         assert "space marks" in viewer.words and "Messages stored now" in viewer.words
         picked = viewer.app.screen
-        assert isinstance(picked, PickSeveral)
+        assert isinstance(picked, PickSeveralDialog)
         # Those that are seen are marked: away with all but two.
-        listed = picked.query_one("MarkList")
+        listed = picked.query_one("MultipleChoiceList")
         listed.deselect_all()  # type: ignore[attr-defined]
         listed.select("msgs")  # type: ignore[attr-defined]
         listed.select("leader")  # type: ignore[attr-defined]
@@ -54,7 +54,7 @@ async def test_columns_are_chosen_and_chosen_still_in_the_next_run() -> None:
         await viewer.press("ctrl+k", "space", "down", "space", "enter")
         await viewer.until(lambda: len(heads(viewer)) == 5)
         await viewer.press("ctrl+k")
-        viewer.app.screen.query_one("MarkList").deselect_all()  # type: ignore[attr-defined]
+        viewer.app.screen.query_one("MultipleChoiceList").deselect_all()  # type: ignore[attr-defined]
         await viewer.press("enter")
         await viewer.until(lambda: heads(viewer) == every, "none chosen: as before")
 
@@ -67,11 +67,11 @@ async def test_the_theme_and_the_last_screen_are_those_of_the_last_run() -> None
         await viewer.press("5")
         await viewer.type_command("quit")
         await viewer.until(lambda: viewer.app.return_code == 0, "it left")
-    assert load_value("screen") == "findings"
-    assert load_value("theme") == ["natstui-light", viewer.app._started.theme]
-    assert load_last_theme(viewer.app._started.theme) == "natstui-light"
+    assert load_view_setting("screen") == "findings"
+    assert load_view_setting("theme") == ["natstui-light", viewer.app._engine_started.theme]
+    assert load_last_theme(viewer.app._engine_started.theme) == "natstui-light"
     assert load_last_theme("another-is-configured-now") == "another-is-configured-now"
-    store_value("theme", "damaged")
+    store_view_setting("theme", "damaged")
     assert load_last_theme("natstui") == "natstui"
 
 
@@ -84,4 +84,4 @@ async def test_who_leaves_the_guide_finds_the_screen_of_the_last_run_without_it(
         await viewer.until(lambda: viewer.app.current_mode == "findings")
         await viewer.press("q")
         await viewer.until(lambda: viewer.app.return_code == 0, "it left")
-    assert load_value("screen") == "streams"
+    assert load_view_setting("screen") == "streams"

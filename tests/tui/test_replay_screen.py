@@ -101,10 +101,10 @@ async def offers_nothing_that_needs_a_server(viewer: Viewer) -> None:
     await viewer.until(lambda: "needs a live server" in viewer.said)
     await viewer.type_command("seek 25:00")
     await viewer.until(lambda: "not a time of day" in viewer.said)
-    happened = viewer.app.state.happenings
+    happened = viewer.app.state.recent_events
     await viewer.press("2", "1", "left_curly_bracket")
     await viewer.until(lambda: "no earlier event" in viewer.said)
-    assert viewer.app.state.happenings == happened
+    assert viewer.app.state.recent_events == happened
     await viewer.press("4")
     await viewer.until(lambda: "this recording has no servers" in viewer.words, "the reason")
     assert "CONNECTION" in viewer.text
@@ -113,14 +113,14 @@ async def offers_nothing_that_needs_a_server(viewer: Viewer) -> None:
 
 async def compares_two_moments(viewer: Viewer) -> None:
     await viewer.press("a")
-    await viewer.until(lambda: viewer.app.parts.replay.marked_a, "the mark")
+    await viewer.until(lambda: viewer.app.parts.replay.marked_state, "the mark")
     marked = at_s(viewer)
     await viewer.type_command("seek +20s")
     await viewer.until(lambda: at_s(viewer) > marked + 10)
     await viewer.press("equals_sign")
     await viewer.until(lambda: isinstance(viewer.app.screen, CompareScreen), "both")
     await viewer.until(lambda: "last seq" in viewer.words)
-    state, a = viewer.app.state, viewer.app.parts.replay.marked_a
+    state, a = viewer.app.state, viewer.app.parts.replay.marked_state
     assert a is not None
     grown = state.streams.columns.last_seq[0] - a.streams.columns.last_seq[0]
     assert f"{grown:+,}" in viewer.text

@@ -13,9 +13,9 @@ import pytest
 from nats.aio.client import Client
 
 from natstui.lines import decode_command
-from natstui.model.records.managing import Change, ReadPlace
+from natstui.model.records.managing import Change, ReadServerIdentity
 from natstui.model.records.messages import Answered, BrowseMessages, StartTail, Tailed
-from natstui.model.records.record import Noted, Record, Watch
+from natstui.model.records.record import Noted, Record, SetViewedRows
 from natstui.model.records.recording import ListSessions, SessionSummary
 from natstui.tui.app.link import Link
 from natstui.tui.frame import requests
@@ -61,15 +61,15 @@ async def test_commands_that_a_hanging_engine_does_not_take_wait_until_it_goes_o
 ) -> None:
     written = tmp_path / "commands"
     link = Link(("sh", "-c", 'exec cat > "$0"', str(written)))
-    commands = [Watch(number, (f"STREAM-{number}",) * 60, ()) for number in range(300)]
+    commands = [SetViewedRows(number, (f"STREAM-{number}",) * 60, ()) for number in range(300)]
     try:
         os.kill(link.pid, signal.SIGSTOP)
         for command in commands:
             link.send(command)
-        assert link._unsent, "more than a pipe holds"
+        assert link._unsent_commands, "more than a pipe holds"
         os.kill(link.pid, signal.SIGCONT)
         for _ in range(3000):
-            if not link._unsent:
+            if not link._unsent_commands:
                 break
             await asyncio.sleep(0.01)
         assert link._writer_loop is None
@@ -349,13 +349,13 @@ async def test_a_change_whose_engine_is_killed_may_have_been_made(account: Accou
 async def test_a_change_of_an_engine_that_hangs_is_told_of_once(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(requests, "ENGINE_SILENT_S", 2.0)
+    monkeypatch.setattr(requests, "MAX_ENGINE_SILENCE_S", 2.0)
     async with fed(*engine_records({"S": ()})) as viewer:
         await viewer.until(lambda: "S" in viewer.rows(), "the stream")
         await viewer.app.push_screen(
             ActionScreen(SPECS["step_down_stream"], [Target("S", None)], False)
         )
-        await viewer.until(lambda: viewer.sent(ReadPlace), "where it is")
+        await viewer.until(lambda: viewer.sent(ReadServerIdentity), "where it is")
         await viewer.press("ctrl+s")
         await viewer.until(lambda: viewer.sent(Change), "it is sent")
         await viewer.until(lambda: "has not replied for 2 s" in viewer.said, "the limit")
@@ -367,7 +367,7 @@ async def test_a_change_of_an_engine_that_hangs_is_told_of_once(
             Answered(2_000_000, change.command_id, "done", "S has a leader again"),
             Noted(2_000_000, "what came after it"),
         )
-        await viewer.until(lambda: viewer.app.state.happenings, "all was read")
+        await viewer.until(lambda: viewer.app.state.recent_events, "all was read")
         assert "S has a leader again" not in viewer.said
 
 

@@ -7,10 +7,10 @@ from dataclasses import replace
 import pytest
 
 from natstui.model.live.snapshot import ConsumerColumns, Peer, PollCost, StreamColumns
-from natstui.model.live.state import Cost, State
+from natstui.model.live.state import State, TimedPollCost
 from natstui.model.records.record import LinkChanged, Unavailable
-from natstui.model.servers.leaders import Leaders, count_leaders
-from natstui.model.servers.server import Meta, MetaPeer, Missing, Servers
+from natstui.model.servers.leaders import LeaderCounts, count_leaders
+from natstui.model.servers.server import Meta, MetaPeer, MissingData, Servers
 from natstui.model.servers.text import meta_role, meta_text, summary
 from natstui.model.servers.watch import NO_SERVERS, ServerWatch
 from natstui.tui.servers.cells import SERVER_COLUMNS, ServerView
@@ -40,11 +40,13 @@ def test_an_api_level_that_nobody_told_is_unknown(level: int | None, text: str) 
 def test_what_cannot_be_read_has_one_title_and_none_where_all_can_be_read() -> None:
     titles = [section.title for section in monitor_sections(State())]
     assert titles == ["COST OF MONITORING", "PERMISSIONS"]
-    assert system_sections(Servers("account", ()), None, Leaders()) == []
+    assert system_sections(Servers("account", ()), None, LeaderCounts()) == []
     state = State().after(Unavailable(1, "STREAM.LIST", "no permission", "$JS.API.STREAM.LIST"))
-    seen = Servers("account", (), missing=(Missing("CPU of servers", "the account tells none"),))
+    seen = Servers(
+        "account", (), missing=(MissingData("CPU of servers", "the account tells none"),)
+    )
     first, *_ = monitor_sections(state)
-    (beside,) = system_sections(seen, None, Leaders())
+    (beside,) = system_sections(seen, None, LeaderCounts())
     assert first.title == beside.title == "UNAVAILABLE"
     assert [line.text for line in (*first.lines, *beside.lines)] == [
         "no permission ($JS.API.STREAM.LIST)", "CPU of servers: the account tells none",
@@ -53,7 +55,7 @@ def test_what_cannot_be_read_has_one_title_and_none_where_all_can_be_read() -> N
 
 def test_what_monitoring_costs_has_the_units_of_the_last_poll() -> None:
     cost = PollCost(7, 2_048, 43_000, 2_340, 5_000_000, "the link is slow", 60_000_000)
-    state = replace(State(), costs=(Cost(1, 1, cost, None, None),))
+    state = replace(State(), costs=(TimedPollCost(1, 1, cost, None, None),))
     section, *_ = monitor_sections(state)
     assert {line.label: line.text for line in section.lines} == {
         "our requests": UNKNOWN, "last poll": "7 requests", "received": "2.00 KiB",
@@ -81,7 +83,7 @@ def test_a_meta_group_says_who_leads_it_and_who_is_missing() -> None:
     for meta, lines in ((led, [("led by n1, 3", ""), (lag, "bad")]), (lost, [(without, "bad")])):
         servers = Servers("system", (seen("n1"),), (meta,), (), ("n3", "n2"))
         assert summary(servers).endswith("; no reply from n2, n3")
-        sections = system_sections(servers, None, Leaders(leaderless_count=2))
+        sections = system_sections(servers, None, LeaderCounts(leaderless_count=2))
         by_title = {section.title: section.lines for section in sections}
         for drawn, (text, look) in zip(by_title["META GROUP"], lines, strict=True):
             assert drawn.text.startswith(text) and drawn.style_name == look
@@ -113,7 +115,7 @@ def test_a_server_that_misses_one_answer_keeps_its_row_until_it_is_down_or_answe
     without = Servers("system", (every[0], every[2]), silent=("n2",))
 
     def rows(shown: Servers, watch: ServerWatch, now_s: int) -> dict[str, str]:
-        view = ServerView(shown, {}, Leaders(), watch, EPOCH_US + now_s * 1_000_000)
+        view = ServerView(shown, {}, LeaderCounts(), watch, EPOCH_US + now_s * 1_000_000)
         role = next(spec for spec in SERVER_COLUMNS if spec.id == "meta")
         return {view.at(row).seen.name: role.cell(view, row).text for row in view.rows()}
 

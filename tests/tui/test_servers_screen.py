@@ -104,7 +104,7 @@ def looked_at(viewer: Viewer, earlier: Servers, now: Servers) -> list[Look]:
 async def test_every_column_is_what_the_ports_of_each_server_tell(
     lab: Cluster, source: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(servers_screen, "_REPEAT_S", 1.0)
+    monkeypatch.setattr(servers_screen, "_REQUEST_INTERVAL_S", 1.0)
     ports = ",".join(node.monitoring_url for node in lab.nodes)
     environ = {
         "system": SYSTEM,
@@ -140,12 +140,12 @@ async def test_every_column_is_what_the_ports_of_each_server_tell(
             began_us = time.time_ns() // 1000
             await viewer.until(lambda: beside.has_after(began_us), "the ports were asked")
             for _ in range(2):
-                earlier = screen._last_read
+                earlier = screen._newest_servers
                 await viewer.until(
-                    lambda was=earlier: screen._last_read is not was, "another look"
+                    lambda was=earlier: screen._newest_servers is not was, "another look"
                 )
             await viewer.press("p")
-            now = screen._last_read
+            now = screen._newest_servers
             assert earlier is not None and now is not None
             last_us = max(one.at_us for one in now.rows)
             await viewer.until(lambda: beside.has_after(last_us), "the ports were asked again")
@@ -169,7 +169,7 @@ async def told(viewer: Viewer, *sentences: str) -> float:
 async def test_a_restart_a_killed_leader_and_a_lost_quorum_are_told_as_they_come(
     lab: Cluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(servers_screen, "_REPEAT_S", 1.0)
+    monkeypatch.setattr(servers_screen, "_REQUEST_INTERVAL_S", 1.0)
     async with viewing(",".join(app_urls(lab)), environ=SYSTEM, size=(200, 50)) as viewer:
         await viewer.press("4")
         await viewer.until(lambda: {"n1", "n2", "n3"} == viewer.rows().keys(), "the servers")
@@ -223,7 +223,7 @@ async def test_a_restart_a_killed_leader_and_a_lost_quorum_are_told_as_they_come
 async def test_every_column_shows_what_was_read_of_each_server(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(servers_screen, "_REPEAT_S", 0.2)
+    monkeypatch.setattr(servers_screen, "_REQUEST_INTERVAL_S", 0.2)
     async with fed(*engine_records({"S": ()}), first="server", size=(120, 60)) as viewer:
         for count, read in enumerate((servers(10), servers(20)), 1):
             await viewer.until(lambda: len(viewer.sent(ReadServers)) == count, "it asks")  # noqa: B023

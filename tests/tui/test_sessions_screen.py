@@ -13,12 +13,12 @@ import pytest
 from textual.widgets import Input
 
 from natstui.model.records.analysis import AnalysisFinished, AnalysisProgress, StartAnalysis
-from natstui.model.records.copies import FindGivenUp
-from natstui.model.records.managing import ReadPlace
+from natstui.model.records.copies import FindDroppedMessages
+from natstui.model.records.managing import ReadServerIdentity
 from natstui.model.records.messages import Answered
 from natstui.model.records.recording import ListSessions, SessionSummary
 from natstui.session.files.info import read_info
-from natstui.session.library import session_folders
+from natstui.session.library import list_session_folders
 from natstui.session.read.recording import Recording
 from natstui.session.share.pack import unpack
 from natstui.tui.app import link
@@ -81,7 +81,7 @@ async def test_the_palette_and_keys_rename_note_pack_and_delete_a_recording(
         await viewer.until(lambda: "New name of test" in viewer.words, "the question")
         await answer(viewer, "incident 7")
         await viewer.until(lambda: "renamed into" in viewer.said and "incident 7" in viewer.words)
-        (folder,) = session_folders(library)
+        (folder,) = list_session_folders(library)
         assert read_info(folder).name == "incident 7"
         await viewer.until(lambda: viewer.table.table.cursor_key == (str(folder), folder.name))
         await viewer.press("n")
@@ -121,7 +121,7 @@ async def test_what_cannot_be_done_to_the_recording_that_is_shown_is_one_sentenc
     library: Path,
 ) -> None:
     """What else cannot be done, `test_asked_again.py` tests."""
-    (folder,) = session_folders(library)
+    (folder,) = list_session_folders(library)
     async with replaying(folder, size=(160, 30)) as viewer:
         await listed(viewer)
         await viewer.press("ctrl+d")
@@ -218,15 +218,15 @@ async def test_every_list_says_that_it_loads_until_its_answer_comes() -> None:
         await viewer.press("m")
         await says("S  ·  reading")
         await viewer.app.push_screen(given_up := DeadLettersScreen("S", "C"))
-        await viewer.until(lambda: viewer.sent(FindGivenUp), "it is looked for")
+        await viewer.until(lambda: viewer.sent(FindDroppedMessages), "it is looked for")
         assert given_up.empty_text(0) == "searching …"
-        (command,) = viewer.sent(FindGivenUp)
+        (command,) = viewer.sent(FindDroppedMessages)
         await viewer.feed(Answered(1, command.command_id, "failed", "no advisory is stored"))
         await viewer.until(lambda: given_up.empty_text(0) == "no advisory is stored", "why not")
 
 
 async def test_live_leads_from_a_recording_back_to_the_server(library: Path) -> None:
-    (folder,) = session_folders(library)
+    (folder,) = list_session_folders(library)
     shown = SessionSummary(str(folder), "one", "", "server", 1, 2, 3, 1, 1, 1, 0, 0, "", ())
     async with fed(*engine_records({"HERE": ()}), size=(80, 24)) as viewer:
         await viewer.type_command("sessions")
@@ -283,7 +283,7 @@ async def test_sentences_name_the_key_that_the_settings_gave_an_action() -> None
         await viewer.until(lambda: "step down" in viewer.words, "the actions")
         await viewer.press("down", "down", "enter")
         await viewer.until(lambda: "f4 does it." in viewer.words, "the key that sends")
-        (place,) = viewer.sent(ReadPlace)
+        (place,) = viewer.sent(ReadServerIdentity)
         await viewer.feed(Answered(1, place.command_id, "failed", "JetStream is away"))
         await viewer.press("escape")
         await viewer.until(lambda: "does it." not in viewer.words, "the table again")

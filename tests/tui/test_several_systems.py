@@ -29,7 +29,7 @@ from natstui.model.records.benchmark import StartBenchmark
 from natstui.model.records.confirmation import Confirmation
 from natstui.model.records.managing import Change
 from natstui.model.records.messages import Answered
-from natstui.model.records.record import Advisory, Configured, LinkChanged, Noted, Watch
+from natstui.model.records.record import Advisory, Configured, LinkChanged, Noted, SetViewedRows
 from natstui.model.records.recording import RecordingChanged
 from natstui.model.records.stores import ReadKeys
 from natstui.model.records.system import ReadConnections, ReadServers
@@ -43,9 +43,9 @@ from natstui.tui.events.screen import EventsScreen
 from natstui.tui.frame.detail.peek import PEEK_STATE_KEY
 from natstui.tui.frame.head.several import find_silence_reason
 from natstui.tui.frame.live import LiveScreen
+from natstui.tui.frame.stored_settings import store_view_setting
 from natstui.tui.frame.systems import SystemKey, SystemState
-from natstui.tui.frame.view_file import store_value
-from natstui.tui.kit.pick import Pick
+from natstui.tui.kit.pick import PickDialog
 from natstui.tui.managing.action import ActionScreen
 from natstui.tui.stores.buckets import BucketForm
 from natstui.tui.stores.keys import KeysScreen
@@ -59,7 +59,7 @@ from tests.tui.viewer import FIRST, NATSTUI, Pipes, Viewer, piped, shown, start
 
 pytestmark = pytest.mark.server
 
-WATCH = Watch(0, tuple(f"STREAM-{at}" for at in range(60)), ())
+WATCH = SetViewedRows(0, tuple(f"STREAM-{at}" for at in range(60)), ())
 NAMES = ("east", "west", "north")
 
 
@@ -101,8 +101,8 @@ async def viewing_engines(
             OpenSystem(name, await asyncio.to_thread(link.wait_started), link, connect(name))
         )
     first = opened[0]
-    store_value("screen", FIRST)
-    store_value(PEEK_STATE_KEY, "none")
+    store_view_setting("screen", FIRST)
+    store_view_setting(PEEK_STATE_KEY, "none")
     app = NatstuiApp(
         first.started,
         first.connect,
@@ -358,7 +358,7 @@ async def test_who_leaves_is_asked_while_a_recording_of_any_system_runs() -> Non
             await pipes[system].feed(RecordingChanged(1, on=on, folder=system, size_bytes=1))
             await viewer.until(partial(_is_recording, viewer, system, is_on=on), system)
         await viewer.press("q")
-        await viewer.until(lambda: isinstance(viewer.app.screen, Pick), "the question")
+        await viewer.until(lambda: isinstance(viewer.app.screen, PickDialog), "the question")
         assert "a recording is running" in viewer.words
 
 
@@ -370,10 +370,10 @@ async def test_a_system_whose_engine_works_is_removed_after_a_question() -> None
         await viewer.until(partial(_is_recording, viewer, "west", is_on=True), "it records")
         for keys, left in ((("escape",), 6), (("down", "enter"), 3)):
             await viewer.type_command("ctx -west")
-            await viewer.until(lambda: isinstance(viewer.app.screen, Pick), "the question")
+            await viewer.until(lambda: isinstance(viewer.app.screen, PickDialog), "the question")
             assert "a recording is running" in viewer.words
             await viewer.press(*keys)
-            await viewer.until(lambda: not isinstance(viewer.app.screen, Pick), "an answer")
+            await viewer.until(lambda: not isinstance(viewer.app.screen, PickDialog), "an answer")
             await viewer.until(lambda of=left: len(viewer.table.rows.order) == of, f"{left} rows")
         assert "west" not in viewer.app.parts.engines.systems
 

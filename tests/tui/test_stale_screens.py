@@ -10,7 +10,7 @@ from natstui.tui.analysis.text import titles_of
 from natstui.tui.consumers.screen import ConsumersScreen
 from natstui.tui.frame.action_runner import consumers_of
 from natstui.tui.frame.live import LiveScreen
-from natstui.tui.kit.pick import Pick
+from natstui.tui.kit.pick import PickDialog
 from natstui.tui.managing.action import ActionScreen
 from natstui.tui.messages import screen as messages_screen
 from natstui.tui.messages.message import MessageScreen
@@ -97,7 +97,7 @@ async def test_a_closing_screen_still_knows_what_became_of_its_stream() -> None:
 async def test_the_message_list_shows_its_age_and_follows_the_stream(
     shared: Shared, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(messages_screen, "REFRESH_AFTER_S", 0.5)
+    monkeypatch.setattr(messages_screen, "MIN_PAGE_REREAD_INTERVAL_S", 0.5)
     url = shared.url
     async with connected(url) as nc, shared.as_new(WIDE) as viewer:
         queue = {"name": "W", "subjects": ["w"], "retention": "workqueue"}
@@ -156,7 +156,7 @@ async def test_what_a_part_asks_for_while_its_screen_is_at_work_reaches_the_engi
 async def test_a_page_whose_answer_was_lost_with_the_engine_is_read_again(
     shared: Shared, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(messages_screen, "REFRESH_AFTER_S", 1e9)
+    monkeypatch.setattr(messages_screen, "MIN_PAGE_REREAD_INTERVAL_S", 1e9)
     async with connected(shared.url) as nc, shared.as_new(WIDE) as viewer:
         await asked(nc, "STREAM.CREATE.S", {"name": "S", "subjects": ["s"]})
         await viewer.until(lambda: "S" in viewer.rows())
@@ -167,7 +167,7 @@ async def test_a_page_whose_answer_was_lost_with_the_engine_is_read_again(
         with frozen(viewer) as engine:
             await viewer.press("f5")
             engine.kill()
-        monkeypatch.setattr(messages_screen, "REFRESH_AFTER_S", 1.0)
+        monkeypatch.setattr(messages_screen, "MIN_PAGE_REREAD_INTERVAL_S", 1.0)
         await viewer.until(lambda: listed(viewer) == [1], "what was published")
 
 
@@ -206,7 +206,7 @@ async def test_the_next_message_is_taken_from_the_consumer_there_is_or_one_picke
             await asked(nc, f"CONSUMER.CREATE.S.{name}", body)
         await ready(7)
         await viewer.press("N")
-        await viewer.until(lambda: isinstance(viewer.app.screen, Pick))
+        await viewer.until(lambda: isinstance(viewer.app.screen, PickDialog))
         await viewer.press("j", "j", "k", "enter")
         await viewer.until(lambda: "S  ›  B" in viewer.text, "the one picked")
 

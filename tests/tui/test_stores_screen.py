@@ -13,11 +13,11 @@ from textual.widgets import TextArea
 
 from natstui.model.records.messages import Answered
 from natstui.model.records.stores import KeyNames, KeyRow, KeysPage, ReadKeyNames, ReadKeys
-from natstui.tui.kit.pick import Pick
+from natstui.tui.kit.pick import PickDialog
 from natstui.tui.kit.prompt import Prompt
 from natstui.tui.stores import keys
 from natstui.tui.stores.history import HistoryScreen, RevisionScreen
-from natstui.tui.stores.keys import SHOWN_ROWS, KeyRows, KeysScreen
+from natstui.tui.stores.keys import MAX_KEYS_WITH_VALUES, KeyRows, KeysScreen
 from natstui.tui.stores.put import PutScreen
 from tests.tui.engine_records import BORN_US, engine_records
 from tests.tui.shared import Shared, on_the_files_loop
@@ -51,7 +51,7 @@ async def edited(viewer: Viewer, value: str) -> None:
 
 
 async def do_it(viewer: Viewer) -> None:
-    await viewer.until(lambda: isinstance(viewer.app.screen, Pick), "the question")
+    await viewer.until(lambda: isinstance(viewer.app.screen, PickDialog), "the question")
     await viewer.press("end", "enter")
 
 
@@ -138,7 +138,7 @@ async def test_of_very_many_keys_all_names_are_there_and_the_values_in_view(
     async with shared.as_new(SIZE) as viewer:
         nc = await nats.connect(shared.url)
         kv = await bucket(nc)
-        count = SHOWN_ROWS + 1_000
+        count = MAX_KEYS_WITH_VALUES + 1_000
         for number in range(count):
             await nc.publish(f"$KV.CONF.k.{number:05}", b"%d" % number)
             if number % 1_000 == 999:
@@ -314,11 +314,13 @@ async def test_a_key_of_a_recreated_bucket_is_not_changed_though_its_revision_is
         await viewer.press("ctrl+s")
         await viewer.until(lambda: "CONF was recreated in the meantime" in viewer.words)
         await viewer.press("escape")
-        await viewer.until(lambda: isinstance(viewer.app.screen, Pick), "typed text would be lost")
+        await viewer.until(
+            lambda: isinstance(viewer.app.screen, PickDialog), "typed text would be lost"
+        )
         await viewer.press("end", "enter")
         await viewer.becomes("key", value="of another")
         await viewer.press("home", "ctrl+d")
-        await viewer.until(lambda: isinstance(viewer.app.screen, Pick), "the question")
+        await viewer.until(lambda: isinstance(viewer.app.screen, PickDialog), "the question")
         await nc.jetstream().delete_key_value("CONF")
         kv = await bucket(nc)
         await kv.put("key", b"of a third")

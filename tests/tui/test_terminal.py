@@ -14,7 +14,7 @@ import pytest
 
 from natstui.errors import UsageError
 from natstui.tui.app.terminal_driver import CloseTolerantFile
-from natstui.tui.kit.terminal import RESET, needs_ascii, require_terminal
+from natstui.tui.kit.terminal import RESET_SEQUENCES, needs_ascii, require_terminal
 from tests.tui.terminals import OnTerminal
 
 pytestmark = pytest.mark.terminal
@@ -36,7 +36,7 @@ class Probe(GuardedApp):
         password = "".join(["hunter", "2"])
         raise ValueError(f"cannot use {password[:0]}\\x1b]2;PWNED\\x07")
 
-sys.exit(Probe(log_to=Path(sys.argv[1]), ascii_only=len(sys.argv) > 2).run_guarded())
+sys.exit(Probe(crash_log_folder=Path(sys.argv[1]), ascii_only=len(sys.argv) > 2).run_guarded())
 """
 EDITING = """
 import os, sys
@@ -171,5 +171,5 @@ print("cooked", after[3] & flags == flags, "textual" in sys.modules)
 """
     with OnTerminal(code) as terminal:
         assert terminal.wait() == 0
-        assert RESET.encode() in terminal.output
+        assert RESET_SEQUENCES.encode() in terminal.output
         assert b"cooked True False" in terminal.output

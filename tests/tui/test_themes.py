@@ -7,7 +7,14 @@ from textual.color import Color
 from textual.theme import Theme
 
 from natstui.tui.app.guarded import GuardedApp
-from natstui.tui.kit.styles import DARK, LIGHT, STYLES, THEMES, footer_styles, series_colors
+from natstui.tui.kit.styles import (
+    DARK_THEME,
+    LIGHT_THEME,
+    STYLES,
+    THEMES,
+    footer_styles,
+    series_colors,
+)
 
 
 def contrast(one: str, other: str) -> float:
@@ -73,7 +80,7 @@ async def test_styles_are_parsed_again_for_another_theme_only() -> None:
         # As Textual does when a list is shown for the first time.
         app.refresh_css()
         assert app.stylesheet.rules is rules
-        for theme in (LIGHT, DARK):
+        for theme in (LIGHT_THEME, DARK_THEME):
             app.theme = theme.name
             await pilot.pause()
             assert app.stylesheet.rules is not rules

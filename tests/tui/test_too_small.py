@@ -15,7 +15,7 @@ from natstui import tui
 from natstui.tui.app.guarded import GuardedApp, Palette, TooSmallNotice
 from natstui.tui.app.help import HelpScreen
 from natstui.tui.frame.live import LiveScreen
-from natstui.tui.kit.pick import Pick
+from natstui.tui.kit.pick import PickDialog
 from natstui.tui.kit.prompt import Prompt
 from natstui.tui.kit.textual_fixes import TerminalSized
 
@@ -26,7 +26,7 @@ def test_every_screen_follows_the_terminal() -> None:
             if isinstance(thing, type) and issubclass(thing, Screen):
                 ours = thing.__module__.startswith("natstui.")
                 assert not ours or issubclass(thing, TerminalSized), thing
-    bases = (LiveScreen, HelpScreen, Pick, Prompt, TooSmallNotice, Palette)
+    bases = (LiveScreen, HelpScreen, PickDialog, Prompt, TooSmallNotice, Palette)
     for base in bases:
         # Before Textual's own, whose handler it keeps from outdated sizes.
         mro = base.__mro__
@@ -34,7 +34,7 @@ def test_every_screen_follows_the_terminal() -> None:
 
 
 @pytest.mark.parametrize(
-    "made", [TooSmallNotice, lambda: Prompt("?"), lambda: Pick("?", []), Palette]
+    "made", [TooSmallNotice, lambda: Prompt("?"), lambda: PickDialog("?", []), Palette]
 )
 async def test_two_sizes_are_not_told_in_turn_for_ever(made: object) -> None:
     app = GuardedApp()
@@ -69,7 +69,7 @@ async def test_the_notice_goes_alone_and_closes_nothing_that_lies_on_it() -> Non
     app = GuardedApp()
     async with app.run_test(size=(50, 15)) as pilot:
         await app.push_screen(TooSmallNotice())
-        pick = Pick("?", [("word", "what it means")])
+        pick = PickDialog("?", [("word", "what it means")])
         await app.push_screen(pick)
         for width in (100, 110):
             await pilot.resize_terminal(width, 30)

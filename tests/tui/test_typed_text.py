@@ -10,7 +10,7 @@ from natstui.tui.app.screens import open_mode
 from natstui.tui.bench.scenarios import ScenariosScreen
 from natstui.tui.bench.screen import BenchmarkScreen
 from natstui.tui.kit.fields import FieldRow
-from natstui.tui.kit.pick import Pick
+from natstui.tui.kit.pick import PickDialog
 from natstui.tui.kit.prompt import Prompt
 from natstui.tui.messages.publish import PublishScreen
 from natstui.tui.streams.detail import StreamDetail
@@ -28,7 +28,7 @@ def row(viewer: Viewer, path: str) -> FieldRow:
 
 
 async def asks(viewer: Viewer) -> None:
-    await viewer.until(lambda: isinstance(viewer.app.screen, Pick), "the question")
+    await viewer.until(lambda: isinstance(viewer.app.screen, PickDialog), "the question")
 
 
 @on_the_files_loop
@@ -64,7 +64,7 @@ async def test_a_filled_form_and_a_message_are_dropped_only_when_that_is_said(
         await viewer.press("escape", "ctrl+s")
         await viewer.until(lambda: "stored as 1" in viewer.words)
         await viewer.press("escape")
-        assert not isinstance(viewer.app.screen, PublishScreen | Pick)
+        assert not isinstance(viewer.app.screen, PublishScreen | PickDialog)
 
 
 @on_the_files_loop
@@ -131,7 +131,7 @@ async def test_an_edited_scenario_outlives_the_list_and_an_error(shared: Shared)
         await opened()
         assert editor().text == edited
         assert "edited: ctrl+s runs your text" in viewer.words
-    ScenariosScreen.drafts.clear()
+    ScenariosScreen.edited_text_by_scenario.clear()
 
 
 async def test_a_digit_goes_to_the_list_itself() -> None:

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from natstui.session.files.folder import list_segments
-from natstui.tui.kit.terminal import RESET, reset_terminal
+from natstui.tui.kit.terminal import RESET_SEQUENCES, reset_terminal
 from tests.cli.processes import assert_nothing_is_left
 from tests.cli.test_manage import run_here
 from tests.session.making import made
@@ -34,7 +34,7 @@ def test_without_a_terminal_one_sentence_names_the_plain_command() -> None:
 
 def test_a_terminal_can_be_reset(monkeypatch: pytest.MonkeyPatch) -> None:
     done = run_here("--reset-terminal")
-    assert (done.returncode, done.stdout, done.stderr) == (0, "", RESET)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", RESET_SEQUENCES)
     master, slave = pty.openpty()
     try:
         tty.setraw(slave)

@@ -35,11 +35,11 @@ from natstui.output import write_all
 from natstui.tui.app import live_system
 from natstui.tui.app.app import NatstuiApp
 from natstui.tui.app.link import Link
-from natstui.tui.bench.form import BenchmarkForm, Draft
+from natstui.tui.bench.form import BenchmarkDraft, BenchmarkForm
 from natstui.tui.bench.scenarios import ScenariosScreen
 from natstui.tui.frame.detail.peek import PEEK_STATE_KEY
+from natstui.tui.frame.stored_settings import store_view_setting
 from natstui.tui.frame.table_screen import TableScreen
-from natstui.tui.frame.view_file import store_value
 from tests.tui.preloaded import make_ready, start_preloaded
 
 C = TypeVar("C")
@@ -419,14 +419,14 @@ async def _running(
     is_guided: bool = False,
 ) -> AsyncIterator[Viewer]:
     # A viewer is a process of its own; here several share one.
-    ScenariosScreen.drafts.clear()
-    BenchmarkForm.draft = Draft()
+    ScenariosScreen.edited_text_by_scenario.clear()
+    BenchmarkForm.draft = BenchmarkDraft()
     ScenariosScreen.last = ""
     # It opens where it was left: to draw another list before costs as much again.
-    store_value("screen", first)
+    store_view_setting("screen", first)
     if not panel:
         # To draw text and charts of a row with each key costs more than all the rest.
-        store_value(PEEK_STATE_KEY, "none")
+        store_view_setting(PEEK_STATE_KEY, "none")
     if _is_of_natstui(argv):
         make_ready()
     link = start(argv)

@@ -26,9 +26,9 @@ from natstui.analysis.bronze.files import (
     segment_file_rows,
 )
 from natstui.analysis.bronze.records import POLL, class_of, parse_record, with_poll_column
-from natstui.analysis.bronze.sources import Source
+from natstui.analysis.bronze.sources import SessionSource
 from natstui.analysis.folders import escape_glob
-from natstui.analysis.spark.store import Store
+from natstui.analysis.spark.store import TableStore
 from natstui.units import bytes_text, counted
 
 LINE_TABLE = "line"
@@ -40,7 +40,10 @@ ReportStep = Callable[[str], None]
 
 
 def build_bronze(
-    store: Store, sources: list[Source], files: list[SegmentFile], report_step: ReportStep
+    store: TableStore,
+    sources: list[SessionSource],
+    files: list[SegmentFile],
+    report_step: ReportStep,
 ) -> tuple[DataFrame, DataFrame, set[str]]:
     """Write the lines of new and changed `files`, the segments of `sources`, to bronze.
 
@@ -56,48 +59,52 @@ def build_bronze(
         (row["session"], row["segment"]) for rows in kept_pieces.values() for row in rows
     }
     changed_files = [file for file in files if (file.session, file.segment) not in kept_segments]
-    folders = {source.session: source for source in sources}
-    size = bytes_text(sum(file.size_bytes for file in changed_files))
+    source_by_session = {source.session: source for source in sources}
+    size_text = bytes_text(sum(file.size_bytes for file in changed_files))
     report_step(
-        f"reading {len(changed_files):,} of {counted(f'{len(files):,}', 'segment')}, {size}"
+        f"reading {len(changed_files):,} of {counted(f'{len(files):,}', 'segment')}, {size_text}"
     )
     pieces = set(kept_pieces)
     kinds = {
         kind for rows in kept_pieces.values() for row in rows for kind in row["kinds"].split()
     }
     for number, chunk in enumerate(_split_files(changed_files)):
-        paths = [f"{folders[f.session].folder}/{escape_glob(f.segment)}" for f in chunk]
-        text = read_text(store.spark, paths)
-        new_kinds = find_kinds(text)
+        paths = [f"{source_by_session[f.session].folder}/{escape_glob(f.segment)}" for f in chunk]
+        text_lines = read_text_lines(store.spark, paths)
+        new_kinds = find_kinds(text_lines)
         kinds |= new_kinds
-        sized_files = segment_file_rows(store.spark, chunk, folders, new_kinds)
-        store.write_bronze(LINE_TABLE, parse_lines(text, new_kinds), number)
+        segment_rows = segment_file_rows(store.spark, chunk, source_by_session, new_kinds)
+        store.write_bronze(LINE_TABLE, parse_lines(text_lines, new_kinds), number)
         # Written last: a piece without this list is not read.
-        store.write_bronze(SEGMENT_FILE.name, store.create_rows(SEGMENT_FILE, sized_files), number)
+        store.write_bronze(
+            SEGMENT_FILE.name, store.create_rows(SEGMENT_FILE, segment_rows), number
+        )
         pieces |= {store.piece_name(file.session, file.segment, number) for file in chunk}
-    names = list(folders)
+    session_names = list(source_by_session)
     return (
-        store.bronze(LINE_TABLE, line_schema(), pieces, names),
-        store.bronze(SEGMENT_FILE.name, SEGMENT_FILE.ddl(), pieces, names),
+        store.bronze(LINE_TABLE, line_schema(), pieces, session_names),
+        store.bronze(SEGMENT_FILE.name, SEGMENT_FILE.ddl(), pieces, session_names),
         kinds,
     )
 
 
 def _find_kept_pieces(
-    store: Store, files: list[SegmentFile]
+    store: TableStore, files: list[SegmentFile]
 ) -> tuple[dict[str, list[Row]], set[str]]:
-    """Return the pieces of which all segments are unchanged, and the names of the others."""
+    """Return piece → rows of pieces without changed segments, and the names of other pieces."""
     size_by_segment = {(file.session, file.segment): file.size_bytes for file in files}
     rows_by_piece = store.read_pieces(SEGMENT_FILE, sorted({file.session for file in files}))
 
-    def is_same(row: Row) -> bool:
+    def is_unchanged(row: Row) -> bool:
         size_bytes: int = row["size_bytes"]
         is_same_version: bool = row["pipeline_version"] == PIPELINE_VERSION
         return (
             is_same_version and size_by_segment.get((row["session"], row["segment"])) == size_bytes
         )
 
-    kept_pieces = {piece: rows for piece, rows in rows_by_piece.items() if all(map(is_same, rows))}
+    kept_pieces = {
+        piece: rows for piece, rows in rows_by_piece.items() if all(map(is_unchanged, rows))
+    }
     return kept_pieces, rows_by_piece.keys() - kept_pieces.keys()
 
 
@@ -111,7 +118,7 @@ _LINE_COLUMNS = (
     "session string, segment string, record_id bigint, kind string, line_number int, "
     "part_number int, parts_count int, length_bytes bigint, readable boolean"
 )
-SILVER_KINDS = (
+SILVER_LINE_KINDS = (
     "engine_started", "link_changed", "configured", POLL, "unavailable", "restored", "advisory",
     "advisories_counted", "findings_changed", "ack_sample", "acks_counted", "noted", "outcome",
     "gap", "clock_stepped", "benchmark_phase", "benchmark_report", "benchmark_finished",
@@ -126,39 +133,42 @@ def line_schema() -> str:
     `record_id` is the number of the record in its segment, or a unique negative number;
     `line_number`, `part_number` and `parts_count` are the numbers at a line's end.
     """
-    fields = {kind: schema.ddl_fields(class_of(kind)) for kind in SILVER_KINDS}
+    fields = {kind: schema.ddl_fields(class_of(kind)) for kind in SILVER_LINE_KINDS}
     fields[POLL] = schema.poll_fields_ddl()
     return ", ".join(
-        [_LINE_COLUMNS, *(f"`{kind}` struct<{text}>" for kind, text in fields.items())]
+        [_LINE_COLUMNS, *(f"`{kind}` struct<{fields_ddl}>" for kind, fields_ddl in fields.items())]
     )
 
 
-_LINE_NUMBERS = r',"line":(\d{1,9})(?:,"part":(\d{1,6}),"parts_count":(\d{1,6}))?\}$'
+_LINE_NUMBERS_PATTERN = r',"line":(\d{1,9})(?:,"part":(\d{1,6}),"parts_count":(\d{1,6}))?\}$'
 """Pattern of the line number at the end of a line, with the part number of a large poll."""
 
-_LINE_START = r'^\{"kind":"[a-z_]{1,40}",("taken_mono_us":-?\d{1,19},)?"(taken_)?at_us":-?\d{1,19}'
+_LINE_START_PATTERN = (
+    r'^\{"kind":"[a-z_]{1,40}",("taken_mono_us":-?\d{1,19},)?"(taken_)?at_us":-?\d{1,19}'
+)
 """Pattern of the beginning of every line, as in the reader `natstui.lines`."""
 
 
 def read_lines(spark: SparkSession, paths: list[str]) -> DataFrame:
     """Return the table `line` for files of records: paths or URLs, glob characters escaped."""
-    text = read_text(spark, paths)
-    return parse_lines(text, find_kinds(text))
+    text_lines = read_text_lines(spark, paths)
+    return parse_lines(text_lines, find_kinds(text_lines))
 
 
-def find_kinds(text: DataFrame) -> set[str]:
-    """Return the known kinds of lines that occur in `text`.
+def find_kinds(text_lines: DataFrame) -> set[str]:
+    """Return the known kinds of lines that occur in `text_lines`.
 
-    Only these are parsed: the checks of all kinds would take seconds to plan.
+    Only lines of these kinds are parsed: a query for all kinds would take seconds to plan.
     """
-    kinds = text.where(F.col("kind").isin(*schema.LINE_KINDS)).select("kind").distinct()
+    kinds = text_lines.where(F.col("kind").isin(*schema.LINE_KINDS)).select("kind").distinct()
     return {row["kind"] for row in kinds.take(len(schema.LINE_KINDS))}
 
 
-def read_text(spark: SparkSession, paths: list[str]) -> DataFrame:
-    """Return the lines of record files as text, with file, kind, numbers and length in bytes.
+def read_text_lines(spark: SparkSession, paths: list[str]) -> DataFrame:
+    """Return the lines of record files as text, each with the numbers at its end.
 
-    `paths` are paths or URLs with glob characters escaped.
+    Also with session, segment, kind and length in bytes. `paths` are paths or URLs with glob
+    characters escaped.
     """
     # Otherwise a carriage return within a line would also end it.
     reader = spark.read.option("ignoreCorruptFiles", value=True).option("lineSep", "\n")
@@ -179,8 +189,8 @@ def read_text(spark: SparkSession, paths: list[str]) -> DataFrame:
         _is_complete_line(F.col("value")).alias("is_complete"),
         "value",
     )
-    without_number = -1 - F.abs(F.xxhash64("value") % 2**62)
-    return text_lines.withColumn("record_id", F.coalesce("line_number", without_number))
+    generated_id = -1 - F.abs(F.xxhash64("value") % 2**62)
+    return text_lines.withColumn("record_id", F.coalesce("line_number", generated_id))
 
 
 def parse_lines(text_lines: DataFrame, kinds: set[str]) -> DataFrame:
@@ -189,19 +199,19 @@ def parse_lines(text_lines: DataFrame, kinds: set[str]) -> DataFrame:
     `kinds` are the known kinds that occur; the columns of the others are null.
     """
     rows = with_poll_column(text_lines) if POLL in kinds else text_lines
-    other_kinds = sorted(kinds & {*SILVER_KINDS} - {POLL})
+    other_kinds = sorted(kinds & {*SILVER_LINE_KINDS} - {POLL})
     rows = rows.select("*", *(_parse_kind(kind).alias(kind) for kind in other_kinds))
     # A line of an unknown kind, of a later version, is readable.
-    readable = F.lit(True)
+    is_readable = F.lit(True)
     for kind in sorted(kinds):
-        is_record = (F.col(kind) if kind in SILVER_KINDS else _parse_kind(kind)).isNotNull()
-        readable = F.when(F.col("kind") == kind, is_record).otherwise(readable)
-    rows = rows.withColumn("readable", F.col("is_complete") & readable)
+        is_record = (F.col(kind) if kind in SILVER_LINE_KINDS else _parse_kind(kind)).isNotNull()
+        is_readable = F.when(F.col("kind") == kind, is_record).otherwise(is_readable)
+    rows = rows.withColumn("readable", F.col("is_complete") & is_readable)
     columns, present_columns = StructType.fromDDL(line_schema()), rows.columns
-    return rows.selectExpr(*(_without_line_fields(column, present_columns) for column in columns))
+    return rows.selectExpr(*(_column_sql(column, present_columns) for column in columns))
 
 
-def _without_line_fields(column: StructField, present_columns: list[str]) -> str:
+def _column_sql(column: StructField, present_columns: list[str]) -> str:
     """Return the SQL of a column of `line`, without its line number and field of corrupt JSON.
 
     A column that is not in `present_columns` is null.
@@ -227,15 +237,15 @@ def _substring_bytes(text: Column, start: int | Column, length: int | Column) ->
     return F.substring(text.cast("binary"), start, length).cast("string")
 
 
-def _extract_number(tail: Column, group: int, name: str) -> Column:
-    digits = F.regexp_extract(tail, _LINE_NUMBERS, group)
-    return F.when(digits != "", digits.cast("int")).alias(name)
+def _extract_number(tail: Column, group: int, column_name: str) -> Column:
+    digits = F.regexp_extract(tail, _LINE_NUMBERS_PATTERN, group)
+    return F.when(digits != "", digits.cast("int")).alias(column_name)
 
 
-def _is_complete_line(value: Column) -> Column:
+def _is_complete_line(line: Column) -> Column:
     """Return whether a line has a complete beginning and end, and is valid UTF-8."""
     return (
-        value.endswith("}")
-        & _substring_bytes(value, 1, 140).rlike(_LINE_START)
-        & F.is_valid_utf8(value)
+        line.endswith("}")
+        & _substring_bytes(line, 1, 140).rlike(_LINE_START_PATTERN)
+        & F.is_valid_utf8(line)
     )

@@ -14,9 +14,9 @@ from typing import NamedTuple
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
-from natstui.analysis.bronze.sources import Source, can_read_local_files
+from natstui.analysis.bronze.sources import SessionSource, can_read_local_files
 from natstui.analysis.folders import escape_glob, session_file_names
-from natstui.analysis.tables import SESSION, Table, columns
+from natstui.analysis.tables import SESSION_COLUMN, Table, columns
 from natstui.files import open_regular_file
 
 PIPELINE_VERSION = 13
@@ -28,7 +28,7 @@ SEGMENT_FILE = Table(
     "segment",
     "Record files whose lines are in the bronze tables; written last.",
     columns(
-        SESSION,
+        SESSION_COLUMN,
         ("segment", "string", "File name"),
         ("size_bytes", "bigint", "Size on disk"),
         ("promised_bytes", "bigint", "Uncompressed size, as written at the end of the gzip file"),
@@ -46,7 +46,7 @@ class SegmentFile(NamedTuple):
     size_bytes: int
 
 
-def segment_files(spark: SparkSession, sources: Iterable[Source]) -> list[SegmentFile]:
+def segment_files(spark: SparkSession, sources: Iterable[SessionSource]) -> list[SegmentFile]:
     """Return the record files of sessions, sorted by session and file name."""
     files: list[SegmentFile] = []
     remote_folders = []
@@ -72,69 +72,73 @@ def _remote_files(spark: SparkSession, folders: list[str]) -> list[SegmentFile]:
 def segment_file_rows(
     spark: SparkSession,
     files: list[SegmentFile],
-    sources: Mapping[str, Source],
+    sources: Mapping[str, SessionSource],
     kinds: Iterable[str],
 ) -> list[tuple[str, str, int, int | None, int, str]]:
     """Return rows of `SEGMENT_FILE`, with the uncompressed size modulo 2³² from a gzip file's end.
 
-    The size is None for an open segment. In a file that was cut off it is random, rarely small.
+    The size is None for an open segment, and arbitrary for a file that was cut off.
     `sources` are by session.
     """
-    sealed = [file for file in files if file.segment.endswith(".gz")]
+    sealed_files = [file for file in files if file.segment.endswith(".gz")]
     local_files = [
-        file for file in sealed if sources[file.session].path and can_read_local_files(spark)
+        file for file in sealed_files if sources[file.session].path and can_read_local_files(spark)
     ]
-    tails = {(f.session, f.segment): _read_tail(sources[f.session].path, f) for f in local_files}
+    last_bytes_by_file = {
+        (f.session, f.segment): _read_last_4_bytes(sources[f.session].path, f) for f in local_files
+    }
     remote_files = [
         f"{sources[file.session].folder}/{escape_glob(file.segment)}"
-        for file in sealed
-        if (file.session, file.segment) not in tails
+        for file in sealed_files
+        if (file.session, file.segment) not in last_bytes_by_file
     ]
-    tails |= _read_remote_tails(spark, remote_files) if remote_files else {}
+    last_bytes_by_file |= _read_remote_last_4_bytes(spark, remote_files) if remote_files else {}
 
-    def promised_bytes(file: SegmentFile) -> int | None:
+    def uncompressed_bytes(file: SegmentFile) -> int | None:
         if not file.segment.endswith(".gz"):
             return None
         # Even an empty gzip file has 18 bytes: this size is larger than any real one.
-        tail = tails[file.session, file.segment]
+        tail = last_bytes_by_file[file.session, file.segment]
         return 2**33 if file.size_bytes < 18 else int.from_bytes(tail, "little")
 
     kinds_text = " ".join(sorted(kinds))
-    return [(*file, promised_bytes(file), PIPELINE_VERSION, kinds_text) for file in files]
+    return [(*file, uncompressed_bytes(file), PIPELINE_VERSION, kinds_text) for file in files]
 
 
-def _read_tail(folder: Path | None, file: SegmentFile) -> bytes:
+def _read_last_4_bytes(folder: Path | None, file: SegmentFile) -> bytes:
     assert folder is not None
-    with open_regular_file(folder / file.segment) as content:
-        content.seek(max(file.size_bytes - 4, 0))
-        return content.read(4)
+    with open_regular_file(folder / file.segment) as segment_file:
+        segment_file.seek(max(file.size_bytes - 4, 0))
+        return segment_file.read(4)
 
 
-def _read_remote_tails(spark: SparkSession, paths: list[str]) -> dict[tuple[str, str], bytes]:
+def _read_remote_last_4_bytes(
+    spark: SparkSession, paths: list[str]
+) -> dict[tuple[str, str], bytes]:
     files = spark.read.format("binaryFile").load(paths)
-    tails = {}
+    last_bytes_by_file = {}
     for row in files.select("path", F.substring("content", -4, 4).alias("tail")).collect():
         folder, _, name = row["path"].rpartition("/")
-        tails[folder.rpartition("/")[2], name] = bytes(row["tail"])
-    return tails
+        last_bytes_by_file[folder.rpartition("/")[2], name] = bytes(row["tail"])
+    return last_bytes_by_file
 
 
 def session_fingerprints(files: list[SegmentFile]) -> dict[str, str]:
     """Return session → text that changes with the pipeline version and with every file size."""
-    fingerprints_by_session, by_session = {}, attrgetter("session")
-    for session, session_files in groupby(sorted(files, key=by_session), by_session):
-        parts = sorted(f"{file.segment}:{file.size_bytes}" for file in session_files)
-        fingerprint = hashlib.sha256("|".join(parts).encode()).hexdigest()
-        fingerprints_by_session[session] = f"{PIPELINE_VERSION}:{fingerprint}"
-    return fingerprints_by_session
+    fingerprint_by_session, get_session = {}, attrgetter("session")
+    for session, session_files in groupby(sorted(files, key=get_session), get_session):
+        file_sizes = sorted(f"{file.segment}:{file.size_bytes}" for file in session_files)
+        fingerprint = hashlib.sha256("|".join(file_sizes).encode()).hexdigest()
+        fingerprint_by_session[session] = f"{PIPELINE_VERSION}:{fingerprint}"
+    return fingerprint_by_session
 
 
-def is_current(fingerprint: str) -> bool:
+def is_current_fingerprint(fingerprint: str) -> bool:
     """Return whether silver tables with this fingerprint are of the current pipeline version."""
     return fingerprint.startswith(f"{PIPELINE_VERSION}:")
 
 
 def current_segments(files: list[SegmentFile]) -> list[SegmentFile]:
     """Return the files except open segments that are also sealed, as after a crash."""
-    sealed = {(file.session, file.segment) for file in files if file.segment.endswith(".gz")}
-    return [file for file in files if (file.session, f"{file.segment}.gz") not in sealed]
+    sealed_files = {(file.session, file.segment) for file in files if file.segment.endswith(".gz")}
+    return [file for file in files if (file.session, f"{file.segment}.gz") not in sealed_files]

@@ -17,7 +17,7 @@ from natstui.analysis.bronze.files import SegmentFile, session_fingerprints
 
 MAX_SMALL_SESSION_BYTES = 256 * 1024
 """Maximum size of a session that may share a part."""
-MAX_OWN_PARTS_COUNT = 50
+MIN_SESSIONS_TO_MERGE_COUNT = 50
 """Number of small sessions with own parts from which they are read again into a shared part."""
 
 
@@ -29,10 +29,10 @@ class CompleteSession(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class SessionPlan:
     """The sessions that a run reads, and the parts of all sessions."""
 
-    sessions_to_read: dict[str, str]
+    fingerprint_by_session_to_read: dict[str, str]
     """Session to read → its fingerprint."""
     parts: dict[str, str]
     """Session → part in which its rows are, or will be written."""
@@ -44,7 +44,7 @@ def plan_sessions(
     files: list[SegmentFile],
     complete_sessions: dict[str, CompleteSession],
     shared_part_name: Callable[[int], str],
-) -> Plan:
+) -> SessionPlan:
     """Return the plan for the sessions of `files`.
 
     `complete_sessions` are the sessions of earlier runs. `shared_part_name` returns the name of a
@@ -58,13 +58,13 @@ def plan_sessions(
     }
     unread_sessions = {session for session in fingerprints if session not in complete_sessions}
     small_sessions = _find_small_sessions(files)
-    unshared_sessions = {
+    sessions_with_own_part = {
         session
         for session in small_sessions - changed_sessions - unread_sessions
         if complete_sessions[session].part == session
     }
-    if unread_sessions and len(unshared_sessions) >= MAX_OWN_PARTS_COUNT:
-        unread_sessions |= unshared_sessions
+    if unread_sessions and len(sessions_with_own_part) >= MIN_SESSIONS_TO_MERGE_COUNT:
+        unread_sessions |= sessions_with_own_part
     dropped_parts = {
         complete_sessions[session].part
         for session in changed_sessions | unread_sessions
@@ -80,19 +80,23 @@ def plan_sessions(
     parts = {session: session for session in changed_sessions | unread_sessions}
     if len(sharing_sessions) > 1:
         parts |= dict.fromkeys(sharing_sessions, shared_part_name(len(sharing_sessions)))
-    sessions_to_read = {session: fingerprints[session] for session in sorted(parts)}
+    fingerprint_by_session_to_read = {session: fingerprints[session] for session in sorted(parts)}
     part_by_session = {
         session: complete_session.part
         for session, complete_session in complete_sessions.items()
         if complete_session.part not in dropped_parts
     }
-    return Plan(sessions_to_read, part_by_session | parts, set(part_by_session.values()))
+    return SessionPlan(
+        fingerprint_by_session_to_read, part_by_session | parts, set(part_by_session.values())
+    )
 
 
 def _find_small_sessions(files: list[SegmentFile]) -> set[str]:
-    sizes: Counter[str] = Counter()
+    bytes_by_session: Counter[str] = Counter()
     for file in files:
-        sizes[file.session] += file.size_bytes
+        bytes_by_session[file.session] += file.size_bytes
     return {
-        session for session, size_bytes in sizes.items() if size_bytes <= MAX_SMALL_SESSION_BYTES
+        session
+        for session, size_bytes in bytes_by_session.items()
+        if size_bytes <= MAX_SMALL_SESSION_BYTES
     }

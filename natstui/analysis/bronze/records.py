@@ -1,4 +1,4 @@
-"""Validation of lines by the dataclasses of the model, with the result of the other readers.
+"""Validation of lines by the dataclasses of the model; accepts what other readers accept.
 
 The other readers (`natstui.lines`) decode a line into its dataclass and refuse it if that fails.
 Here the same types become a schema and a condition in Spark SQL, so that an analysis leaves out
@@ -17,7 +17,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from natstui.analysis.bronze.schema import (
-    DIFFERENCE_COLUMNS,
+    DIFFERENCE_COLUMN_BY_COLUMN,
     ddl_fields,
     ddl_type,
     is_scalar,
@@ -45,24 +45,24 @@ JSON_OPTIONS = {
 }
 """Options of `from_json`: a line with invalid JSON or other types is marked, without an error."""
 
-_TABLES = (StreamColumns, ConsumerColumns, ConsumersAsDifferences)
+_COLUMN_CLASSES = (StreamColumns, ConsumerColumns, ConsumersAsDifferences)
 POLL = kind_of(Snapshot)
 """Kind of the lines with a poll."""
 
 
-def _pattern_up_to(largest: str) -> str:
+def _number_pattern(largest: str) -> str:
     """Return a pattern of the numbers up to `largest` that have the same number of digits."""
-    lower = (
+    smaller_number_patterns = (
         rf"{largest[:index]}[0-{int(digit) - 1}]\d{{{len(largest) - index - 1}}}"
         for index, digit in enumerate(largest)
         if digit != "0"
     )
-    return "|".join((*lower, largest))
+    return "|".join((*smaller_number_patterns, largest))
 
 
-_UNSIGNED = _pattern_up_to(str(2**64 - 1))
-_LARGE_NUMBER = (
-    rf'"(?:\d{{19}}|{_UNSIGNED})"(?!:)|(?<=[:,\[])(?:9[2-9]\d{{17}}|{_UNSIGNED})(?=[,\]}}])'
+_UINT64 = _number_pattern(str(2**64 - 1))
+_LARGE_NUMBER_PATTERN = (
+    rf'"(?:\d{{19}}|{_UINT64})"(?!:)|(?<=[:,\[])(?:9[2-9]\d{{17}}|{_UINT64})(?=[,\]}}])'
 )
 """Pattern of numbers above signed and within unsigned 64 bits: as text, which natstui writes, or
 bare; not in keys. A line with a larger number is left out."""
@@ -78,7 +78,7 @@ class _Keyframe:
 
 
 @dataclass(frozen=True, slots=True)
-class _Field:
+class _TypedField:
     name: str
     type: Any
     """Its type without None."""
@@ -86,7 +86,7 @@ class _Field:
 
 
 @cache
-def _typed_fields(cls: type) -> tuple[_Field, ...]:
+def _typed_fields(cls: type) -> tuple[_TypedField, ...]:
     """Return the fields of a dataclass that have a Spark type; other fields are not checked."""
     hints = typing.get_type_hints(cls)
     typed_fields = []
@@ -94,7 +94,7 @@ def _typed_fields(cls: type) -> tuple[_Field, ...]:
         hint, optional = split_optional(hints[field.name])
         has_default = field.default is not MISSING or field.default_factory is not MISSING
         if ddl_type(hint) is not None:
-            typed_fields.append(_Field(field.name, hint, not optional and not has_default))
+            typed_fields.append(_TypedField(field.name, hint, not optional and not has_default))
     return tuple(typed_fields)
 
 
@@ -122,21 +122,21 @@ def _invalid_conditions(value: str, hint: Any) -> Iterator[str]:
 
 
 def _has_invalid_item(values: str, hint: Any, *, optional: bool = False) -> str:
-    invalid = _invalid_condition("item", hint, required=not optional)
-    return f"exists({values}, item -> {invalid or 'false'})"
+    invalid_item_condition = _invalid_condition("item", hint, required=not optional)
+    return f"exists({values}, item -> {invalid_item_condition or 'false'})"
 
 
 def _invalid_fields(value: str, cls: type, excluded_names: tuple[str, ...] = ()) -> Iterator[str]:
-    if cls in _TABLES:
+    if cls in _COLUMN_CLASSES:
         yield from _invalid_columns(value, cls)
         return
     for field in _typed_fields(cls):
         if field.name not in excluded_names:
-            invalid = _invalid_condition(
+            invalid_condition = _invalid_condition(
                 f"{value}.{field.name}", field.type, required=field.required
             )
-            if invalid is not None:
-                yield invalid
+            if invalid_condition is not None:
+                yield invalid_condition
     if cls is LatencyCounts:
         yield f"size({value}.buckets) != size({value}.counts)"
         yield f"exists({value}.buckets, bucket -> bucket < 0 OR bucket >= {BUCKETS_COUNT})"
@@ -145,29 +145,30 @@ def _invalid_fields(value: str, cls: type, excluded_names: tuple[str, ...] = ())
 def _invalid_columns(table: str, cls: type) -> Iterator[str]:
     """Yield SQL conditions: a column is missing, has another length, or has an invalid value."""
     length, optional_columns = f"coalesce(size({table}.name), 0)", _optional_columns(cls)
-    required_columns: dict[Any, list[str]] = {}
-    sizes: dict[bool, list[str]] = {False: [], True: []}
+    required_columns_by_type: dict[Any, list[str]] = {}
+    sizes_by_is_added_later: dict[bool, list[str]] = {False: [], True: []}
     for field in _typed_fields(cls):
-        values, is_later = f"{table}.{field.name}", field.name in optional_columns
-        sizes[is_later].append(f"size({values})")
+        values, is_added_later = f"{table}.{field.name}", field.name in optional_columns
+        sizes_by_is_added_later[is_added_later].append(f"size({values})")
         item, optional = split_optional(item_type(field.type))
         if typing.get_origin(item) is tuple:
             rows = f"flatten({values})"
-            invalid = f"{rows} IS NULL OR {_has_invalid_item(rows, item_type(item))}"
-            yield f"({values} IS NOT NULL AND ({invalid}))"
+            invalid_condition = f"{rows} IS NULL OR {_has_invalid_item(rows, item_type(item))}"
+            yield f"({values} IS NOT NULL AND ({invalid_condition}))"
         elif not is_scalar(item):
-            for invalid in _invalid_conditions(values, field.type):
-                yield f"({values} IS NOT NULL AND {invalid})"
+            for invalid_condition in _invalid_conditions(values, field.type):
+                yield f"({values} IS NOT NULL AND {invalid_condition})"
         elif not optional:
             empty_array = f"CAST(array() AS array<{ddl_type(item)}>)"
-            values = f"coalesce({values}, {empty_array})" if is_later else values
-            required_columns.setdefault(item, []).append(values)
-    yield f"array_distinct(array({', '.join(sizes[False])})) != array({length})"
-    if sizes[True]:
+            values = f"coalesce({values}, {empty_array})" if is_added_later else values
+            required_columns_by_type.setdefault(item, []).append(values)
+    yield f"array_distinct(array({', '.join(sizes_by_is_added_later[False])})) != array({length})"
+    if sizes_by_is_added_later[True]:
         # The size of a missing column is null or -1, depending on a setting of Spark.
         allowed_sizes = f"array({length}, 0, -1, CAST(NULL AS int))"
-        yield f"size(array_except(array({', '.join(sizes[True])}), {allowed_sizes})) > 0"
-    for item, columns in required_columns.items():
+        added_sizes = f"array({', '.join(sizes_by_is_added_later[True])})"
+        yield f"size(array_except({added_sizes}, {allowed_sizes})) > 0"
+    for item, columns in required_columns_by_type.items():
         yield _has_null(f"concat({', '.join(columns)})", item)
 
 
@@ -179,13 +180,13 @@ def _has_null(values: str, item: Any) -> str:
     """
     if item is bool:
         values, item = f"CAST({values} AS array<bigint>)", int
-    missing_value = {int: -(2**63), float: "double('-infinity')", str: r"'\ufffe\uffff'"}
-    return f"array_contains({values}, {missing_value[item]}) IS NULL"
+    unused_value_by_type = {int: -(2**63), float: "double('-infinity')", str: r"'\ufffe\uffff'"}
+    return f"array_contains({values}, {unused_value_by_type[item]}) IS NULL"
 
 
 def _optional_columns(cls: type) -> set[str]:
-    """Return the columns that older recordings lack, except those of `DIFFERENCE_COLUMNS`."""
-    return {*added_columns(cls)} - {*DIFFERENCE_COLUMNS.values()}
+    """Return the columns that older recordings lack, except the columns of differences."""
+    return {*added_columns(cls)} - {*DIFFERENCE_COLUMN_BY_COLUMN.values()}
 
 
 def parse_record(cls: type) -> Column:
@@ -197,11 +198,11 @@ def parse_record(cls: type) -> Column:
     """
     ddl = _line_type_ddl(ddl_fields(cls))
     # In an array, so that a lambda gets the parsed line; each condition would parse it again.
-    parsed = _from_json("value", ddl)
-    reparsed = _reparse_large_numbers("line", ddl)
-    lines = f"transform(array({parsed}), line -> {reparsed})"
-    is_valid = _is_valid_line("line", _join_or(_invalid_fields("line", cls)))
-    return F.expr(f"get(filter({lines}, line -> {is_valid}), 0)")
+    parsed_line_sql = _from_json("value", ddl)
+    reparsed_line_sql = _reparse_large_numbers("line", ddl)
+    lines_sql = f"transform(array({parsed_line_sql}), line -> {reparsed_line_sql})"
+    is_valid_sql = _is_valid_line("line", _join_or(_invalid_fields("line", cls)))
+    return F.expr(f"get(filter({lines_sql}, line -> {is_valid_sql}), 0)")
 
 
 def _line_type_ddl(fields: str) -> str:
@@ -215,12 +216,14 @@ def _from_json(value: str, ddl: str) -> str:
 
 def _reparse_large_numbers(line: str, ddl: str) -> str:
     """Return the SQL that parses a line again if it has numbers above signed 64 bits."""
-    has_large = f"{line}.{CORRUPT_FIELD} IS NOT NULL AND {has_large_number('value')}"
-    return f"IF({has_large}, {_from_json(clamp_large_numbers('value'), ddl)}, {line})"
+    must_reparse_sql = f"{line}.{CORRUPT_FIELD} IS NOT NULL AND {has_large_number('value')}"
+    return f"IF({must_reparse_sql}, {_from_json(clamp_large_numbers('value'), ddl)}, {line})"
 
 
-def _is_valid_line(line: str, is_invalid: str) -> str:
-    return f"{line}.{CORRUPT_FIELD} IS NULL AND {line}.line <=> line_number AND NOT {is_invalid}"
+def _is_valid_line(line: str, is_invalid_sql: str) -> str:
+    return (
+        f"{line}.{CORRUPT_FIELD} IS NULL AND {line}.line <=> line_number AND NOT {is_invalid_sql}"
+    )
 
 
 def with_poll_column(lines: DataFrame) -> DataFrame:
@@ -230,12 +233,14 @@ def with_poll_column(lines: DataFrame) -> DataFrame:
     once.
     """
     ddl = _line_type_ddl(poll_fields_ddl())
-    steps = (
+    successive_poll_sqls = (
         f"IF(is_complete AND kind = '{POLL}', {_from_json('value', ddl)}, NULL)",
         _reparse_large_numbers(POLL, ddl),
         f"IF({_is_valid_line(POLL, _join_or(_invalid_poll(POLL)))}, {POLL}, NULL)",
     )
-    return reduce(lambda rows, step: rows.withColumn(POLL, F.expr(step)), steps, lines)
+    return reduce(
+        lambda rows, poll_sql: rows.withColumn(POLL, F.expr(poll_sql)), successive_poll_sqls, lines
+    )
 
 
 def _invalid_poll(poll: str) -> Iterator[str]:
@@ -243,13 +248,13 @@ def _invalid_poll(poll: str) -> Iterator[str]:
     streams, consumers = f"{poll}.streams", f"{poll}.consumers"
     yield f"{streams} IS NULL OR {consumers} IS NULL"
     yield from _invalid_fields(streams, StreamColumns)
-    as_differences = _join_or(_invalid_fields(consumers, ConsumersAsDifferences))
-    as_values = _join_or(_invalid_fields(consumers, ConsumerColumns))
+    invalid_differences = _join_or(_invalid_fields(consumers, ConsumersAsDifferences))
+    invalid_values = _join_or(_invalid_fields(consumers, ConsumerColumns))
     difference_condition = f"{consumers}.{_DIFFERENCE_COLUMN} IS NOT NULL"
-    yield f"IF({difference_condition}, {as_differences}, {as_values})"
+    yield f"IF({difference_condition}, {invalid_differences}, {invalid_values})"
 
 
-_DIFFERENCE_COLUMN = DIFFERENCE_COLUMNS["ack_floor_stream_seq"]
+_DIFFERENCE_COLUMN = DIFFERENCE_COLUMN_BY_COLUMN["ack_floor_stream_seq"]
 
 
 def has_differences(consumers: Column) -> Column:
@@ -263,17 +268,17 @@ def _join_or(conditions: Iterable[str]) -> str:
 
 def clamp_large_numbers(value: str) -> str:
     """Return the SQL of a line with numbers above signed 64 bits replaced by 2⁶³ - 1."""
-    return f"regexp_replace({value}, r'{_LARGE_NUMBER}', '{2**63 - 1}')"
+    return f"regexp_replace({value}, r'{_LARGE_NUMBER_PATTERN}', '{2**63 - 1}')"
 
 
 def has_large_number(value: str) -> str:
     """Return the SQL condition that a line may have numbers above signed 64 bits."""
-    return f"{value} RLIKE r'{_LARGE_NUMBER}'"
+    return f"{value} RLIKE r'{_LARGE_NUMBER_PATTERN}'"
 
 
 def class_of(kind: str) -> type:
     """Return the dataclass of a kind of line; that of keyframes for an unknown kind."""
-    return _CLASSES.get(kind, _Keyframe)
+    return _CLASS_BY_KIND.get(kind, _Keyframe)
 
 
-_CLASSES: dict[str, type] = {kind_of(cls): cls for cls in typing.get_args(Record)}
+_CLASS_BY_KIND: dict[str, type] = {kind_of(cls): cls for cls in typing.get_args(Record)}

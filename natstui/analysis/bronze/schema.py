@@ -12,16 +12,16 @@ from dataclasses import fields, is_dataclass
 from functools import cache
 from typing import Any
 
-from natstui.model.live.column_differences import DIFFERENCES, ConsumersAsDifferences
+from natstui.model.live.column_differences import DIFFERENCE_BY_COLUMN, ConsumersAsDifferences
 from natstui.model.live.snapshot import ConsumerColumns, Snapshot, StreamColumns
 from natstui.model.records.record import NEVER_RECORDED, Record, kind_of
 
 SCHEMA_VERSIONS = (1, 2, 3)
 """The schema versions of recordings that can be read."""
 
-Fields = dict[str, str]
+SparkTypeByColumn = dict[str, str]
 
-_SCALARS = {int: "bigint", float: "double", str: "string", bool: "boolean"}
+_DDL_BY_SCALAR_TYPE = {int: "bigint", float: "double", str: "string", bool: "boolean"}
 
 
 def split_optional(hint: Any) -> tuple[Any, bool]:
@@ -41,13 +41,13 @@ def item_type(hint: Any) -> Any:
 
 def is_scalar(hint: Any) -> bool:
     """Return whether a type is a number, a text or a boolean."""
-    return hint in _SCALARS
+    return hint in _DDL_BY_SCALAR_TYPE
 
 
 def ddl_type(hint: Any) -> str | None:
     """Return a Python type as Spark DDL; None if Spark has no type for it."""
-    if hint in _SCALARS:
-        return _SCALARS[hint]
+    if hint in _DDL_BY_SCALAR_TYPE:
+        return _DDL_BY_SCALAR_TYPE[hint]
     origin = typing.get_origin(hint)
     if origin is typing.Literal:
         return (
@@ -56,11 +56,11 @@ def ddl_type(hint: Any) -> str | None:
             else None
         )
     if origin is tuple:
-        inner = ddl_type(split_optional(item_type(hint))[0])
-        return None if inner is None else f"array<{inner}>"
+        item_ddl = ddl_type(split_optional(item_type(hint))[0])
+        return None if item_ddl is None else f"array<{item_ddl}>"
     if origin is dict:
-        inner = ddl_type(split_optional(typing.get_args(hint)[1])[0])
-        return None if inner is None else f"map<string,{inner}>"
+        item_ddl = ddl_type(split_optional(typing.get_args(hint)[1])[0])
+        return None if item_ddl is None else f"map<string,{item_ddl}>"
     if isinstance(hint, type) and is_dataclass(hint):
         return f"struct<{ddl_fields(hint)}>"
     return None
@@ -76,9 +76,9 @@ def ddl_fields(cls: type, excluded_names: tuple[str, ...] = ()) -> str:
     )
 
 
-def columns_of(cls: type) -> Fields:
+def columns_of(cls: type) -> SparkTypeByColumn:
     """Return column → Spark type of its values; raises TypeError if Spark has no such type."""
-    types: Fields = {}
+    types: SparkTypeByColumn = {}
     for name, hint in typing.get_type_hints(cls).items():
         item_hint, optional = split_optional(item_type(hint))
         text = ddl_type(item_hint)
@@ -91,11 +91,11 @@ def columns_of(cls: type) -> Fields:
 STREAM_COLUMNS = columns_of(StreamColumns)
 CONSUMER_COLUMNS = columns_of(ConsumerColumns)
 
-DIFFERENCE_COLUMNS = DIFFERENCES
-DIFFERENCE_COLUMN_TYPES: Fields = {
+DIFFERENCE_COLUMN_BY_COLUMN = DIFFERENCE_BY_COLUMN
+DIFFERENCE_COLUMN_TYPES: SparkTypeByColumn = {
     name: f"{text.removesuffix('?')}?"
     for name, text in columns_of(ConsumersAsDifferences).items()
-    if name in DIFFERENCES.values()
+    if name in DIFFERENCE_BY_COLUMN.values()
 }
 """Column of differences → its type; version 2 records these instead of the columns of values."""
 
@@ -115,11 +115,13 @@ def spark_type(type_text: str) -> str:
     return type_text.removesuffix("?")
 
 
-def array_columns_ddl(fields: Fields) -> str:
+def array_columns_ddl(type_by_column: SparkTypeByColumn) -> str:
     """Return a struct with an array per field as DDL, as a snapshot has its columns."""
     return (
         "struct<"
-        + ",".join(f"`{n}`:array<{spark_type(type_text)}>" for n, type_text in fields.items())
+        + ",".join(
+            f"`{n}`:array<{spark_type(type_text)}>" for n, type_text in type_by_column.items()
+        )
         + ">"
     )
 

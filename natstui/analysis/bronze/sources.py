@@ -24,13 +24,13 @@ REPORTED_HEADER_FIELDS = (
     "interval_s", "payloads", "redacted", "dropped",
 )  # fmt: skip
 """Fields of session.json that a report shows."""
-_LOCAL_URL = re.compile(r"file:(?://)?(/.*)", re.DOTALL)
-_GENERATED_NAME = re.compile(r"N[A-Z2-7]{55}")
+_LOCAL_URL_PATTERN = re.compile(r"file:(?://)?(/.*)", re.DOTALL)
+_GENERATED_SERVER_NAME_PATTERN = re.compile(r"N[A-Z2-7]{55}")
 """Pattern of a generated server name, which differs after each start."""
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class SessionSource:
     """One recorded session."""
 
     session: str
@@ -45,19 +45,19 @@ class Source:
     @property
     def system(self) -> tuple[str, str]:
         """Return cluster or server, and account; only sessions of one system are compared."""
-        server_name = "" if _GENERATED_NAME.fullmatch(self.server) else self.server
+        server_name = "" if _GENERATED_SERVER_NAME_PATTERN.fullmatch(self.server) else self.server
         return server_name or str(self.header.get("target", "")), str(
             self.header.get("account", "")
         )
 
     @property
     def path(self) -> Path | None:
-        """Return the local path of its folder; None for a remote folder."""
-        match = _LOCAL_URL.fullmatch(self.folder)
+        """Return the local path of the session's folder; None for a remote folder."""
+        match = _LOCAL_URL_PATTERN.fullmatch(self.folder)
         return Path(unescape_glob(match[1])) if match else None
 
 
-def find_sources(spark: SparkSession, patterns: list[str]) -> list[Source]:
+def find_sources(spark: SparkSession, patterns: list[str]) -> list[SessionSource]:
     """Return the sessions that match patterns, sorted by folder.
 
     A pattern is a session folder or a glob of folders, as a path or as a URL for Hadoop. Raises
@@ -69,15 +69,15 @@ def find_sources(spark: SparkSession, patterns: list[str]) -> list[Source]:
     sources = {_parse_source(folder, text) for folder, text in headers}
     if not sources:
         raise AnalysisError(f"no recorded session matches {', '.join(patterns)}")
-    by_name: dict[str, Source] = {}
+    source_by_name: dict[str, SessionSource] = {}
     for source in sorted(sources, key=lambda source: source.folder):
-        if source.session in by_name:
+        if source.session in source_by_name:
             raise AnalysisError(
                 f"two sessions are called {source.session}: rename one of them or analyse them "
-                f"apart ({by_name[source.session].folder} and {source.folder})"
+                f"apart ({source_by_name[source.session].folder} and {source.folder})"
             )
-        by_name[source.session] = source
-    return list(by_name.values())
+        source_by_name[source.session] = source
+    return list(source_by_name.values())
 
 
 def _read_headers(spark: SparkSession, pattern: str) -> Iterator[tuple[str, str]]:
@@ -108,7 +108,7 @@ def _to_python_glob(pattern: str) -> str:
     return re.sub(r"\\(.)", lambda match: glob.escape(match[1]), pattern)
 
 
-def _parse_source(folder: str, header_text: str) -> Source:
+def _parse_source(folder: str, header_text: str) -> SessionSource:
     session = folder.rpartition("/")[2]
     try:
         header = json.loads(header_text)
@@ -125,4 +125,4 @@ def _parse_source(folder: str, header_text: str) -> Source:
         name: header[name] for name in REPORTED_HEADER_FIELDS if header.get(name) is not None
     }
     server_text = server if isinstance(server, str) else ""
-    return Source(session, escape_glob(folder), server_text, reported_fields)
+    return SessionSource(session, escape_glob(folder), server_text, reported_fields)

@@ -14,7 +14,7 @@ from natstui.analysis.gold.shared.forecast import (
     growth_aggregates,
     has_enough_parts,
     interval_text,
-    is_certain,
+    is_growth_certain,
     is_reportable,
     limit_cause,
     number_parts,
@@ -24,19 +24,19 @@ from natstui.analysis.gold.shared.forecast import (
 )
 from natstui.analysis.section import Section
 from natstui.analysis.silver.layer import Silver
-from natstui.analysis.tables import SESSION, Table, columns
+from natstui.analysis.tables import SESSION_COLUMN, Table, columns
 
-PARTS_COUNT = 12
-_PACE = "pace"
+SESSION_PARTS_COUNT = 12
+_GROWTH_COLUMN = "pace"
 _MAX_FORECAST_S = 100 * 365 * 86_400
-_FINDING_WITHIN_S = 30 * 86_400
+_MAX_REPORTED_TIME_TO_FULL_S = 30 * 86_400
 """Maximum time until a limit of which a finding is reported."""
 
 ACCOUNT_FULL = Table(
     "account_full",
     "When storage and memory of the account will be full, if they grow as in the session.",
     columns(
-        SESSION,
+        SESSION_COLUMN,
         ("what", "string", "storage or memory"),
         ("used_bytes", "bigint", "Bytes used at the end of the session"),
         ("limit_bytes", "bigint", "Limit; null: unlimited"),
@@ -61,7 +61,7 @@ _KEY_COLUMNS = ["session", "what"]
 
 def compute_account_full(silver: Silver) -> DataFrame:
     """Return `account_full`: one row per session and kind of storage, from its polls."""
-    uses = F.array(
+    storage_uses = F.array(
         *(
             F.struct(
                 F.lit(kind).alias("what"),
@@ -71,19 +71,19 @@ def compute_account_full(silver: Silver) -> DataFrame:
             for kind in _STORAGE_KINDS
         )
     )
-    polls = silver.poll.select("session", "at_us", F.inline(uses))
+    polls = silver.poll.select("session", "at_us", F.inline(storage_uses))
     polls = polls.where(F.col("used_bytes").isNotNull())
-    of_key, order = (
-        Window.partitionBy(*_KEY_COLUMNS),
-        Window.partitionBy(*_KEY_COLUMNS).orderBy("at_us"),
-    )
+    key_window = Window.partitionBy(*_KEY_COLUMNS)
+    order = key_window.orderBy("at_us")
     # UTC without the steps of the clock, as in `account_capacity`.
     moment_us = F.col("at_us").cast("double")
-    first, last = F.min(moment_us).over(of_key), F.max(moment_us).over(of_key)
-    number = F.floor((moment_us - first) * PARTS_COUNT / F.nullif(last - first, F.lit(0.0)))
+    first_us, last_us = F.min(moment_us).over(key_window), F.max(moment_us).over(key_window)
+    number = F.floor(
+        (moment_us - first_us) * SESSION_PARTS_COUNT / F.nullif(last_us - first_us, F.lit(0.0))
+    )
     polls = polls.select(
         *_KEY_COLUMNS, "at_us", "used_bytes", "limit_bytes",
-        F.least(number, F.lit(PARTS_COUNT - 1)).alias("part"),
+        F.least(number, F.lit(SESSION_PARTS_COUNT - 1)).alias("part"),
         (F.col("used_bytes") - F.lag("used_bytes").over(order)).alias("grown_bytes"),
         ((moment_us - F.lag(moment_us).over(order)) / 1e6).alias("elapsed_s"),
     )  # fmt: skip
@@ -94,51 +94,63 @@ def compute_account_full(silver: Silver) -> DataFrame:
     )
     # A session of one poll has no time in it.
     growth = F.when(F.col("elapsed_s") > 0, F.col("grown_bytes") / F.col("elapsed_s"))
-    parts = number_parts(parts.withColumn(_PACE, growth), _KEY_COLUMNS, "part", [_PACE])
+    parts = number_parts(
+        parts.withColumn(_GROWTH_COLUMN, growth), _KEY_COLUMNS, "part", [_GROWTH_COLUMN]
+    )
     rows = parts.groupBy(*_KEY_COLUMNS).agg(
         F.max_by("newest", "part").alias("newest"),
         (F.sum("grown_bytes") / F.nullif(F.sum("elapsed_s"), F.lit(0.0))).alias(
             "growth_bytes_per_s"
         ),
         F.coalesce(F.sum("elapsed_s"), F.lit(0.0)).alias("watched_s"),
-        F.stddev_samp(_PACE).alias("spread"),
-        F.count(_PACE).alias("parts_count"),
-        *growth_aggregates(_PACE),
+        F.stddev_samp(_GROWTH_COLUMN).alias("spread"),
+        F.count(_GROWTH_COLUMN).alias("parts_count"),
+        *growth_aggregates(_GROWTH_COLUMN),
     )
     return ACCOUNT_FULL.conform(_with_forecast_times(rows.select("*", "newest.*")))
 
 
 def _with_forecast_times(rows: DataFrame) -> DataFrame:
-    pace, parts = F.col("growth_bytes_per_s"), F.col("parts_count")
-    margin = t_quantile_of_mean(parts) * F.col("spread") / F.sqrt(parts)
+    growth_bytes_per_s, parts_count = F.col("growth_bytes_per_s"), F.col("parts_count")
+    growth_margin = t_quantile_of_mean(parts_count) * F.col("spread") / F.sqrt(parts_count)
     free_bytes = F.col("limit_bytes") - F.col("used_bytes")
-    part_s = F.col("watched_s") / parts
-    rows = with_growth(rows, [_PACE], part_s)
-    mean_time_s = F.when(free_bytes <= 0, F.lit(0.0)).when(pace > 0, free_bytes / pace)
-    time_s = F.when(free_bytes <= 0, F.lit(0.0)).when(
-        is_certain(_PACE), time_until_used_s(_PACE, free_bytes, part_s)
+    part_s = F.col("watched_s") / parts_count
+    rows = with_growth(rows, [_GROWTH_COLUMN], part_s)
+    time_at_mean_growth_s = F.when(free_bytes <= 0, F.lit(0.0)).when(
+        growth_bytes_per_s > 0, free_bytes / growth_bytes_per_s
+    )
+    time_to_full_s = F.when(free_bytes <= 0, F.lit(0.0)).when(
+        is_growth_certain(_GROWTH_COLUMN), time_until_used_s(_GROWTH_COLUMN, free_bytes, part_s)
     )
     rows = rows.withColumns(
         {
-            "left_s": F.when(has_enough_parts(_PACE), time_s).otherwise(mean_time_s),
+            "left_s": F.when(has_enough_parts(_GROWTH_COLUMN), time_to_full_s).otherwise(
+                time_at_mean_growth_s
+            ),
             "earliest_s": F.when(
-                has_enough_parts(_PACE), time_until_used_s(_PACE, free_bytes, part_s, "_most")
+                has_enough_parts(_GROWTH_COLUMN),
+                time_until_used_s(_GROWTH_COLUMN, free_bytes, part_s, "_most"),
             ),
             "latest_s": F.when(
-                has_enough_parts(_PACE), time_until_used_s(_PACE, free_bytes, part_s, "_least")
+                has_enough_parts(_GROWTH_COLUMN),
+                time_until_used_s(_GROWTH_COLUMN, free_bytes, part_s, "_least"),
             ),
         }
     )
     is_reported = is_reportable(F.col("left_s"), F.col("watched_s"))
-    ends = {"full_at_us": "left_s", "earliest_at_us": "earliest_s", "latest_at_us": "latest_s"}
+    left_column_by_time_column = {
+        "full_at_us": "left_s",
+        "earliest_at_us": "earliest_s",
+        "latest_at_us": "latest_s",
+    }
     forecast_times = {
-        name: F.when(is_reported, _full_at_us(F.col(seconds_name)))
-        for name, seconds_name in ends.items()
+        time_column: F.when(is_reported, _full_at_us(F.col(left_column)))
+        for time_column, left_column in left_column_by_time_column.items()
     }
     return rows.withColumns(
         {
-            "low_bytes_per_s": pace - margin,
-            "high_bytes_per_s": pace + margin,
+            "low_bytes_per_s": growth_bytes_per_s - growth_margin,
+            "high_bytes_per_s": growth_bytes_per_s + growth_margin,
             "end_at_us": F.col("at_us"),
             **forecast_times,
         }
@@ -158,7 +170,7 @@ def find_full_accounts(rows: DataFrame) -> DataFrame:
     left_s = (F.col("full_at_us") - F.col("polled_at_us")) / 1e6
     is_full = left_s <= 0
     rows = rows.where(
-        is_full | ((left_s <= _FINDING_WITHIN_S) & F.col("latest_at_us").isNotNull())
+        is_full | ((left_s <= _MAX_REPORTED_TIME_TO_FULL_S) & F.col("latest_at_us").isNotNull())
     )
     weight = F.when(left_s < 3600, 74).when(left_s < 86_400, 57).otherwise(38)
     forecast_text = F.concat(

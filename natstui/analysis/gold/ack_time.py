@@ -10,7 +10,7 @@ from natstui.analysis.gold.gold_table import GoldTable
 from natstui.analysis.section import Section
 from natstui.analysis.silver.layer import Silver
 from natstui.analysis.silver.tables import ACK_TIME as SILVER
-from natstui.analysis.tables import SESSION, Table, columns
+from natstui.analysis.tables import SESSION_COLUMN, Table, columns
 from natstui.model.bench.latency import PERCENTILES, SAMPLED_PERCENTILES
 
 _KEY_COLUMNS = ["session", "stream", "consumer"]
@@ -18,7 +18,7 @@ ACK_TIME = Table(
     "ack_time_summary",
     "Times from delivery to acknowledgement of each consumer with a sample frequency.",
     columns(
-        SESSION,
+        SESSION_COLUMN,
         ("stream", "string", "Name of the stream"),
         ("consumer", "string", "Name of the consumer"),
         ("samples_count", "bigint", "Sampled acknowledgements"),

@@ -10,13 +10,13 @@ from natstui.analysis.gold.gold_table import GoldTable
 from natstui.analysis.gold.rates import bucket_start, increase_since_last_poll
 from natstui.analysis.section import Section
 from natstui.analysis.silver.layer import Silver
-from natstui.analysis.tables import SESSION, Table, columns
+from natstui.analysis.tables import SESSION_COLUMN, Table, columns
 
 API_USE = Table(
     "api_use",
     "Requests and errors of the JetStream API of the account, per interval of time.",
     columns(
-        SESSION,
+        SESSION_COLUMN,
         ("bucket_at_us", "bigint", "Start of the interval"),
         ("requests_count", "bigint", "Requests of the account since the previous poll"),
         ("errors_count", "bigint", "Requests of the account that failed since the previous poll"),

@@ -17,14 +17,14 @@ from natstui.analysis.gold.gold_table import (
 from natstui.analysis.gold.rates import bucket_start
 from natstui.analysis.section import Section
 from natstui.analysis.silver.layer import Silver
-from natstui.analysis.tables import SESSION, Table, columns
+from natstui.analysis.tables import SESSION_COLUMN, Table, columns
 from natstui.model.findings.thresholds import PEER_LAG_MSGS
 
 AVAILABILITY = Table(
     "availability",
     "Outages, slow replies and leader changes, one row per period or moment.",
     columns(
-        SESSION,
+        SESSION_COLUMN,
         ("kind", "string", "gap, clock_step, unreachable, unavailable, disconnected, api_slow, "
          "leader_change, leader_absent, replica_away or replica_lag"),
         ("stream", "string", "The stream concerned"),
@@ -47,8 +47,11 @@ It is more than 1, because a poll may read only some of the rows.
 
 
 def compute_availability(silver: Silver, thresholds: Thresholds) -> DataFrame:
-    """Return `availability`: one row per period, or event without a duration."""
-    parts = (
+    """Return `availability`: outages, slow replies, replica lag, leader changes and clock steps.
+
+    One row for each; leader changes and clock steps have no duration.
+    """
+    period_tables = (
         _poll_gaps(silver.poll),
         _clock_steps(silver.poll),
         _unreachable_periods(silver.poll),
@@ -58,8 +61,8 @@ def compute_availability(silver: Silver, thresholds: Thresholds) -> DataFrame:
         _leader_changes(silver),
         _replica_periods(silver),
     )
-    rows = parts[0]
-    for part in parts[1:]:
+    rows = period_tables[0]
+    for part in period_tables[1:]:
         rows = rows.unionAll(part)
     duration = (F.col("end_at_us") - F.col("start_at_us")) / 1e6
     return AVAILABILITY.conform(rows.withColumn("duration_s", duration))
@@ -89,20 +92,20 @@ def _availability_columns(
 
 def is_gap() -> Column:
     """Return whether polling stopped before a poll; false if unreadable polls explain this."""
-    lost_count = F.coalesce("lost_before_count", F.lit(0)).cast("double")
+    lost_records_count = F.coalesce("lost_before_count", F.lit(0)).cast("double")
     # The pause is at most twice as long as the unreadable records, if they were polls.
-    is_unreadable = (lost_count > 0) & (
-        F.col("gap_before_us") <= 2 * (lost_count + 1) * F.col("interval_us")
+    is_unreadable = (lost_records_count > 0) & (
+        F.col("gap_before_us") <= 2 * (lost_records_count + 1) * F.col("interval_us")
     )
     return F.col("gap_before_us").isNotNull() & ~is_unreadable
 
 
 def _poll_gaps(poll: DataFrame) -> DataFrame:
     rows = poll.where(is_gap()).withColumn("stream", F.lit(None))
-    length = F.col("gap_before_us")
+    gap_us = F.col("gap_before_us")
     return rows.select(
         _availability_columns(
-            "gap", F.col("at_us") - length, F.col("at_us"), length / 1e6, F.lit(None)
+            "gap", F.col("at_us") - gap_us, F.col("at_us"), gap_us / 1e6, F.lit(None)
         )
     )
 
@@ -118,7 +121,7 @@ def _clock_steps(poll: DataFrame) -> DataFrame:
 def _unreachable_periods(poll: DataFrame) -> DataFrame:
     """Return the periods in which the leader of a stream or consumer did not reply.
 
-    A period ends with the next poll, or with its last poll before a gap, which begins a new one.
+    A period ends at the first poll after it. A gap ends it at the last poll before the gap.
     """
     order = Window.partitionBy("session").orderBy("mono_us")
     is_after_gap = F.col("gap_before_us").isNotNull()
@@ -137,8 +140,10 @@ def _unreachable_periods(poll: DataFrame) -> DataFrame:
     rows = rows.withColumns({"stream": F.get("who", F.lit(0)), "consumer": F.get("who", F.lit(1))})
     keys = ["session", "stream", "consumer", "gaps_count"]
     by_asset = Window.partitionBy(*keys).orderBy("number")
-    is_apart = F.col("number") - F.lag("number").over(by_asset) > MAX_POLLS_BETWEEN_UNREACHABLE
-    rows = rows.withColumn("begins", F.coalesce(is_apart, F.lit(True)).cast("int"))
+    is_new_period = (
+        F.col("number") - F.lag("number").over(by_asset) > MAX_POLLS_BETWEEN_UNREACHABLE
+    )
+    rows = rows.withColumn("begins", F.coalesce(is_new_period, F.lit(True)).cast("int"))
     rows = rows.withColumn("run", F.sum("begins").over(by_asset))
     runs = rows.groupBy(*keys, "run").agg(
         F.min("at_us").alias("start"),
@@ -167,16 +172,22 @@ def _event_periods(event: DataFrame, kind: str, is_end: Column) -> DataFrame:
 
 def _connection_gaps(event: DataFrame) -> DataFrame:
     """Return the periods without a connection, except after a link that was closed on purpose."""
-    links = event.where((F.col("kind") == "link_changed") & ~F.col("what").eqNullSafe("closed"))
+    link_events = event.where(
+        (F.col("kind") == "link_changed") & ~F.col("what").eqNullSafe("closed")
+    )
     is_connected = F.col("state") == "connected"
-    links = links.withColumns({"state": F.col("what"), "what": F.lit("link")})
-    links = links.withColumn("kind", F.when(is_connected, "connected").otherwise("disconnected"))
+    link_events = link_events.withColumns({"state": F.col("what"), "what": F.lit("link")})
+    link_events = link_events.withColumn(
+        "kind", F.when(is_connected, "connected").otherwise("disconnected")
+    )
     first_at_us = F.min("at_us").over(Window.partitionBy("session"))
-    links = links.withColumn("first_at_us", first_at_us)
+    link_events = link_events.withColumn("first_at_us", first_at_us)
     # Before the first connection nothing was lost.
-    links = links.where((F.col("at_us") > F.col("first_at_us")) | is_connected).drop("first_at_us")
-    links = links.where((F.col("state") != "connecting") | is_connected)
-    return _event_periods(links, "disconnected", F.col("kind") == "connected")
+    link_events = link_events.where((F.col("at_us") > F.col("first_at_us")) | is_connected).drop(
+        "first_at_us"
+    )
+    link_events = link_events.where((F.col("state") != "connecting") | is_connected)
+    return _event_periods(link_events, "disconnected", F.col("kind") == "connected")
 
 
 def _slow_buckets(poll: DataFrame, thresholds: Thresholds) -> DataFrame:
@@ -201,10 +212,10 @@ def _leader_changes(silver: Silver) -> DataFrame:
     Streams without replicas are left out: they have no elections, but a restarted server may have
     another name.
     """
-    previous, leader = F.col("leader_before"), F.col("leader")
-    has_changed = previous.isNotNull() & leader.isNotNull() & (previous != leader)
+    previous_leader, leader = F.col("leader_before"), F.col("leader")
+    has_changed = previous_leader.isNotNull() & leader.isNotNull() & (previous_leader != leader)
     rows = silver.stream_sample.where(has_changed & (F.col("peers_count") > 0))
-    detail = F.concat_ws(" → ", previous, leader)
+    detail = F.concat_ws(" → ", previous_leader, leader)
     return rows.select(_availability_columns("leader_change", F.col("at_us"), None, None, detail))
 
 
@@ -213,15 +224,15 @@ def _replica_periods(silver: Silver) -> DataFrame:
 
     A gap ends a period.
     """
-    is_lagging = F.col("peer_lag_msgs") > PEER_LAG_MSGS
-    is_away = F.col("away_peers_count") > 0
-    is_absent = F.col("leader").isNull() & (F.col("peers_count") > 0)
-    state = (
-        F.when(is_absent, "leader_absent")
-        .when(is_away, "replica_away")
-        .when(is_lagging, "replica_lag")
+    has_lagging_replica = F.col("peer_lag_msgs") > PEER_LAG_MSGS
+    has_away_replica = F.col("away_peers_count") > 0
+    has_no_leader = F.col("leader").isNull() & (F.col("peers_count") > 0)
+    replica_state = (
+        F.when(has_no_leader, "leader_absent")
+        .when(has_away_replica, "replica_away")
+        .when(has_lagging_replica, "replica_lag")
     )
-    rows = silver.stream_sample.withColumn("state", state)
+    rows = silver.stream_sample.withColumn("state", replica_state)
     # Only replicated streams can lose a leader or a replica.
     rows = rows.where(F.col("peers_count") > 0)
     order = Window.partitionBy("series_id", "gaps_count").orderBy("mono_us")
@@ -240,13 +251,13 @@ def _replica_periods(silver: Silver) -> DataFrame:
     detail = F.when(F.col("away_count") > 0, away_text).when(
         F.col("lag_msgs") > PEER_LAG_MSGS, F.concat(lag_text, F.lit(" behind"))
     )
-    entries = F.when(F.col("state") == "replica_lag", F.col("lag_msgs"))
+    lag_msgs = F.when(F.col("state") == "replica_lag", F.col("lag_msgs"))
     return periods.select(
-        _availability_columns(F.col("state"), F.col("start"), F.col("end"), entries, detail)
+        _availability_columns(F.col("state"), F.col("start"), F.col("end"), lag_msgs, detail)
     )
 
 
-_WEIGHTS = {
+_WEIGHT_BY_KIND = {
     "leader_absent": 75,
     "unreachable": 70,
     "disconnected": 45,
@@ -262,18 +273,18 @@ _WEIGHTS = {
 
 def find_availability_problems(periods: DataFrame) -> DataFrame:
     """Return a finding for each row of `availability`."""
-    weights = F.create_map(*(F.lit(x) for pair in _WEIGHTS.items() for x in pair))
+    weights = F.create_map(*(F.lit(x) for pair in _WEIGHT_BY_KIND.items() for x in pair))
     duration_weight = F.least(F.coalesce("duration_s", F.lit(0.0)) / 60, F.lit(10.0))
     has_duration = F.col("duration_s").isNotNull()
-    for_duration = F.when(
+    duration_clause = F.when(
         has_duration, F.concat(F.lit(" for "), duration_text("duration_s"))
     ).otherwise("")
-    sentence = F.concat(F.replace("kind", F.lit("_"), F.lit(" ")), for_duration)
-    is_step = F.col("kind") == "clock_step"
-    evidence = F.when(is_step, "all times are shown as if the clock had not been set").otherwise(
-        F.coalesce("detail", F.lit(""))
-    )
-    texts = (F.when(is_step, F.col("detail")).otherwise(sentence), evidence)
+    sentence = F.concat(F.replace("kind", F.lit("_"), F.lit(" ")), duration_clause)
+    is_clock_step = F.col("kind") == "clock_step"
+    evidence = F.when(
+        is_clock_step, "all times are shown as if the clock had not been set"
+    ).otherwise(F.coalesce("detail", F.lit("")))
+    texts = (F.when(is_clock_step, F.col("detail")).otherwise(sentence), evidence)
     subject = F.coalesce(F.nullif(consumer_text(), F.lit("")), F.lit("monitoring"))
     weight = weights[F.col("kind")] + duration_weight
     return build_findings(periods, "availability", subject, weight, texts, F.col("kind"))

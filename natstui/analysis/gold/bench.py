@@ -7,13 +7,13 @@ from collections.abc import Callable
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
-from natstui.analysis.defaults import FIRST_STEADY_LEVEL, MIN_LOAD_RATIO
+from natstui.analysis.defaults import FIRST_STEADY_LOAD_LEVEL, MIN_LOAD_RATIO
 from natstui.analysis.gold.gold_table import GoldTable, build_findings, count_text
 from natstui.analysis.gold.rates import SECOND_US, bucket_start
 from natstui.analysis.section import Section
 from natstui.analysis.silver.layer import Silver
 from natstui.analysis.silver.tables import BENCH_INTERVAL, BENCH_LATENCY
-from natstui.analysis.tables import SESSION, Table, columns
+from natstui.analysis.tables import SESSION_COLUMN, Table, columns
 from natstui.model.bench.latency import PERCENTILES, SHOWN_PERCENTILES
 from natstui.model.bench.patterns import PatternTraits, patterns_with
 
@@ -27,8 +27,8 @@ COLUMN_BY_COUNTER = {
     "acks_sent": "acks_sent_msgs",
 }
 
-RUN_COLUMNS = columns(SESSION, ("run_id", "string", "The benchmark run"))
-RUN_NAMES = ["session", "run_id"]
+RUN_COLUMNS = columns(SESSION_COLUMN, ("run_id", "string", "The benchmark run"))
+RUN_KEY_COLUMNS = ["session", "run_id"]
 
 BENCH_STEADY = Table(
     "bench_steady",
@@ -42,7 +42,7 @@ BENCH_STEADY = Table(
         ("duration_s", "double", "Between the two"),
         ("dropped_s", "double", "Seconds before the steady part: warm-up and ramp"),
     ),
-    key=(*RUN_NAMES, "role", "counter"),
+    key=(*RUN_KEY_COLUMNS, "role", "counter"),
 )
 
 
@@ -51,7 +51,7 @@ def messages_per_second(silver: Silver) -> DataFrame:
 
     `is_summed`: the count of the role is part of the sum over all roles.
     """
-    pairs = F.array(
+    counts = F.array(
         *(
             F.struct(
                 F.lit(name).alias("counter"),
@@ -63,28 +63,28 @@ def messages_per_second(silver: Silver) -> DataFrame:
     )
     second = bucket_start("at_us", SECOND_US)
     rows = silver.bench_interval.select(
-        *RUN_NAMES, "role", "worker_id", second.alias("slot_at_us"), F.inline(pairs)
+        *RUN_KEY_COLUMNS, "role", "worker_id", second.alias("slot_at_us"), F.inline(counts)
     )
-    keys = [*RUN_NAMES, "role", "worker_id", "counter", "is_summed", "slot_at_us"]
+    keys = [*RUN_KEY_COLUMNS, "role", "worker_id", "counter", "is_summed", "slot_at_us"]
     return rows.groupBy(*keys).agg(F.sum("msgs").alias("msgs"))
 
 
-def _has_pattern(has: Callable[[PatternTraits], bool]) -> Column:
-    """Return whether the traits of the pattern of a role satisfy `has`; null if it is unknown."""
-    return F.col("pattern").isin(*sorted(patterns_with(has)))
+def _has_pattern(predicate: Callable[[PatternTraits], bool]) -> Column:
+    """Return whether a role's pattern has traits that satisfy `predicate`; null if unknown."""
+    return F.col("pattern").isin(*sorted(patterns_with(predicate)))
 
 
-def _is_summed(count: str) -> Column:
+def _is_summed(counter: str) -> Column:
     """Return whether a count of a role is part of the sum over all roles.
 
-    It is if the pattern of the role is unknown, because the run did not end.
+    True for a role of unknown pattern, whose run did not end.
     """
-    return F.coalesce(_has_pattern(lambda traits: traits.is_summed(count)), F.lit(True))
+    return F.coalesce(_has_pattern(lambda traits: traits.is_summed(counter)), F.lit(True))
 
 
 def compute_bench_steady(bench_seconds: DataFrame) -> DataFrame:
     """Return `bench_steady`: one row per run, role and counter; from `messages_per_second`."""
-    keys = [*RUN_NAMES, "role", "counter"]
+    keys = [*RUN_KEY_COLUMNS, "role", "counter"]
     totals = bench_seconds.groupBy(*keys, "slot_at_us").agg(F.sum("msgs").alias("msgs"))
     totals = totals.where(F.col("msgs") > 0)
     medians = totals.groupBy(*keys).agg(
@@ -131,7 +131,7 @@ BENCH_THROUGHPUT = Table(
             "How evenly workers share the load (Jain's index, 1: evenly); null for one worker",
         ),
     ),
-    key=(*RUN_NAMES, "role", "worker_id", "counter"),
+    key=(*RUN_KEY_COLUMNS, "role", "worker_id", "counter"),
 )
 
 
@@ -140,7 +140,7 @@ def compute_bench_throughput(bench_seconds: DataFrame, steady_rows: DataFrame) -
 
     A second without a report counts as 0.
     """
-    keys = [*RUN_NAMES, "role", "counter"]
+    keys = [*RUN_KEY_COLUMNS, "role", "counter"]
     workers = _with_missing_seconds(bench_seconds, steady_rows, [*keys, "worker_id"])
     totals = workers.groupBy(*keys, "slot_at_us").agg(F.sum("msgs").alias("msgs"))
     totals = totals.withColumn("worker_id", F.lit(None).cast("bigint"))
@@ -164,9 +164,9 @@ def _with_missing_seconds(
         F.col("start_at_us"), F.col("end_at_us") - 1_000_000, F.lit(1_000_000).cast("bigint")
     )
     workers = bench_seconds.select(*keys).distinct()
-    grid = workers.join(F.broadcast(steady_rows), [k for k in keys if k != "worker_id"])
-    grid = grid.select(*keys, F.explode(seconds).alias("slot_at_us"))
-    rows = grid.join(bench_seconds, [*keys, "slot_at_us"], "left")
+    worker_seconds = workers.join(F.broadcast(steady_rows), [k for k in keys if k != "worker_id"])
+    worker_seconds = worker_seconds.select(*keys, F.explode(seconds).alias("slot_at_us"))
+    rows = worker_seconds.join(bench_seconds, [*keys, "slot_at_us"], "left")
     return rows.withColumn("msgs", F.coalesce("msgs", F.lit(0)))
 
 
@@ -175,14 +175,15 @@ def _percentile(percent: int) -> Column:
 
 
 def _with_fairness(rows: DataFrame, keys: list[str]) -> DataFrame:
-    share = F.col("total_msgs").cast("double")
+    worker_msgs = F.col("total_msgs").cast("double")
     workers = rows.where(F.col("worker_id").isNotNull()).groupBy(*keys)
-    index = workers.agg(
-        (F.pow(F.sum(share), 2) / F.nullif(F.count("*") * F.sum(share * share), F.lit(0.0))).alias(
-            "fairness"
-        )
+    fairness_rows = workers.agg(
+        (
+            F.pow(F.sum(worker_msgs), 2)
+            / F.nullif(F.count("*") * F.sum(worker_msgs * worker_msgs), F.lit(0.0))
+        ).alias("fairness")
     )
-    rows = rows.join(F.broadcast(index), keys, "left")
+    rows = rows.join(F.broadcast(fairness_rows), keys, "left")
     is_total = F.col("worker_id").isNull()
     return rows.withColumn("fairness_ratio", F.when(is_total, F.col("fairness")))
 
@@ -208,7 +209,7 @@ BENCH_LATENCY_SUMMARY = Table(
           in PERCENTILES.items()),
         ("max_us", "double", "Largest"),
     ),
-    key=(*RUN_NAMES, "metric", "corrected"),
+    key=(*RUN_KEY_COLUMNS, "metric", "corrected"),
 )  # fmt: skip
 
 PHASES_BEFORE_MEASURING = ("starting", "warmup", "ramp")
@@ -216,7 +217,7 @@ PHASES_BEFORE_MEASURING = ("starting", "warmup", "ramp")
 
 def compute_bench_latency_summary(silver: Silver) -> DataFrame:
     """Return `bench_latency_summary`: one row per run and kind of latency."""
-    keys = [*RUN_NAMES, "metric", "corrected"]
+    keys = [*RUN_KEY_COLUMNS, "metric", "corrected"]
     is_before_measuring = F.coalesce(F.col("phase").isin(*PHASES_BEFORE_MEASURING), F.lit(False))
     return BENCH_LATENCY_SUMMARY.conform(
         merge_histograms(silver.bench_latency.where(~is_before_measuring), keys)
@@ -228,10 +229,12 @@ def merge_histograms(rows: DataFrame, keys: list[str]) -> DataFrame:
     buckets = rows.groupBy(*keys, "latency_ns").agg(F.sum("latencies_count").alias("n"))
     total = F.sum("n").over(Window.partitionBy(*keys))
     latency_order = Window.partitionBy(*keys).orderBy("latency_ns")
-    so_far = latency_order.rowsBetween(Window.unboundedPreceding, Window.currentRow)
-    ranked = buckets.withColumns({"total": total, "seen": F.sum("n").over(so_far)})
+    buckets_so_far = latency_order.rowsBetween(Window.unboundedPreceding, Window.currentRow)
+    cumulative_buckets = buckets.withColumns(
+        {"total": total, "seen": F.sum("n").over(buckets_so_far)}
+    )
     latency_us = F.col("latency_ns") / 1e3
-    return ranked.groupBy(*keys).agg(
+    return cumulative_buckets.groupBy(*keys).agg(
         F.sum("n").alias("latencies_count"),
         (F.sum(latency_us * F.col("n")) / F.sum("n")).alias("mean_us"),
         *(
@@ -281,53 +284,59 @@ BENCH_ACCOUNT = Table(
 def compute_bench_account(silver: Silver) -> DataFrame:
     """Return `bench_account`: one row per run, from the reports of its workers and its result.
 
-    Sent and received are summed as in the account of the benchmark itself: replies are not sent
-    messages, and they are received messages only if no role receives any other.
+    Sent and received are summed as in the account of the benchmark itself: replies do not
+    count as sent, and count as received only if no role receives other messages.
     """
     names = [
         "sent_msgs", "acked_msgs", "duplicate_acked_msgs", "refused_msgs", "unanswered_msgs",
         "missed_msgs", "received_msgs", "redelivered_msgs", "duplicate_msgs",
     ]  # fmt: skip
-    received = F.col("received_msgs")
+    received_msgs = F.col("received_msgs")
     sum_by_name = {name: F.sum(name) for name in names} | {
         "sent_msgs": F.sum(F.when(_is_summed("sent_msgs"), F.col("sent_msgs"))),
         "received_msgs": F.coalesce(
-            F.sum(F.when(_has_pattern(lambda traits: traits.receives), received)),
-            F.sum(F.when(_has_pattern(lambda traits: traits.receives_replies), received)),
-            F.sum(F.when(F.col("pattern").isNull(), received)),
+            F.sum(F.when(_has_pattern(lambda traits: traits.receives), received_msgs)),
+            F.sum(F.when(_has_pattern(lambda traits: traits.receives_replies), received_msgs)),
+            F.sum(F.when(F.col("pattern").isNull(), received_msgs)),
         ),
     }
-    outcomes = [F.col(name) for name in names[1:5]]
-    unaccounted = F.col("sent_msgs") - outcomes[0] - outcomes[1] - outcomes[2] - outcomes[3]
+    outcome_counts = [F.col(name) for name in names[1:5]]
+    unaccounted_msgs = (
+        F.col("sent_msgs")
+        - outcome_counts[0]
+        - outcome_counts[1]
+        - outcome_counts[2]
+        - outcome_counts[3]
+    )
     is_stored = _has_pattern(lambda traits: traits.is_stored)
-    sums = silver.bench_interval.groupBy(*RUN_NAMES).agg(
+    worker_sums = silver.bench_interval.groupBy(*RUN_KEY_COLUMNS).agg(
         *(F.coalesce(value, F.lit(0)).alias(name) for name, value in sum_by_name.items()),
-        F.sum(F.when(is_stored, unaccounted)).alias("unaccounted_msgs"),
+        F.sum(F.when(is_stored, unaccounted_msgs)).alias("unaccounted_msgs"),
         F.min(F.least(*names)).alias("least_msgs"),
     )
     results = silver.bench_result.select(
-        *RUN_NAMES,
+        *RUN_KEY_COLUMNS,
         "title",
         "verdict",
         "lost_msgs",
         *(F.col(name).alias(f"reported_{name}") for name in ("sent_msgs", "acked_msgs",
                                                          "received_msgs")),
     )  # fmt: skip
-    rows = sums.join(F.broadcast(results), RUN_NAMES, "left")
+    rows = worker_sums.join(F.broadcast(results), RUN_KEY_COLUMNS, "left")
     sums_agree = [
         F.col(n) == F.col(f"reported_{n}") for n in ("sent_msgs", "acked_msgs", "received_msgs")
     ]
     is_valid = F.col("least_msgs") >= 0
     # No worker counts less than 0: such a report is damaged.
-    closes = sums_agree[0] & sums_agree[1] & sums_agree[2] & is_valid
-    return BENCH_ACCOUNT.conform(rows.withColumn("closes", closes))
+    adds_up = sums_agree[0] & sums_agree[1] & sums_agree[2] & is_valid
+    return BENCH_ACCOUNT.conform(rows.withColumn("closes", adds_up))
 
 
-LEVELS_COUNT = 10
+LOAD_LEVELS_COUNT = 10
 """Number of load levels into which the seconds of a run are sorted to find its knee."""
 
 
-KNEE_RATIO = 3.0
+MAX_P99_TO_LOWEST_P99_RATIO = 3.0
 """Maximum ratio of the p99 at the knee to the lowest p99 of a run."""
 
 
@@ -350,25 +359,30 @@ BENCH_KNEE = Table(
             "Whether this is the knee: the highest load before latency rises sharply",
         ),
     ),
-    key=(*RUN_NAMES, "metric", "level"),
+    key=(*RUN_KEY_COLUMNS, "metric", "level"),
 )
 
 
 def compute_bench_knee(silver: Silver, bench_seconds: DataFrame) -> DataFrame:
-    """Return `bench_knee`: one row per run, metric and load level (messages sent per second)."""
+    """Return `bench_knee`: one row per run, metric and load level (messages sent per second).
+
+    The knee is the highest load at which the p99 is still low.
+    """
     sent_slots = bench_seconds.where((F.col("counter") == "sent") & F.col("is_summed"))
-    sent_slots = sent_slots.groupBy(*RUN_NAMES, "slot_at_us")
-    load = sent_slots.agg(F.sum("msgs").alias("load")).where(F.col("load") > 0)
-    order = Window.partitionBy(*RUN_NAMES).orderBy("load", "slot_at_us")
-    load = load.withColumn("level", F.ntile(LEVELS_COUNT).over(order))
+    sent_slots = sent_slots.groupBy(*RUN_KEY_COLUMNS, "slot_at_us")
+    slot_loads = sent_slots.agg(F.sum("msgs").alias("load")).where(F.col("load") > 0)
+    order = Window.partitionBy(*RUN_KEY_COLUMNS).orderBy("load", "slot_at_us")
+    slot_loads = slot_loads.withColumn("level", F.ntile(LOAD_LEVELS_COUNT).over(order))
     second = bucket_start("at_us", SECOND_US)
     rows = silver.bench_latency.where("corrected").withColumn("slot_at_us", second)
-    rows = rows.join(F.broadcast(load), [*RUN_NAMES, "slot_at_us"])
-    keys = [*RUN_NAMES, "metric", "level"]
+    rows = rows.join(F.broadcast(slot_loads), [*RUN_KEY_COLUMNS, "slot_at_us"])
+    keys = [*RUN_KEY_COLUMNS, "metric", "level"]
     p99_rows = merge_histograms(rows, keys).select(*keys, "p99_us")
-    loads = load.groupBy(*RUN_NAMES, "level").agg(F.avg("load").alias("load_per_s"))
-    p99_rows = p99_rows.join(F.broadcast(loads), [*RUN_NAMES, "level"])
-    lowest_p99 = F.min("p99_us").over(Window.partitionBy(*RUN_NAMES, "metric"))
+    mean_loads = slot_loads.groupBy(*RUN_KEY_COLUMNS, "level").agg(
+        F.avg("load").alias("load_per_s")
+    )
+    p99_rows = p99_rows.join(F.broadcast(mean_loads), [*RUN_KEY_COLUMNS, "level"])
+    lowest_p99 = F.min("p99_us").over(Window.partitionBy(*RUN_KEY_COLUMNS, "metric"))
     return BENCH_KNEE.conform(
         p99_rows.withColumn("least", lowest_p99).withColumn("knee", _is_knee())
     )
@@ -376,14 +390,21 @@ def compute_bench_knee(silver: Silver, bench_seconds: DataFrame) -> DataFrame:
 
 def _is_knee() -> Column:
     """Return whether a level is the last one with a low p99, and higher levels exist."""
-    of_metric = Window.partitionBy(*RUN_NAMES, "metric")
-    low_latency_level = F.when(F.col("p99_us") <= KNEE_RATIO * F.col("least"), F.col("level"))
-    last = F.max(low_latency_level).over(of_metric)
-    has_higher_level = F.max("level").over(of_metric) > last
-    steady_load = F.when(F.col("level") >= FIRST_STEADY_LEVEL, F.col("load_per_s"))
-    lowest, highest = F.min(steady_load).over(of_metric), F.max(steady_load).over(of_metric)
-    has_load_levels = highest >= MIN_LOAD_RATIO * lowest
-    return F.coalesce((F.col("level") == last) & has_higher_level & has_load_levels, F.lit(False))
+    metric_window = Window.partitionBy(*RUN_KEY_COLUMNS, "metric")
+    low_latency_level = F.when(
+        F.col("p99_us") <= MAX_P99_TO_LOWEST_P99_RATIO * F.col("least"), F.col("level")
+    )
+    knee_level = F.max(low_latency_level).over(metric_window)
+    has_higher_level = F.max("level").over(metric_window) > knee_level
+    steady_load = F.when(F.col("level") >= FIRST_STEADY_LOAD_LEVEL, F.col("load_per_s"))
+    lowest_load, highest_load = (
+        F.min(steady_load).over(metric_window),
+        F.max(steady_load).over(metric_window),
+    )
+    has_load_levels = highest_load >= MIN_LOAD_RATIO * lowest_load
+    return F.coalesce(
+        (F.col("level") == knee_level) & has_higher_level & has_load_levels, F.lit(False)
+    )
 
 
 CONTRADICTION_CAUSE = "does not add up"
@@ -392,21 +413,26 @@ CONTRADICTION_CAUSE = "does not add up"
 
 def find_incomplete_accounts(accounts: DataFrame) -> DataFrame:
     """Return findings about benchmarks that lost messages, or whose sums contradict each other."""
-    lost, unaccounted = F.coalesce("lost_msgs", F.lit(0)), F.coalesce("unaccounted_msgs", F.lit(0))
+    lost_msgs, unaccounted_msgs = (
+        F.coalesce("lost_msgs", F.lit(0)),
+        F.coalesce("unaccounted_msgs", F.lit(0)),
+    )
     is_contradictory = F.col("closes") == F.lit(False)
-    rows = accounts.where((lost > 0) | (unaccounted != 0) | is_contradictory)
-    has_losses = (lost > 0) | (unaccounted > 0)
-    weight = F.when(lost > 0, 74).otherwise(58)
+    rows = accounts.where((lost_msgs > 0) | (unaccounted_msgs != 0) | is_contradictory)
+    has_losses = (lost_msgs > 0) | (unaccounted_msgs > 0)
+    weight = F.when(lost_msgs > 0, 74).otherwise(58)
     sentence = F.concat_ws(
         ", ",
-        F.when(lost > 0, F.concat(count_text(lost, "message"), F.lit(" lost"))),
+        F.when(lost_msgs > 0, F.concat(count_text(lost_msgs, "message"), F.lit(" lost"))),
         F.when(
-            unaccounted > 0,
-            F.concat(count_text(unaccounted, "message"), F.lit(" not accounted for")),
+            unaccounted_msgs > 0,
+            F.concat(count_text(unaccounted_msgs, "message"), F.lit(" not accounted for")),
         ),
         F.when(
-            unaccounted < 0,
-            F.concat(count_text(-unaccounted, "message"), F.lit(" acknowledged, but never sent")),
+            unaccounted_msgs < 0,
+            F.concat(
+                count_text(-unaccounted_msgs, "message"), F.lit(" acknowledged, but never sent")
+            ),
         ),
         F.when(is_contradictory, F.lit("its workers' reports do not add up to its result")),
     )

@@ -15,7 +15,7 @@ from natstui.analysis.gold.shared.forecast import (
     growth_aggregates,
     has_enough_parts,
     interval_text,
-    is_certain,
+    is_growth_certain,
     limit_cause,
     number_parts,
     reportable_s,
@@ -25,8 +25,8 @@ from natstui.analysis.gold.shared.forecast import (
 from natstui.analysis.section import Section
 from natstui.analysis.silver.events import latest_configuration
 from natstui.analysis.silver.layer import Silver
-from natstui.analysis.tables import SESSION, STREAM_IDENTITY, STREAM_KEY, Table, columns
-from natstui.model.findings.thresholds import FULL_SHARE, STALE_S
+from natstui.analysis.tables import SESSION_COLUMN, STREAM_IDENTITY, STREAM_KEY, Table, columns
+from natstui.model.findings.thresholds import MAX_BYTES_REACHED_SHARE, STALE_ROWS_AFTER_S
 
 _NO_FORECAST = "null: never, or the recording is too short to know"
 _NEVER = "null: never, or unknown"
@@ -83,7 +83,7 @@ ACCOUNT_CAPACITY = Table(
     "account_capacity",
     "Growth of the account's storage and the time until its limit.",
     columns(
-        SESSION,
+        SESSION_COLUMN,
         ("storage_bytes", "bigint", "Storage used at the end"),
         ("growth_bytes_per_s", "double", "Growth during the recording, bytes per second"),
         ("max_storage_bytes", "bigint", "Limit; null: unlimited"),
@@ -126,9 +126,11 @@ def compute_capacity(silver: Silver, stream_rate: DataFrame, thresholds: Thresho
             "bytes_full_in_s": reportable_s(bytes_left_s, F.col("watched_s")),
         }
     )
-    ends = {"earliest_s": "_most", "latest_s": "_least"}
+    bound_by_column = {"earliest_s": "_most", "latest_s": "_least"}
     return CAPACITY.conform(
-        rows.withColumns({name: _first_limit_s(thresholds, end) for name, end in ends.items()})
+        rows.withColumns(
+            {name: _first_limit_s(thresholds, end) for name, end in bound_by_column.items()}
+        )
     )
 
 
@@ -136,11 +138,16 @@ def _sum_growth(stream_rate: DataFrame, thresholds: Thresholds) -> DataFrame:
     """Return one row per stream: stored amounts, their growth, and the growth's variation."""
     # A bucket of which less than half was recorded says little about the growth.
     is_mostly_watched = F.col("covered_s") >= thresholds.bucket_s / 2
-    paces = {
+    growth_by_column = {
         f"{unit}_pace": F.when(is_mostly_watched, F.col(f"grown_{unit}") / F.col("covered_s"))
         for unit in _LIMIT_UNITS
     }
-    rows = number_parts(stream_rate.withColumns(paces), ["series_id"], "bucket_at_us", [*paces])
+    rows = number_parts(
+        stream_rate.withColumns(growth_by_column),
+        ["series_id"],
+        "bucket_at_us",
+        [*growth_by_column],
+    )
     watched_s = F.nullif(F.sum("covered_s"), F.lit(0.0))
     return rows.groupBy("series_id", *STREAM_KEY).agg(
         F.max_by("stored_msgs", "bucket_at_us").alias("stored_msgs"),
@@ -154,7 +161,11 @@ def _sum_growth(stream_rate: DataFrame, thresholds: Thresholds) -> DataFrame:
             (F.sum(f"grown_{unit}") / watched_s).alias(f"growth_{unit}_per_s")
             for unit in _LIMIT_UNITS
         ),
-        *(column for pace in paces for column in growth_aggregates(pace)),
+        *(
+            column
+            for growth_column in growth_by_column
+            for column in growth_aggregates(growth_column)
+        ),
     )
 
 
@@ -163,12 +174,15 @@ def _time_to_limit_s(unit: str, thresholds: Thresholds) -> Column:
 
     With too few parts for an interval it is the time at the mean growth.
     """
-    pace, free_amount = f"{unit}_pace", F.col(f"max_{unit}") - F.col(f"stored_{unit}")
-    mean_time_s = full_in_s(f"max_{unit}", f"stored_{unit}", f"growth_{unit}_per_s")
-    time_s = F.when(free_amount <= 0, F.lit(0.0)).when(
-        is_certain(pace), time_until_used_s(pace, free_amount, thresholds.bucket_s)
+    growth_column, free_amount = f"{unit}_pace", F.col(f"max_{unit}") - F.col(f"stored_{unit}")
+    time_at_mean_growth_s = full_in_s(f"max_{unit}", f"stored_{unit}", f"growth_{unit}_per_s")
+    time_to_limit_s = F.when(free_amount <= 0, F.lit(0.0)).when(
+        is_growth_certain(growth_column),
+        time_until_used_s(growth_column, free_amount, thresholds.bucket_s),
     )
-    return F.when(has_enough_parts(pace), time_s).otherwise(mean_time_s)
+    return F.when(has_enough_parts(growth_column), time_to_limit_s).otherwise(
+        time_at_mean_growth_s
+    )
 
 
 def _time_to_limit_before_expiry_s(unit: str) -> Column:
@@ -176,10 +190,12 @@ def _time_to_limit_before_expiry_s(unit: str) -> Column:
 
     Null if messages reach their max age earlier, which ends the growth.
     """
-    expires_s = (F.col("max_age_ns") / 1e3 + F.col("first_at_us") - F.col("last_at_us")) / 1e6
+    time_to_expiry_s = (
+        F.col("max_age_ns") / 1e3 + F.col("first_at_us") - F.col("last_at_us")
+    ) / 1e6
     time_to_limit_s = F.col(f"{unit}_left_s")
     return F.when(
-        expires_s.isNull() | (time_to_limit_s <= 0) | (time_to_limit_s <= expires_s),
+        time_to_expiry_s.isNull() | (time_to_limit_s <= 0) | (time_to_limit_s <= time_to_expiry_s),
         time_to_limit_s,
     )
 
@@ -215,15 +231,18 @@ def _first_limit_s(thresholds: Thresholds, end: str) -> Column:
 
     `end` is `_most` or `_least`: the bound of the likely growth. Null if no limit is reached.
     """
-    times_s = []
+    times_to_limits_s = []
     for unit in _LIMIT_UNITS:
-        pace, full_s = f"{unit}_pace", F.col(f"{unit}_full_in_s")
+        growth_column, time_to_full_s = f"{unit}_pace", F.col(f"{unit}_full_in_s")
         free_amount = F.col(f"max_{unit}") - F.col(f"stored_{unit}")
-        time_s = F.when(
-            has_enough_parts(pace), time_until_used_s(pace, free_amount, thresholds.bucket_s, end)
+        time_to_limit_s = F.when(
+            has_enough_parts(growth_column),
+            time_until_used_s(growth_column, free_amount, thresholds.bucket_s, end),
         )
-        times_s.append(F.when(full_s == 0, F.lit(0.0)).when(full_s > 0, time_s))
-    return F.least(*times_s)
+        times_to_limits_s.append(
+            F.when(time_to_full_s == 0, F.lit(0.0)).when(time_to_full_s > 0, time_to_limit_s)
+        )
+    return F.least(*times_to_limits_s)
 
 
 def compute_account_capacity(silver: Silver) -> DataFrame:
@@ -231,32 +250,34 @@ def compute_account_capacity(silver: Silver) -> DataFrame:
     polls = silver.poll.where(F.col("storage_bytes").isNotNull())
     # UTC without the steps of the clock: the monotonic clock of older recorders stops while the
     # machine sleeps.
-    used, seconds = F.col("storage_bytes"), F.col("at_us").cast("double") / 1e6
+    used_bytes, at_s = F.col("storage_bytes"), F.col("at_us").cast("double") / 1e6
     polls = polls.withColumn("more_errors_count", increase_since_last_poll("api_errors_count"))
     rows = polls.groupBy("session").agg(
         F.max_by("storage_bytes", "at_us").alias("storage_bytes"),
         F.max_by("max_storage_bytes", "at_us").alias("max_storage_bytes"),
         F.sum("more_errors_count").alias("api_errors_count"),
         (
-            (F.max_by(used, "at_us") - F.min_by(used, "at_us"))
-            / F.nullif(F.max(seconds) - F.min(seconds), F.lit(0.0))
+            (F.max_by(used_bytes, "at_us") - F.min_by(used_bytes, "at_us"))
+            / F.nullif(F.max(at_s) - F.min(at_s), F.lit(0.0))
         ).alias("growth_bytes_per_s"),
-        (F.max(seconds) - F.min(seconds)).alias("watched_s"),
+        (F.max(at_s) - F.min(at_s)).alias("watched_s"),
     )
-    full_in_time_s = full_in_s("max_storage_bytes", "storage_bytes", "growth_bytes_per_s")
-    full_in_time_s = reportable_s(full_in_time_s, F.col("watched_s"))
-    return ACCOUNT_CAPACITY.conform(rows.withColumn("full_in_s", full_in_time_s))
+    time_to_full_s = full_in_s("max_storage_bytes", "storage_bytes", "growth_bytes_per_s")
+    time_to_full_s = reportable_s(time_to_full_s, F.col("watched_s"))
+    return ACCOUNT_CAPACITY.conform(rows.withColumn("full_in_s", time_to_full_s))
 
 
 def is_at_byte_limit() -> Column:
     """Return whether a stream has reached its byte limit, by the rule of `model.live.limits`."""
-    limit, stored = F.col("max_bytes"), F.col("stored_bytes")
-    is_kept_at_limit = F.col("losing") & (stored >= FULL_SHARE * limit)
-    return is_kept_at_limit | (limit - stored < stored / F.nullif("stored_msgs", F.lit(0)))
+    limit_bytes, stored_bytes = F.col("max_bytes"), F.col("stored_bytes")
+    is_kept_at_limit = F.col("losing") & (stored_bytes >= MAX_BYTES_REACHED_SHARE * limit_bytes)
+    return is_kept_at_limit | (
+        limit_bytes - stored_bytes < stored_bytes / F.nullif("stored_msgs", F.lit(0))
+    )
 
 
 BUSIEST_COUNT = 10
-_FINDING_WITHIN_S = 7 * 86_400
+_MAX_REPORTED_TIME_TO_FULL_S = 7 * 86_400
 """Maximum time until a limit of which a finding is reported."""
 
 
@@ -264,7 +285,7 @@ LOAD = Table(
     "load",
     "Totals of all streams and consumers, per interval of time.",
     columns(
-        SESSION,
+        SESSION_COLUMN,
         ("bucket_at_us", "bigint", "Start of the interval"),
         ("published_per_s", "double", "Messages stored, all streams together"),
         ("grown_bytes_per_s", "double", "Growth of the stored bytes, all streams together"),
@@ -284,7 +305,7 @@ BUSIEST = Table(
     "busiest",
     "The ten busiest intervals of each session.",
     columns(
-        SESSION,
+        SESSION_COLUMN,
         ("bucket_at_us", "bigint", "Start of the interval"),
         ("published_per_s", "double", "Messages stored, all streams together"),
         ("grown_bytes_per_s", "double", "Growth of the stored bytes, all streams together"),
@@ -306,31 +327,33 @@ def compute_load(
     keys = ["session", "bucket_at_us"]
     bucket = {"rank": F.lit(0), "width_s": F.lit(thresholds.bucket_s)}
 
-    def totals(rates: DataFrame, *values: Column) -> DataFrame:
+    def sum_per_bucket(rates: DataFrame, *values: Column) -> DataFrame:
         rows = rates.groupBy(*keys).agg(F.sum("covered_s").alias("covered_s"), *values)
         return with_series_count(rows.withColumns(bucket), rates, sessions)
 
-    def per_s(name: str) -> Column:
+    def sum_per_s(name: str) -> Column:
         return F.col("members") * F.col(name) / F.nullif("covered_s", F.lit(0.0))
 
-    pending = F.sum(F.col("pending_mean_msgs") * F.col("samples_count")) / F.sum("samples_count")
-    streams = totals(
+    pending_msgs = F.sum(F.col("pending_mean_msgs") * F.col("samples_count")) / F.sum(
+        "samples_count"
+    )
+    streams = sum_per_bucket(
         stream_rate, *(F.sum(name).alias(name) for name in ("published_msgs", "grown_bytes"))
     )
-    consumers = totals(
+    consumers = sum_per_bucket(
         consumer_rate,
         *(F.sum(name).alias(name) for name in ("delivered_msgs", "settled_msgs")),
-        pending.alias("pending_mean_msgs"),
+        pending_msgs.alias("pending_mean_msgs"),
     )
     rows = streams.select(
         *keys,
-        per_s("published_msgs").alias("published_per_s"),
-        per_s("grown_bytes").alias("grown_bytes_per_s"),
+        sum_per_s("published_msgs").alias("published_per_s"),
+        sum_per_s("grown_bytes").alias("grown_bytes_per_s"),
     ).join(
         consumers.select(
             *keys,
-            per_s("delivered_msgs").alias("delivered_per_s"),
-            per_s("settled_msgs").alias("settled_per_s"),
+            sum_per_s("delivered_msgs").alias("delivered_per_s"),
+            sum_per_s("settled_msgs").alias("settled_per_s"),
             (F.col("members") * F.col("pending_mean_msgs")).alias("pending_mean_msgs"),
         ),
         keys,
@@ -354,11 +377,11 @@ def find_full_streams(streams: DataFrame) -> DataFrame:
     rows = streams.withColumn("soonest", first_limit_s)
     is_full = F.col("soonest") == 0
     is_certain_finding = is_full | (
-        (F.col("soonest") < _FINDING_WITHIN_S) & F.col("latest_s").isNotNull()
+        (F.col("soonest") < _MAX_REPORTED_TIME_TO_FULL_S) & F.col("latest_s").isNotNull()
     )
     # A stream that discards old messages is meant to be full.
     rows = rows.where(
-        is_certain_finding & (F.col("discard") == "new") & (F.col("unseen_s") < STALE_S)
+        is_certain_finding & (F.col("discard") == "new") & (F.col("unseen_s") < STALE_ROWS_AFTER_S)
     )
     weight = (
         F.when(is_full, 76)
@@ -375,12 +398,14 @@ def find_full_streams(streams: DataFrame) -> DataFrame:
     growth_text = F.format_string(
         "grows by %.1f messages and %.0f bytes a second", "growth_msgs_per_s", "growth_bytes_per_s"
     )
-    interval = interval_text(duration_text("earliest_s"), duration_text("latest_s"))
+    forecast_interval = interval_text(duration_text("earliest_s"), duration_text("latest_s"))
     stored_text = F.concat(
         F.lit("keeps "), count_text(F.col("stored_msgs"), "message"),
         F.format_string(" and %d bytes", "stored_bytes"),
     )  # fmt: skip
-    evidence = F.when(is_full, stored_text).otherwise(F.concat_ws(", ", growth_text, interval))
+    evidence = F.when(is_full, stored_text).otherwise(
+        F.concat_ws(", ", growth_text, forecast_interval)
+    )
     shares = (F.col(f"stored_{unit}") / F.nullif(f"max_{unit}", F.lit(0)) for unit in _LIMIT_UNITS)
     cause = F.when(is_full, "full").otherwise(limit_cause(F.greatest(*shares)))
     return build_findings(rows, "capacity", F.col("stream"), weight, (sentence, evidence), cause)
@@ -388,10 +413,10 @@ def find_full_streams(streams: DataFrame) -> DataFrame:
 
 def find_restarted_streams(streams: DataFrame) -> DataFrame:
     """Return findings about streams whose last sequence decreased, which lost their messages."""
-    rows, count = streams.where(F.col("resets_count") > 0), F.col("resets_count")
+    rows, resets_count = streams.where(F.col("resets_count") > 0), F.col("resets_count")
     sentence = F.concat(
         F.lit("restarted its sequence "),
-        count_text(count, "time"),
+        count_text(resets_count, "time"),
         F.lit(": the messages it had stored are lost"),
     )
     evidence = F.lit("its last sequence decreased, although its creation time is the same")

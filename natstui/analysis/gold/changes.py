@@ -19,10 +19,10 @@ from natstui.analysis.gold.lag import LAG_PERIOD
 from natstui.analysis.gold.redelivery import CHANGE_WINDOW_US, HOT_SPOT
 from natstui.analysis.gold.stuck import STUCK as STUCK_TABLE
 from natstui.analysis.section import Section
-from natstui.analysis.tables import SESSION, Table, columns
+from natstui.analysis.tables import SESSION_COLUMN, Table, columns
 from natstui.model.findings.catalogue.consumers import PAUSED
 
-TOLERANCE_US = 10_000_000
+CHANGE_TOLERANCE_US = 10_000_000
 """Maximum time from a problem to the poll that first shows the change that caused it."""
 COMPARED_FIELDS = (
     "replicas_count", "retention", "discard", "max_msgs", "max_bytes", "max_age_ns", "pull",
@@ -30,13 +30,13 @@ COMPARED_FIELDS = (
 )  # fmt: skip
 OTHER_SETTINGS = "other settings"
 STUCK, LAGGING, REDELIVERY = "stuck", "lagging", "redelivery"
-_WEIGHTS = {STUCK: 58, LAGGING: 44, REDELIVERY: 42}
+_WEIGHT_BY_PROBLEM = {STUCK: 58, LAGGING: 44, REDELIVERY: 42}
 
 CHANGE = Table(
     "change",
     "Problems that began within five minutes after a change of the consumer or its stream.",
     columns(
-        SESSION,
+        SESSION_COLUMN,
         ("stream", "string", "Name of the stream"),
         ("consumer", "string", "The consumer that got worse"),
         ("trouble", "string", "Kind of problem: stuck, lagging or redelivery"),
@@ -67,37 +67,41 @@ def compute_change(inputs: GoldInputs) -> DataFrame:
         F.max(change).alias("newest")
     )
     rows = rows.select("*", "newest.*")
-    after_us = F.greatest(F.col("start_at_us") - F.col("changed_at_us"), F.lit(0))
-    changed_asset = F.when(F.col("is_consumer_change"), "consumer").otherwise("stream")
-    return CHANGE.conform(rows.withColumns({"after_s": after_us / 1e6, "changed": changed_asset}))
+    time_since_change_us = F.greatest(F.col("start_at_us") - F.col("changed_at_us"), F.lit(0))
+    changed_asset_kind = F.when(F.col("is_consumer_change"), "consumer").otherwise("stream")
+    return CHANGE.conform(
+        rows.withColumns({"after_s": time_since_change_us / 1e6, "changed": changed_asset_kind})
+    )
 
 
 def _collect_problems(inputs: GoldInputs, thresholds: Thresholds) -> DataFrame:
-    """Return the problems.
+    """Return the problems of consumers, a row each: stuck, lagging, or many redeliveries.
 
     `latest_at_us` is the last time at which a poll can first show the change that caused the
     problem.
     """
-    stuck = inputs.gold("stuck").where(F.col("cause") != PAUSED.word)
+    stuck_periods = inputs.gold("stuck").where(F.col("cause") != PAUSED.word)
     lag_text = F.format_string("up to %d pending", "pending_max_msgs")
     redelivery_text = F.format_string("%d messages again", "repeated_msgs")
-    start_us, bucket_us = F.col("start_at_us"), F.col("bucket_at_us")
-    parts = (
-        _problem_rows(stuck, STUCK, start_us, F.lit(TOLERANCE_US), F.col("cause")),
-        _problem_rows(inputs.gold("lag_period"), LAGGING, start_us, F.lit(TOLERANCE_US), lag_text),
+    start_us, bucket_start_us = F.col("start_at_us"), F.col("bucket_at_us")
+    problem_tables = (
+        _problem_rows(stuck_periods, STUCK, start_us, F.lit(CHANGE_TOLERANCE_US), F.col("cause")),
+        _problem_rows(
+            inputs.gold("lag_period"), LAGGING, start_us, F.lit(CHANGE_TOLERANCE_US), lag_text
+        ),
         _problem_rows(
             _first_hot_spots(inputs.gold("redelivery_hot_spot"), thresholds),
-            REDELIVERY, bucket_us, F.lit(thresholds.bucket_us), redelivery_text,
+            REDELIVERY, bucket_start_us, F.lit(thresholds.bucket_us), redelivery_text,
         ),
     )  # fmt: skip
-    return reduce(lambda rows, part: rows.unionAll(part), parts)
+    return reduce(lambda rows, part: rows.unionAll(part), problem_tables)
 
 
-def _first_hot_spots(spots: DataFrame, thresholds: Thresholds) -> DataFrame:
+def _first_hot_spots(hot_spots: DataFrame, thresholds: Thresholds) -> DataFrame:
     """Return the first hot spot of each sequence of consecutive hot spots of a consumer."""
     order = Window.partitionBy("session", "stream", "consumer").orderBy("bucket_at_us")
     distance_us = F.col("bucket_at_us") - F.lag("bucket_at_us").over(order)
-    rows = spots.withColumn("apart", distance_us)
+    rows = hot_spots.withColumn("apart", distance_us)
     return rows.where(F.coalesce(F.col("apart") > thresholds.bucket_us, F.lit(True)))
 
 
@@ -118,13 +122,16 @@ def _configuration_changes(configuration: DataFrame) -> DataFrame:
     asset_order = Window.partitionBy("session", "stream", "consumer", "created_at_us").orderBy(
         "at_us"
     )
-    parts = []
+    change_texts = []
     for name in COMPARED_FIELDS:
-        previous, current = F.lag(name).over(asset_order), F.col(name)
-        texts = [F.coalesce(value.cast("string"), F.lit("none")) for value in (previous, current)]
+        previous_value, current_value = F.lag(name).over(asset_order), F.col(name)
+        texts = [
+            F.coalesce(value.cast("string"), F.lit("none"))
+            for value in (previous_value, current_value)
+        ]
         text = F.concat(F.lit(f"{name} "), texts[0], F.lit(" → "), texts[1])
-        parts.append(F.when(~previous.eqNullSafe(current), text))
-    changes_text = F.concat_ws(", ", *parts)
+        change_texts.append(F.when(~previous_value.eqNullSafe(current_value), text))
+    changes_text = F.concat_ws(", ", *change_texts)
     rows = configuration.withColumn("text", changes_text).where(F.col("change_count") > 0)
     return rows.select(
         "session", "stream",
@@ -136,7 +143,7 @@ def _configuration_changes(configuration: DataFrame) -> DataFrame:
 
 def find_problems_after_changes(rows: DataFrame) -> DataFrame:
     """Return a finding for each row of `change`."""
-    weights = F.create_map(*(F.lit(x) for pair in _WEIGHTS.items() for x in pair))
+    weights = F.create_map(*(F.lit(x) for pair in _WEIGHT_BY_PROBLEM.items() for x in pair))
     sentence = F.concat(
         F.col("trouble"), F.lit(" "), duration_text("after_s"), F.lit(" after its "),
         F.when(F.col("changed") == "stream", "stream").otherwise("configuration"),

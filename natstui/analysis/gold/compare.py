@@ -12,8 +12,8 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from natstui.analysis.gold.bench import messages_per_second
-from natstui.analysis.gold.comparison.blocks import Sample, block_values, summarize_metrics
-from natstui.analysis.gold.comparison.verdicts import UNKNOWN, Row, compare
+from natstui.analysis.gold.comparison.blocks import SeriesSample, block_values, summarize_metrics
+from natstui.analysis.gold.comparison.verdicts import UNKNOWN, ComparisonRow, compare
 from natstui.analysis.gold.gold_table import (
     RECORDING_KIND,
     GoldInputs,
@@ -74,10 +74,11 @@ def find_changed_metrics(comparisons: DataFrame) -> DataFrame:
     rows = comparisons.where(F.col("verdict").isin("slower", "faster"))
     rows = rows.withColumnRenamed("compared", "session")
     subject = F.coalesce(F.nullif(consumer_text(), F.lit("")), "metric").alias("subject")
-    size = F.least(F.coalesce(F.abs("mean_change") * 50, F.lit(25.0)), F.lit(25.0))
-    difference = F.struct((-size).alias("order"), "metric", "words", "interval")
+    change_weight = F.least(F.coalesce(F.abs("mean_change") * 50, F.lit(25.0)), F.lit(25.0))
+    difference = F.struct((-change_weight).alias("order"), "metric", "words", "interval")
     rows = rows.groupBy("session", "baseline", "verdict", subject).agg(
-        F.sort_array(F.collect_list(difference)).alias("differences"), F.max(size).alias("size")
+        F.sort_array(F.collect_list(difference)).alias("differences"),
+        F.max(change_weight).alias("size"),
     )
     weight = F.when(F.col("verdict") == "slower", 65).otherwise(30) + F.col("size")
     texts = F.array_join("differences.words", "; ")
@@ -88,19 +89,24 @@ def find_changed_metrics(comparisons: DataFrame) -> DataFrame:
 
 
 def _compute_comparison(inputs: GoldInputs) -> DataFrame:
-    """Return `comparison`: one row per metric and two sides; of totals, streams and consumers."""
+    """Return `comparison`: one row per pair of compared sessions and metric.
+
+    Metrics are of all streams together, and of each stream and consumer.
+    """
     if len(inputs.systems) < 2:
         return inputs.create_rows(COMPARISON, [])
     values = block_values(inputs.silver, inputs.gold("load"), messages_per_second(inputs.silver))
     summaries, sample = summarize_metrics(values)
     return inputs.create_rows(
         COMPARISON,
-        add_sample(compare(summaries, inputs.thresholds.baseline, inputs.systems), sample),
+        with_sample_column(compare(summaries, inputs.thresholds.baseline, inputs.systems), sample),
     )
 
 
-def add_sample(rows: list[Row], sample: Sample | None) -> list[tuple[Any, ...]]:
-    """Return the rows with the column `sample`, and a row for the sample if there is one."""
+def with_sample_column(
+    rows: list[ComparisonRow], sample: SeriesSample | None
+) -> list[tuple[Any, ...]]:
+    """Return the rows with the column `sample`, and a row about the sample if there is one."""
     if sample is None or not rows:
         return [(*row, None) for row in rows]
     text = (

@@ -19,14 +19,14 @@ from natstui.analysis.gold.gold_table import (
 from natstui.analysis.gold.picture import picture_bucket_start
 from natstui.analysis.gold.redelivery import ELECTION_KINDS
 from natstui.analysis.section import Section
-from natstui.analysis.tables import SESSION, Table, columns
+from natstui.analysis.tables import SESSION_COLUMN, Table, columns
 
 MAX_DELAY_BUCKETS = 5
 """Maximum delay from a cause to the growth of the backlog, in buckets."""
 MIN_BUCKETS_COUNT = 8
 MIN_EVENTS_COUNT = 3
 """Minimum number of events of a cause: fewer may coincide by chance."""
-GROWTH_DIVISOR = 3
+LARGEST_TO_EVENT_GROWTH_RATIO = 3
 """Divisor of a backlog's largest growth; the result is the minimum growth that is an event.
 
 Fewer events than `MIN_EVENTS_COUNT` prove nothing: a single burst would correlate with every event
@@ -34,8 +34,8 @@ in its bucket.
 """
 MIN_WAIT_S = 1.0
 """Minimum time to deliver the largest backlog if its growth is a delay."""
-MIN_STRENGTH = 0.5
-MIN_Z = 4.5
+MIN_CORRELATION = 0.5
+MIN_Z_SCORE = 4.5
 """Minimum z-score of a correlation: it is rarely reached by chance, even with many consumers."""
 DRIVERS = {
     "bursts": "bursts of its stream",
@@ -47,7 +47,7 @@ DELAY = Table(
     "delay",
     "What the backlog of the worst consumers correlates with, with a time lag.",
     columns(
-        SESSION,
+        SESSION_COLUMN,
         ("stream", "string", "Name of the stream"),
         ("consumer", "string", "Name of the consumer with the backlog"),
         ("driver", "string", f"Possible cause of the backlog: {', '.join(DRIVERS)}"),
@@ -67,49 +67,52 @@ _CONSUMER_COLUMNS = ["session", "stream", "consumer"]
 
 
 def compute_delay(inputs: GoldInputs) -> DataFrame:
-    """Return `delay`: one row per consumer in `picture` and possible cause (driver)."""
+    """Return `delay`: one row per consumer in `picture` and driver, a possible cause."""
     rows = _with_redelivery_counts(_with_drivers(inputs))
     order = Window.partitionBy(*_CONSUMER_COLUMNS).orderBy("bucket_at_us")
     width_us = F.col("width_s") * 1_000_000
 
-    def value_before(name: str, count: int) -> Column:
-        """Return the value of `name` `count` buckets before; null if buckets are missing."""
-        if not count:
+    def value_before(name: str, buckets_count: int) -> Column:
+        """Return the value of a column some buckets before; null if a bucket is missing."""
+        if not buckets_count:
             return F.col(name)
-        at_us = F.lag("bucket_at_us", count).over(order)
-        is_consecutive = F.col("bucket_at_us") - at_us == count * width_us
-        return F.when(is_consecutive, F.lag(name, count).over(order))
+        at_us = F.lag("bucket_at_us", buckets_count).over(order)
+        is_consecutive = F.col("bucket_at_us") - at_us == buckets_count * width_us
+        return F.when(is_consecutive, F.lag(name, buckets_count).over(order))
 
     rows = rows.withColumn("grown", F.col("pending_msgs") - value_before("pending_msgs", 1))
     largest_growth = F.max("grown").over(Window.partitionBy(*_CONSUMER_COLUMNS))
     rows = rows.withColumn(
-        "grew", F.col("grown") * GROWTH_DIVISOR >= F.greatest(largest_growth, F.lit(1))
+        "grew",
+        F.col("grown") * LARGEST_TO_EVENT_GROWTH_RATIO >= F.greatest(largest_growth, F.lit(1)),
     )
-    pairs = {
+    earlier_values = {
         f"{name}_{n}": value_before(name, n)
         for name in DRIVERS
         for n in range(MAX_DELAY_BUCKETS + 1)
     }
-    rows = rows.withColumns(pairs)
+    rows = rows.withColumns(earlier_values)
     rows = rows.groupBy(*_CONSUMER_COLUMNS, "width_s").agg(
         # Rounded, so that of delays with nearly equal correlations the shortest is reported.
-        *(F.round(F.corr(name, "grown"), 9).alias(f"{name}_r") for name in pairs),
+        *(F.round(F.corr(name, "grown"), 9).alias(f"{name}_r") for name in earlier_values),
         *(F.count_if(F.col(name).isNotNull() & F.col("grown").isNotNull()).alias(f"{name}_n")
-          for name in pairs),
+          for name in earlier_values),
         *(F.count_if(F.col(name) > 0).alias(f"{name}_events") for name in DRIVERS),
         F.count_if("grew").alias("growths_count"),
         F.sum("delivered_per_s").alias("taken_per_s"),
         (F.max("pending_msgs") / F.nullif(F.avg("delivered_per_s"), F.lit(0))).alias("wait_s"),
     )  # fmt: skip
     # A consumer without deliveries is stuck, not delayed.
-    strongest = _strongest_delays(rows.where(F.col("taken_per_s") > 0))
+    strongest_delays = _strongest_delays(rows.where(F.col("taken_per_s") > 0))
     # The backlog of a consumer that never caught up grows with the stream in any case.
-    never_caught_up = (
+    always_lagging_consumers = (
         inputs.gold("lag").where("never_caught_up").select("session", "stream", "consumer")
     )
-    never_caught_up = never_caught_up.distinct().withColumn("driver", F.lit("bursts"))
-    key = ["session", "stream", "consumer", "driver"]
-    return DELAY.conform(strongest.join(never_caught_up, key, "left_anti"))
+    always_lagging_consumers = always_lagging_consumers.distinct().withColumn(
+        "driver", F.lit("bursts")
+    )
+    key_columns = ["session", "stream", "consumer", "driver"]
+    return DELAY.conform(strongest_delays.join(always_lagging_consumers, key_columns, "left_anti"))
 
 
 def _with_drivers(inputs: GoldInputs) -> DataFrame:
@@ -129,7 +132,7 @@ def _with_drivers(inputs: GoldInputs) -> DataFrame:
 
 def _with_elections(inputs: GoldInputs, rows: DataFrame) -> DataFrame:
     """Add `elections`: 1 if a leader of stream or consumer was elected in the bucket, else 0."""
-    widths = F.broadcast(rows.select("session", "width_s").distinct())
+    bucket_widths = F.broadcast(rows.select("session", "width_s").distinct())
     advisories = inputs.silver.advisory.where(F.col("kind").isin(*ELECTION_KINDS))
     advisories = advisories.select("session", "stream", F.col("consumer").alias("of"), "at_us")
     changes = inputs.gold("availability").where(F.col("kind") == "leader_change")
@@ -137,13 +140,13 @@ def _with_elections(inputs: GoldInputs, rows: DataFrame) -> DataFrame:
     leader_changes = changes.select(
         "session", "stream", no_consumer, F.col("start_at_us").alias("at_us")
     )
-    elections = advisories.unionAll(leader_changes).join(widths, "session")
+    elections = advisories.unionAll(leader_changes).join(bucket_widths, "session")
     elections = elections.withColumn("bucket_at_us", picture_bucket_start("at_us"))
     key = ["session", "stream", "bucket_at_us"]
-    elected = elections.groupBy(*key).agg(
+    elected_consumers = elections.groupBy(*key).agg(
         F.collect_set(F.coalesce("of", F.lit(""))).alias("elected")
     )
-    rows = rows.join(elected, key, "left")
+    rows = rows.join(elected_consumers, key, "left")
     is_elected = F.array_contains("elected", "") | F.array_contains("elected", F.col("consumer"))
     return rows.withColumn("elections", F.coalesce(is_elected, F.lit(False)).cast("double"))
 
@@ -154,23 +157,23 @@ def _with_redelivery_counts(rows: DataFrame) -> DataFrame:
 
 
 def _strongest_delays(rows: DataFrame) -> DataFrame:
-    """Return the delay with the strongest correlation of each consumer and driver."""
+    """Return the delay with the strongest correlation, per consumer and possible cause."""
     strongest = F.explode(F.array(*map(_strongest_delay, DRIVERS))).alias("best")
     rows = rows.select(*_CONSUMER_COLUMNS, "width_s", "wait_s", "growths_count", strongest)
     rows = rows.where(F.col("best").isNotNull()).select("*", "best.*")
     rows = rows.where(F.col("buckets_count") >= MIN_BUCKETS_COUNT)
-    strength = F.col("strength_ratio")
+    correlation = F.col("strength_ratio")
     # Fisher's transformation, which is infinite at 1.
-    z = F.atanh(F.least(strength, F.lit(0.999999))) * F.sqrt(F.col("buckets_count") - 3)
-    is_certain = (strength >= MIN_STRENGTH) & (z >= MIN_Z)
+    z_score = F.atanh(F.least(correlation, F.lit(0.999999))) * F.sqrt(F.col("buckets_count") - 3)
+    is_certain_delay = (correlation >= MIN_CORRELATION) & (z_score >= MIN_Z_SCORE)
     has_events = F.least("events_count", "growths_count") >= MIN_EVENTS_COUNT
     is_relevant = has_events & (F.col("wait_s") >= MIN_WAIT_S)
-    after_s = -F.col("earlier") * F.col("width_s")
-    return rows.withColumns({"certain": is_certain & is_relevant, "after_s": after_s})
+    delay_s = -F.col("earlier") * F.col("width_s")
+    return rows.withColumns({"certain": is_certain_delay & is_relevant, "after_s": delay_s})
 
 
 def _strongest_delay(driver: str) -> Column:
-    candidates = F.array(
+    correlated_delays = F.array(
         *(
             F.struct(
                 F.col(f"{driver}_{n}_r").alias("strength_ratio"),
@@ -184,7 +187,7 @@ def _strongest_delay(driver: str) -> Column:
     )
     return F.array_max(
         F.filter(
-            candidates,
+            correlated_delays,
             lambda candidate: (
                 candidate["strength_ratio"].isNotNull() & ~F.isnan(candidate["strength_ratio"])
             ),
@@ -193,7 +196,7 @@ def _strongest_delay(driver: str) -> Column:
 
 
 def find_delayed_consumers(rows: DataFrame) -> DataFrame:
-    """Return findings about backlogs that certainly grow with a driver."""
+    """Return findings about backlogs whose growth is correlated with a possible cause."""
     names = F.create_map(*(F.lit(x) for pair in DRIVERS.items() for x in pair))
     delay_text = F.when(
         F.col("after_s") > 0, F.concat(F.lit(" "), duration_text("after_s"), F.lit(" later"))

@@ -6,11 +6,11 @@ from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F
 
 from natstui.analysis.gold.gold_table import GoldTable, consumer_text
-from natstui.analysis.gold.shared.family import PATTERN
+from natstui.analysis.gold.shared.family import RANDOM_NAME_PATTERN
 from natstui.analysis.section import Section
 from natstui.analysis.silver.events import latest_configuration
 from natstui.analysis.silver.layer import Silver
-from natstui.analysis.tables import CONSUMER_KEY, SESSION, Table, columns
+from natstui.analysis.tables import CONSUMER_KEY, SESSION_COLUMN, Table, columns
 
 _MIN_FAMILY_SIZE = 2
 
@@ -18,7 +18,7 @@ EPHEMERAL = Table(
     "ephemeral",
     "Ephemeral consumers: one row per stream and common prefix of their names.",
     columns(
-        SESSION,
+        SESSION_COLUMN,
         ("stream", "string", "Name of the stream"),
         ("name", "string", "Common prefix of their names, then *"),
         ("consumers_count", "bigint", "Consumers"),
@@ -44,11 +44,11 @@ def family_members(silver: Silver, consumer_rate: DataFrame) -> DataFrame:
 
     A family has at least two consumers with the same prefix, none of which is durable.
     """
-    durable = latest_configuration(silver.configuration, F.col("consumer").isNotNull())
+    configurations = latest_configuration(silver.configuration, F.col("consumer").isNotNull())
     rows = consumer_rate.select(*CONSUMER_KEY).distinct()
-    rows = rows.where(F.regexp_like("consumer", F.lit(PATTERN)))
-    rows = rows.join(durable.select(*CONSUMER_KEY, "durable"), [*CONSUMER_KEY], "left")
-    name = F.concat(F.regexp_extract("consumer", PATTERN, 1), F.lit("*"))
+    rows = rows.where(F.regexp_like("consumer", F.lit(RANDOM_NAME_PATTERN)))
+    rows = rows.join(configurations.select(*CONSUMER_KEY, "durable"), [*CONSUMER_KEY], "left")
+    name = F.concat(F.regexp_extract("consumer", RANDOM_NAME_PATTERN, 1), F.lit("*"))
     by_family = Window.partitionBy("session", "stream", "name")
     rows = rows.withColumn("name", name).withColumns(
         {
@@ -56,19 +56,19 @@ def family_members(silver: Silver, consumer_rate: DataFrame) -> DataFrame:
             "alike_count": F.count("*").over(by_family),
         }
     )
-    is_family = F.col("ephemeral") & (F.col("alike_count") >= _MIN_FAMILY_SIZE)
-    return rows.where(is_family).select(*CONSUMER_KEY, "name")
+    is_family_member = F.col("ephemeral") & (F.col("alike_count") >= _MIN_FAMILY_SIZE)
+    return rows.where(is_family_member).select(*CONSUMER_KEY, "name")
 
 
 def compute_ephemeral(silver: Silver, consumer_rate: DataFrame) -> DataFrame:
     """Return `ephemeral`: one row per stream and family of consumers, from their rates."""
-    by_consumer = consumer_rate.groupBy(*CONSUMER_KEY).agg(
+    consumer_totals = consumer_rate.groupBy(*CONSUMER_KEY).agg(
         F.sum("covered_s").alias("covered_s"),
         F.coalesce(F.sum("delivered_msgs"), F.lit(0)).alias("delivered_msgs"),
         F.coalesce(F.sum("repeated_msgs"), F.lit(0)).alias("repeated_msgs"),
         F.max("pending_max_msgs").alias("pending_max_msgs"),
     )
-    rows = by_consumer.join(family_members(silver, consumer_rate), [*CONSUMER_KEY])
+    rows = consumer_totals.join(family_members(silver, consumer_rate), [*CONSUMER_KEY])
     rows = rows.groupBy("session", "stream", "name").agg(
         F.count("*").alias("consumers_count"),
         F.median("covered_s").alias("watched_s"),
@@ -80,14 +80,14 @@ def compute_ephemeral(silver: Silver, consumer_rate: DataFrame) -> DataFrame:
 
 
 def replace_by_families(findings: DataFrame, members_of_families: DataFrame) -> DataFrame:
-    """Return findings; those about a consumer of a family are about the family instead."""
-    names = members_of_families.select(
+    """Return the findings, each about a consumer of a family changed to be about the family."""
+    family_names = members_of_families.select(
         "session",
         consumer_text().alias("subject"),
         F.concat_ws(" > ", "stream", "name").alias("all"),
         F.concat(F.lit("for example "), "consumer").alias("example"),
     ).distinct()
-    rows = findings.join(names, ["session", "subject"], "left")
+    rows = findings.join(family_names, ["session", "subject"], "left")
     other_columns = [name for name in findings.columns if name not in ("subject", "evidence")]
     return rows.select(
         *other_columns,

@@ -11,15 +11,15 @@ from pyspark.sql import functions as F
 from natstui.analysis.gold.gold_table import TIMELINE_ROWS_COUNT, GoldTable, consumer_text
 from natstui.analysis.section import Section
 from natstui.analysis.silver.layer import Silver
-from natstui.analysis.tables import SESSION, Table, columns, lookup_value
-from natstui.model.findings.catalogue.every import KINDS, RETIRED
+from natstui.analysis.tables import SESSION_COLUMN, Table, columns, lookup_value
+from natstui.model.findings.catalogue.every import KINDS, SUCCESSOR_BY_RETIRED_CODE
 
-_ENTITY = ("session", "code", "stream", "consumer", "created_at_us", "part")
+_ENTITY_COLUMNS = ("session", "code", "stream", "consumer", "created_at_us", "part")
 FINDINGS = Table(
     "findings",
     "All findings as the screen showed them at the time, one row per period.",
     columns(
-        SESSION,
+        SESSION_COLUMN,
         ("code", "string", "Code in the catalogue: natstui health --list"),
         ("severity", "string", "Severity: critical, warning or info"),
         ("word", "string", "Name of the finding in the catalogue"),
@@ -41,13 +41,13 @@ FINDINGS = Table(
         ("numbers", "string", "The evidence as numbers, a JSON object"),
         ("severity_id", "bigint", "Sort order: the worst finding has the highest value"),
     ),
-    key=(*_ENTITY, "start_at_us", "end_at_us"),
+    key=(*_ENTITY_COLUMNS, "start_at_us", "end_at_us"),
 )
 FINDING_GROUPS = Table(
     "finding_groups",
     "The findings by subject, one row per stream, consumer or account and code.",
     columns(
-        SESSION,
+        SESSION_COLUMN,
         ("severity", "string", "Severity: critical, warning or info"),
         ("code", "string", "Code in the catalogue: natstui health --list"),
         ("subject", "string", "Subject"),
@@ -73,24 +73,26 @@ def compute_findings(silver: Silver) -> DataFrame:
     order_at_same_time = (
         "CASE WHEN until_at_us IS NULL THEN 1 WHEN since_at_us < at_us THEN 0 ELSE 2 END"
     )
-    of_entity = f"PARTITION BY {', '.join(_ENTITY)}"
+    of_entity = f"PARTITION BY {', '.join(_ENTITY_COLUMNS)}"
     earlier_rows = (
         f"{of_entity} ORDER BY at_us, {order_at_same_time} "
         "ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING"
     )
-    code = F.coalesce(lookup_value(F.col("code"), RETIRED, "string"), "code")
+    code = F.coalesce(lookup_value(F.col("code"), SUCCESSOR_BY_RETIRED_CODE, "string"), "code")
     changes = silver.finding.withColumn("code", code)
     changes = changes.withColumn("span", F.expr(f"count(until_at_us) OVER ({earlier_rows})"))
     last_change = "struct(at_us, until_at_us IS NOT NULL)"
-    spans = changes.withColumnRenamed("since_at_us", "start_at_us")
-    spans = spans.groupBy(*_ENTITY, "span", "start_at_us").agg(
+    finding_periods = changes.withColumnRenamed("since_at_us", "start_at_us")
+    finding_periods = finding_periods.groupBy(*_ENTITY_COLUMNS, "span", "start_at_us").agg(
         F.expr(f"max_by({last_values}, {last_change}) AS last")
     )
     # A period without an end, because the recorder was killed, ends with the next period.
     end = f"lead(start_at_us) OVER ({of_entity} ORDER BY start_at_us, span)"
-    spans = spans.selectExpr("*", "last.*", f"coalesce(last.until_at_us, {end}) AS end_at_us")
+    finding_periods = finding_periods.selectExpr(
+        "*", "last.*", f"coalesce(last.until_at_us, {end}) AS end_at_us"
+    )
     last_polls = silver.poll.groupBy("session").agg(F.expr("max(at_us) AS polled_at_us"))
-    rows = spans.join(F.broadcast(last_polls), "session", "left")
+    rows = finding_periods.join(F.broadcast(last_polls), "session", "left")
     until_at_us = "coalesce(end_at_us, greatest(polled_at_us, start_at_us))"
     return FINDINGS.conform(
         rows.withColumns(
@@ -107,21 +109,24 @@ def compute_findings(silver: Silver) -> DataFrame:
 
 
 def _catalogue_value(name: str) -> Column:
-    """Return attribute `name` of the catalogue's kind for a code; null for an unknown code."""
+    """Return an attribute of the finding kind in the catalogue that has the code of a row.
+
+    Null for an unknown code.
+    """
     value_by_code = {kind.code: getattr(kind, name) for kind in KINDS.values()}
     return lookup_value(
         F.col("code"), value_by_code, "bigint" if name == "severity_level" else "string"
     )
 
 
-def compute_finding_groups(spans: DataFrame) -> DataFrame:
+def compute_finding_groups(finding_periods: DataFrame) -> DataFrame:
     """Return `finding_groups`: one row per session, subject and code, from `findings`."""
     subject = F.concat_ws(" ", F.nullif(consumer_text(), F.lit("")), "part")
     subject_or_entity = F.when(subject == "", F.col("entity")).otherwise(subject)
     group_columns = ("session", "severity", "severity_id", "code", "word", "subject")
     last = F.struct("evidence", "sequences")
     rows = (
-        _with_new_time_s(spans.withColumn("subject", subject_or_entity), group_columns)
+        _with_time_apart(finding_periods.withColumn("subject", subject_or_entity), group_columns)
         .groupBy(*group_columns)
         .agg(
             F.count("*").alias("times_count"),
@@ -136,12 +141,12 @@ def compute_finding_groups(spans: DataFrame) -> DataFrame:
     return FINDING_GROUPS.conform(rows.select("*", "last.*").withColumn("end_at_us", end))
 
 
-def _with_new_time_s(spans: DataFrame, group_columns: tuple[str, ...]) -> DataFrame:
+def _with_time_apart(finding_periods: DataFrame, group_columns: tuple[str, ...]) -> DataFrame:
     """Add `apart_s`, the seconds of a period that are in no earlier period of its group."""
     until_us = F.col("start_at_us") + F.round(F.col("duration_s") * 1e6).cast("bigint")
     in_order = Window.partitionBy(*group_columns).orderBy("start_at_us", "until_us")
     earlier_rows = in_order.rowsBetween(Window.unboundedPreceding, -1)
-    rows = spans.withColumn("until_us", until_us)
+    rows = finding_periods.withColumn("until_us", until_us)
     since_us = F.greatest("start_at_us", F.max("until_us").over(earlier_rows))
     apart_s = F.greatest(F.col("until_us") - since_us, F.lit(0).cast("bigint")) / 1e6
     return rows.withColumn("apart_s", apart_s)

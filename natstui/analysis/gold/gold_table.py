@@ -25,7 +25,7 @@ class GoldInputs:
     """The inputs for the computation of a gold table."""
 
     systems: Mapping[str, tuple[str, str]]
-    """Session → its server and account (`Source.system`)."""
+    """Session → its server and account (`SessionSource.system`)."""
     silver: Silver
     thresholds: Thresholds
     gold: Callable[[str], DataFrame]

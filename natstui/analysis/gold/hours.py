@@ -14,9 +14,9 @@ from natstui.analysis.gold.gold_table import (
     moment_text,
 )
 from natstui.analysis.gold.rates import HOUR_US, bucket_start
-from natstui.analysis.gold.redelivery import MAX_DELIVER
+from natstui.analysis.gold.redelivery import MAX_DELIVER_KIND
 from natstui.analysis.section import Section
-from natstui.analysis.tables import SESSION, Table, columns
+from natstui.analysis.tables import SESSION_COLUMN, Table, columns
 from natstui.model.findings.catalogue.consumers import PAUSED
 
 _MAX_PERIOD_US = 400 * 24 * HOUR_US
@@ -27,7 +27,7 @@ HOUR = Table(
     "The hours of each session, the worst first: by messages lost, time stuck, time behind, "
     "redeliveries.",
     columns(
-        SESSION,
+        SESSION_COLUMN,
         ("hour_at_us", "bigint", "When the hour began"),
         ("rank", "bigint", "1 for the worst"),
         ("given_up_count", "bigint", "Messages dropped after max deliver in the hour"),
@@ -49,31 +49,33 @@ def compute_hour(inputs: GoldInputs) -> DataFrame:
     """Return `hour`: one row per session and hour with a poll."""
     silver = inputs.silver
     stuck = inputs.gold("stuck").where(F.col("cause") != PAUSED.word)
-    dropped = silver.advisory.where(F.col("kind") == MAX_DELIVER)
-    dropped = dropped.groupBy("session", _hour_start("at_us")).agg(
+    drop_counts = silver.advisory.where(F.col("kind") == MAX_DELIVER_KIND)
+    drop_counts = drop_counts.groupBy("session", _hour_start("at_us")).agg(
         F.sum("advisories_count").alias("given_up_count")
     )
-    repeats = inputs.gold("consumer_rate").groupBy("session", _hour_start("bucket_at_us"))
-    repeats = repeats.agg(F.sum("repeated_msgs").alias("repeated_msgs"))
+    redelivery_counts = inputs.gold("consumer_rate").groupBy(
+        "session", _hour_start("bucket_at_us")
+    )
+    redelivery_counts = redelivery_counts.agg(F.sum("repeated_msgs").alias("repeated_msgs"))
     rows = silver.poll.groupBy("session", _hour_start("at_us")).agg(
         F.count("*").alias("polls_count")
     )
     for part in (
-        dropped,
+        drop_counts,
         _time_per_hour(stuck, "stuck_us"),
         _time_per_hour(inputs.gold("lag_period"), "behind_us"),
-        repeats,
+        redelivery_counts,
     ):
         rows = rows.join(F.broadcast(part), _KEY_COLUMNS, "left")
-    harms = ["given_up_count", "stuck_us", "behind_us", "repeated_msgs"]
-    rows = rows.na.fill(0, harms)
-    worst = Window.partitionBy("session").orderBy(
-        *(F.col(name).desc() for name in harms), "hour_at_us"
+    harm_columns = ["given_up_count", "stuck_us", "behind_us", "repeated_msgs"]
+    rows = rows.na.fill(0, harm_columns)
+    worst_first = Window.partitionBy("session").orderBy(
+        *(F.col(name).desc() for name in harm_columns), "hour_at_us"
     )
     return HOUR.conform(
         rows.withColumns(
             {
-                "rank": F.row_number().over(worst),
+                "rank": F.row_number().over(worst_first),
                 "stuck_s": F.col("stuck_us") / 1e6,
                 "behind_s": F.col("behind_us") / 1e6,
             }
@@ -86,18 +88,18 @@ def _hour_start(name: str) -> Column:
 
 
 def _time_per_hour(periods: DataFrame, name: str) -> DataFrame:
-    """Return column `name`: per hour the total time (µs) of the parts of all periods in it."""
-    start, end = F.col("start_at_us"), F.col("end_at_us")
-    periods = periods.where((end >= start) & (end - start <= _MAX_PERIOD_US))
-    hours = F.explode(F.sequence(_hour_start("start_at_us"), end, F.lit(HOUR_US)))
+    """Return one row per hour; column `name` is the time (µs) of all periods in that hour."""
+    start_us, end_us = F.col("start_at_us"), F.col("end_at_us")
+    periods = periods.where((end_us >= start_us) & (end_us - start_us <= _MAX_PERIOD_US))
+    hours = F.explode(F.sequence(_hour_start("start_at_us"), end_us, F.lit(HOUR_US)))
     rows = periods.select("session", "start_at_us", "end_at_us", hours.alias("hour_at_us"))
-    until = F.least(end, F.col("hour_at_us") + HOUR_US)
-    time_us = until - F.greatest(start, F.col("hour_at_us"))
+    until_us = F.least(end_us, F.col("hour_at_us") + HOUR_US)
+    time_us = until_us - F.greatest(start_us, F.col("hour_at_us"))
     return rows.groupBy(*_KEY_COLUMNS).agg(F.sum(time_us).alias(name))
 
 
 def find_worst_hours(hours: DataFrame) -> DataFrame:
-    """Return a finding about the worst hour of each longer session, if it had problems."""
+    """Return findings about the worst hour of sessions over several hours, if it had problems."""
     counts = hours.groupBy("session").agg(F.count("*").alias("hours_count"))
     rows = hours.join(F.broadcast(counts), "session")
     has_harm = (F.col("given_up_count") > 0) | (F.col("stuck_s") + F.col("behind_s") > 0)

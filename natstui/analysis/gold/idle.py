@@ -7,7 +7,7 @@ from pyspark.sql import functions as F
 
 from natstui.analysis.gold.gold_table import GoldInputs, GoldTable, build_findings, count_text
 from natstui.analysis.section import Section
-from natstui.analysis.tables import CONSUMER_KEY, SESSION, Table, columns
+from natstui.analysis.tables import CONSUMER_KEY, SESSION_COLUMN, Table, columns
 
 _MIN_FINDING_IDLE_S = 86_400
 """Minimum time without activity of which a finding is reported."""
@@ -16,7 +16,7 @@ IDLE = Table(
     "idle",
     "Streams that stored and delivered nothing, and consumers without messages.",
     columns(
-        SESSION,
+        SESSION_COLUMN,
         ("stream", "string", "Name of the stream"),
         ("consumer", "string", "Name of the consumer; null for a stream"),
         ("created_at_us", "bigint", "When the stream or consumer was created"),

@@ -8,7 +8,7 @@ from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
 from natstui.analysis.defaults import Thresholds
-from natstui.analysis.gold.comparison.statistics import NOISE
+from natstui.analysis.gold.comparison.statistics import MAX_RELATIVE_NOISE
 from natstui.analysis.gold.gold_table import (
     TIMELINE_ROWS_COUNT,
     GoldTable,
@@ -21,13 +21,25 @@ from natstui.analysis.gold.rates import UNSEEN_MEANING, samples_of_long_periods,
 from natstui.analysis.section import Section
 from natstui.analysis.silver.layer import Silver
 from natstui.analysis.tables import CONSUMER_IDENTITY, CONSUMER_KEY, Table, columns
-from natstui.model.findings.thresholds import LAGGING_WINDOW_S, MIN_LAGGING_S, STALE_S
+from natstui.model.findings.thresholds import (
+    LAGGING_WINDOW_S,
+    MIN_TIME_TO_DRAIN_S,
+    STALE_ROWS_AFTER_S,
+)
 
 UNKNOWN_GROWTH = "the recording is too short to know its growth"
 _MAX_AUTOCORRELATION = 0.95
-_MIN_T_BY_BUCKETS = ((3, 63.7), (4, 9.92), (5, 5.84), (6, 4.60), (8, 4.03), (12, 3.50), (22, 3.17))
+_MIN_T_BY_MAX_BUCKETS_COUNT = (
+    (3, 63.7),
+    (4, 9.92),
+    (5, 5.84),
+    (6, 4.60),
+    (8, 4.03),
+    (12, 3.50),
+    (22, 3.17),
+)
 """Pairs: a maximum of buckets, the minimum ratio of a slope to its error (t, one-sided 0.995)."""
-_MIN_T = 2.85
+_MIN_T_OF_MORE_BUCKETS = 2.85
 RECENT_BUCKETS = 5
 """Number of last buckets from whose growth the time to drain is computed."""
 
@@ -116,51 +128,59 @@ def _with_residuals(rows: DataFrame) -> DataFrame:
     series = Window.partitionBy("series_id")
     minute, pending = F.col("minute"), F.col("pending_mean_msgs")
     slope = F.coalesce(F.regr_slope(pending, minute).over(series), F.lit(0.0))
-    from_middle = minute - F.avg(minute).over(series)
-    residual = pending - F.avg(pending).over(series) - slope * from_middle
+    minutes_from_middle = minute - F.avg(minute).over(series)
+    residual = pending - F.avg(pending).over(series) - slope * minutes_from_middle
     rows = rows.withColumn("residual", residual)
-    previous = F.lag("residual").over(series.orderBy("bucket_at_us"))
-    return rows.withColumn("residual_before", previous)
+    previous_residual = F.lag("residual").over(series.orderBy("bucket_at_us"))
+    return rows.withColumn("residual_before", previous_residual)
 
 
 def _slope_error() -> Column:
     """Return the standard error of the slope of a series; null for less than 3 buckets.
 
-    Correlated residuals count as fewer independent residuals: n (1 - r) / (1 + r).
+    Correlated residuals count as fewer independent ones: n (1 - r) / (1 + r), r: autocorrelation.
     """
     n, residual = F.count("*"), F.col("residual")
-    squares = F.sum(residual * residual)
-    autocorrelation = F.sum(residual * F.col("residual_before")) / F.nullif(squares, F.lit(0.0))
-    r = F.least(
+    sum_of_squares = F.sum(residual * residual)
+    autocorrelation = F.sum(residual * F.col("residual_before")) / F.nullif(
+        sum_of_squares, F.lit(0.0)
+    )
+    bounded_autocorrelation = F.least(
         F.greatest(F.coalesce(autocorrelation, F.lit(0.0)), F.lit(0.0)),
         F.lit(_MAX_AUTOCORRELATION),
     )
-    spread = F.regr_sxx(F.col("pending_mean_msgs"), F.col("minute"))
-    error = F.sqrt(squares / (n - 2) / spread * (1 + r) / (1 - r))
-    rounding = F.max("pending_mean_msgs") * NOISE
-    is_line = squares <= n * rounding * rounding
-    return F.when(n > 2, F.when(is_line, F.lit(0.0)).otherwise(error))
+    minutes_spread = F.regr_sxx(F.col("pending_mean_msgs"), F.col("minute"))
+    standard_error = F.sqrt(
+        sum_of_squares
+        / (n - 2)
+        / minutes_spread
+        * (1 + bounded_autocorrelation)
+        / (1 - bounded_autocorrelation)
+    )
+    rounding_error_msgs = F.max("pending_mean_msgs") * MAX_RELATIVE_NOISE
+    is_straight_line = sum_of_squares <= n * rounding_error_msgs * rounding_error_msgs
+    return F.when(n > 2, F.when(is_straight_line, F.lit(0.0)).otherwise(standard_error))
 
 
 def _with_estimates(rows: DataFrame, stream_rate: DataFrame) -> DataFrame:
-    last_rate = stream_rate.groupBy("session", "stream").agg(
+    last_stream_rates = stream_rate.groupBy("session", "stream").agg(
         F.max_by("published_per_s", "bucket_at_us").alias("published_per_s"),
         F.count_distinct("created_at_us").alias("creations_count"),
     )
-    of_name = Window.partitionBy("session", "stream", "consumer").orderBy("created_at_us")
+    same_name_window = Window.partitionBy("session", "stream", "consumer").orderBy("created_at_us")
     # A recreated stream has recreated consumers, too.
-    is_recreated = F.row_number().over(of_name) > F.coalesce("creations_count", F.lit(1))
-    rows = rows.join(last_rate, ["session", "stream"], "left")
-    pending = F.col("pending_last_msgs")
-    time_to_drain_s = drain_s(pending, F.col("recent_growth_per_min") / 60)
-    estimate = F.when(pending == 0, F.lit(0.0)).when(
-        F.col("published_per_s") > 0, pending / F.col("published_per_s")
+    is_recreated = F.row_number().over(same_name_window) > F.coalesce("creations_count", F.lit(1))
+    rows = rows.join(last_stream_rates, ["session", "stream"], "left")
+    pending_msgs = F.col("pending_last_msgs")
+    time_to_drain_s = drain_s(pending_msgs, F.col("recent_growth_per_min") / 60)
+    behind_estimate_s = F.when(pending_msgs == 0, F.lit(0.0)).when(
+        F.col("published_per_s") > 0, pending_msgs / F.col("published_per_s")
     )
     return rows.withColumns(
         {
             "drain_s": time_to_drain_s,
-            "behind_estimate_s": estimate,
-            "behind_last_s": F.coalesce("behind_last_s", estimate),
+            "behind_estimate_s": behind_estimate_s,
+            "behind_last_s": F.coalesce("behind_last_s", behind_estimate_s),
             "made_again": is_recreated,
         }
     )
@@ -198,16 +218,18 @@ def compute_lag_period(
         silver.consumer_sample, "behind_since_us", thresholds.behind_after_s
     )
     start = F.col("behind_since_us").alias("start_at_us")
-    runs = rows.groupBy("series_id", *CONSUMER_KEY, start).agg(
+    periods = rows.groupBy("series_id", *CONSUMER_KEY, start).agg(
         F.max("at_us").alias("end_at_us"),
         F.max("pending_msgs").alias("pending_max_msgs"),
         F.max_by("pending_msgs", "at_us").alias("pending_end_msgs"),
         (F.max(F.col("at_us") - F.col("next_at_us")) / 1e6).alias("behind_max_s"),
     )
-    runs = runs.withColumn("duration_s", (F.col("end_at_us") - F.col("start_at_us")) / 1e6)
-    last = consumer_rate.groupBy("series_id").agg(F.max("last_at_us").alias("last_at_us"))
-    runs = runs.join(last, "series_id")
-    return LAG_PERIOD.conform(runs.withColumn("open", F.col("end_at_us") == F.col("last_at_us")))
+    periods = periods.withColumn("duration_s", (F.col("end_at_us") - F.col("start_at_us")) / 1e6)
+    last_samples = consumer_rate.groupBy("series_id").agg(F.max("last_at_us").alias("last_at_us"))
+    periods = periods.join(last_samples, "series_id")
+    return LAG_PERIOD.conform(
+        periods.withColumn("open", F.col("end_at_us") == F.col("last_at_us"))
+    )
 
 
 def find_lagging_consumers(lags: DataFrame) -> DataFrame:
@@ -219,7 +241,7 @@ def find_lagging_consumers(lags: DataFrame) -> DataFrame:
     """
     is_falling_behind = is_growing() & F.col("drain_s").isNull()
     rows = lags.where(F.col("never_caught_up") | is_falling_behind)
-    has_old_message = F.coalesce(F.col("behind_last_s") >= MIN_LAGGING_S, F.lit(True))
+    has_old_message = F.coalesce(F.col("behind_last_s") >= MIN_TIME_TO_DRAIN_S, F.lit(True))
     rows = rows.where((F.col("pending_last_msgs") > 0) & has_old_message)
     rows = rows.where(F.col("watched_s") >= LAGGING_WINDOW_S)
     weight = F.when(F.col("never_caught_up"), 50).otherwise(40) + F.least(
@@ -230,7 +252,9 @@ def find_lagging_consumers(lags: DataFrame) -> DataFrame:
     last_sample_text = F.concat(
         F.lit("when it was last seen, "), duration_text("unseen_s"), F.lit(" before the end")
     )
-    count_time_text = F.when(F.col("unseen_s") < STALE_S, "at the end").otherwise(last_sample_text)
+    count_time_text = F.when(F.col("unseen_s") < STALE_ROWS_AFTER_S, "at the end").otherwise(
+        last_sample_text
+    )
     sentence = F.concat(state_text, F.lit(", "), pending, F.lit(" pending "), count_time_text)
     direction = F.when(F.col("growth_per_min") < 0, "fewer").otherwise("more")
     growth_text = F.when(F.col("growth_per_min").isNull(), UNKNOWN_GROWTH).otherwise(
@@ -244,20 +268,20 @@ def find_lagging_consumers(lags: DataFrame) -> DataFrame:
 
 def is_growing() -> Column:
     """Return whether a backlog certainly grows (99.5 % sure)."""
-    min_ratio = reduce(
+    min_t = reduce(
         lambda otherwise, step: F.when(F.col("buckets_count") <= step[0], step[1]).otherwise(
             otherwise
         ),
-        reversed(_MIN_T_BY_BUCKETS),
-        F.lit(_MIN_T),
+        reversed(_MIN_T_BY_MAX_BUCKETS_COUNT),
+        F.lit(_MIN_T_OF_MORE_BUCKETS),
     )
-    is_significant = F.col("growth_per_min") > min_ratio * F.col("growth_error_per_min")
+    is_significant = F.col("growth_per_min") > min_t * F.col("growth_error_per_min")
     return F.coalesce((F.col("growth_per_min") > 0) & is_significant, F.lit(False))
 
 
 def find_recovered_consumers(periods: DataFrame) -> DataFrame:
     """Return findings about consumers that lagged, but caught up before the end."""
-    rows = periods.where(~F.col("open") & (F.col("behind_max_s") >= MIN_LAGGING_S))
+    rows = periods.where(~F.col("open") & (F.col("behind_max_s") >= MIN_TIME_TO_DRAIN_S))
     weight = 38 + F.least(F.log10(F.col("pending_max_msgs") + 1) * 3, F.lit(15))
     max_pending_text = count_text(F.col("pending_max_msgs"), "message")
     sentence = F.concat(

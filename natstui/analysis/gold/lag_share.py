@@ -9,7 +9,7 @@ from natstui.analysis.gold.gold_table import GoldTable
 from natstui.analysis.section import Section
 from natstui.analysis.silver.layer import Silver
 from natstui.analysis.tables import CONSUMER_IDENTITY, CONSUMER_KEY, Table, columns
-from natstui.model.findings.thresholds import MIN_LAGGING_S
+from natstui.model.findings.thresholds import MIN_TIME_TO_DRAIN_S
 
 _PERCENTILES = {"p50_s": 0.5, "p95_s": 0.95, "p99_s": 0.99}
 _PERCENT_MEANING = "of the samples had a shorter waiting time; null if it was never known"
@@ -17,7 +17,7 @@ _PERCENT_MEANING = "of the samples had a shorter waiting time; null if it was ne
 LAG_SHARE = Table(
     "lag_share",
     "Waiting time of the next message of each consumer: percentiles, and the share above the "
-    f"objective of {MIN_LAGGING_S:g} s.",
+    f"objective of {MIN_TIME_TO_DRAIN_S:g} s.",
     CONSUMER_IDENTITY
     + columns(
         ("known_count", "bigint", "Samples in which the waiting time is known"),
@@ -41,13 +41,13 @@ def compute_lag_share(silver: Silver) -> DataFrame:
     wait_s = F.when(F.col("pending_msgs") == 0, F.lit(0.0)).otherwise(age_s)
     rows = silver.consumer_sample.withColumn("wait_s", wait_s)
     known_count = F.count("wait_s")
-    over_count = F.count_if(F.col("wait_s") > F.lit(float(MIN_LAGGING_S)))
+    long_waits_count = F.count_if(F.col("wait_s") > F.lit(float(MIN_TIME_TO_DRAIN_S)))
     rows = rows.groupBy("series_id", *CONSUMER_KEY).agg(
         known_count.alias("known_count"),
         # All three in one aggregate, which counts the values once.
         F.percentile("wait_s", [*_PERCENTILES.values()]).alias("percentiles"),
         F.max("wait_s").alias("max_s"),
-        F.when(known_count > 0, over_count / known_count).alias("over_share"),
+        F.when(known_count > 0, long_waits_count / known_count).alias("over_share"),
         *(
             F.max_by(name, F.when(F.col(name).isNotNull(), F.col("mono_us"))).alias(name)
             for name in ("leader", "pinned_client")

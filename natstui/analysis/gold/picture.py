@@ -13,9 +13,27 @@ from pyspark.sql import functions as F
 from natstui.analysis.gold.gold_table import GoldInputs, GoldTable
 from natstui.analysis.gold.rates import SECOND_US, bucket_start, redelivered_msgs
 from natstui.analysis.gold.session import SESSION_SUMMARY
-from natstui.analysis.tables import CONSUMER_KEY, SESSION, Table, columns, series_id
+from natstui.analysis.tables import CONSUMER_KEY, SESSION_COLUMN, Table, columns, series_id
 
-WIDTHS_S = (1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 14400, 43200, 86400)
+BUCKET_WIDTHS_S = (
+    1,
+    2,
+    5,
+    10,
+    15,
+    30,
+    60,
+    120,
+    300,
+    600,
+    900,
+    1800,
+    3600,
+    7200,
+    14400,
+    43200,
+    86400,
+)
 MAX_POINTS_COUNT = 120
 """Maximum number of points in a chart of a session."""
 MAX_CHARTED_CONSUMERS = 24
@@ -25,7 +43,7 @@ PICTURE = Table(
     "picture",
     "Chart data of a session: all consumers together (rank 0), and the worst consumers.",
     columns(
-        SESSION,
+        SESSION_COLUMN,
         ("rank", "bigint", "0: all consumers together, 1: the worst consumer, 2: the next"),
         ("stream", "string", "Name of the stream; null: all streams together"),
         ("consumer", "string", "Name of the consumer; null: all consumers together"),
@@ -55,11 +73,11 @@ def compute_picture(inputs: GoldInputs) -> DataFrame:
     sessions = inputs.gold(SESSION_SUMMARY.name)
     widths = bucket_widths(sessions)
     samples = _with_buckets(inputs.silver.consumer_sample, widths).drop("stream", "consumer")
-    charted = F.broadcast(_charted_consumers(inputs))
-    rows = _consumer_sums(samples.join(charted, "series_id", "left"))
+    charted_consumers = F.broadcast(_charted_consumers(inputs))
+    rows = _consumer_sums(samples.join(charted_consumers, "series_id", "left"))
     rows = with_series_count(rows, inputs.gold("consumer_rate"), sessions).withColumns(
         {
-            "delivered_per_s": _per_s("delivered_msgs"),
+            "delivered_per_s": _total_rate_per_s("delivered_msgs"),
             "pending_msgs": F.col("members") * F.col("pending_msgs") / F.col("samples_count"),
             "behind_max_s": F.col("behind_max_us") / 1e6,
         }
@@ -70,19 +88,21 @@ def compute_picture(inputs: GoldInputs) -> DataFrame:
     )
     streams = streams.withColumn("rank", F.lit(0))
     streams = with_series_count(streams, inputs.gold("stream_rate"), sessions)
-    published = streams.select(*_BUCKET_KEY, _per_s("published_msgs").alias("published_per_s"))
-    return PICTURE.conform(rows.join(published, [*_BUCKET_KEY], "full"))
+    published_rates = streams.select(
+        *_BUCKET_KEY, _total_rate_per_s("published_msgs").alias("published_per_s")
+    )
+    return PICTURE.conform(rows.join(published_rates, [*_BUCKET_KEY], "full"))
 
 
 def bucket_widths(sessions: DataFrame) -> DataFrame:
-    """Return the bucket width (s) of each session: the smallest with not too many points."""
-    lasted_s = F.col("duration_s")
+    """Return the bucket width (s) of each session: at most `MAX_POINTS_COUNT` buckets."""
+    session_duration_s = F.col("duration_s")
     width_s = reduce(
-        lambda otherwise, width: F.when(lasted_s <= width * MAX_POINTS_COUNT, width).otherwise(
-            otherwise
-        ),
-        reversed(WIDTHS_S[:-1]),
-        F.lit(WIDTHS_S[-1]),
+        lambda otherwise, width: F.when(
+            session_duration_s <= width * MAX_POINTS_COUNT, width
+        ).otherwise(otherwise),
+        reversed(BUCKET_WIDTHS_S[:-1]),
+        F.lit(BUCKET_WIDTHS_S[-1]),
     )
     return sessions.select("session", width_s.cast("bigint").alias("width_s"))
 
@@ -130,7 +150,7 @@ def _consumer_sums(samples: DataFrame) -> DataFrame:
     `samples` of a consumer without a chart have no rank.
     """
     bucket, names = ("session", "bucket_at_us", "width_s"), ("rank", "stream", "consumer")
-    added = {
+    summed_columns = {
         "elapsed_us": F.col("elapsed_us"),
         "delivered_msgs": F.col("delivered_msgs"),
         "pending_msgs": F.col("pending_msgs").cast("double"),
@@ -138,11 +158,11 @@ def _consumer_sums(samples: DataFrame) -> DataFrame:
         "repeated_msgs": redelivered_msgs(),
     }
     sums = samples.groupBy(*bucket, *names).agg(
-        *(F.sum(value).alias(name) for name, value in added.items()),
+        *(F.sum(value).alias(name) for name, value in summed_columns.items()),
         F.max(F.col("at_us") - F.col("next_at_us")).alias("behind_max_us"),
     )
     sums = sums.groupingSets([[*bucket], [*bucket, *names]], *bucket, *names).agg(
-        *(F.sum(name).alias(name) for name in added),
+        *(F.sum(name).alias(name) for name in summed_columns),
         F.max("behind_max_us").alias("behind_max_us"),
         (F.grouping("rank") == 1).alias("is_total"),
     )
@@ -158,59 +178,63 @@ def with_series_count(rows: DataFrame, rates: DataFrame, sessions: DataFrame) ->
     are those of all series.
     """
     first = F.col("last_at_us") - F.round(F.col("covered_s") * 1_000_000)
-    series_lives = rates.groupBy("session", "series_id").agg(
+    series_lifetimes = rates.groupBy("session", "series_id").agg(
         F.min_by(first, "bucket_at_us").cast("bigint").alias("first_at_us"),
         F.max("last_at_us").alias("last_at_us"),
         F.sum("samples_count").alias("samples"),
         F.min("created_at_us").alias("created_at_us"),
     )
     ends = sessions.select("session", "start_at_us", "end_at_us")
-    series_lives = series_lives.join(F.broadcast(ends), "session")
+    series_lifetimes = series_lifetimes.join(F.broadcast(ends), "session")
     first, last = F.col("first_at_us"), F.col("last_at_us")
-    session_start, session_end = F.col("start_at_us"), F.col("end_at_us")
+    session_start_us, session_end_us = F.col("start_at_us"), F.col("end_at_us")
     # A series exists from its creation to the time at which the next sample would be.
-    step_us = (last.cast("double") - first) / F.greatest(F.col("samples") - 1, F.lit(1))
-    series_lives = series_lives.withColumns(
+    sample_interval_us = (last.cast("double") - first) / F.greatest(F.col("samples") - 1, F.lit(1))
+    series_lifetimes = series_lifetimes.withColumns(
         {
             "since_us": F.greatest(
-                F.least(first, F.greatest("created_at_us", session_start)), session_start
+                F.least(first, F.greatest("created_at_us", session_start_us)), session_start_us
             ),
-            "until_us": F.when(last + 2 * step_us >= session_end, session_end).otherwise(
-                F.least(last, session_end)
-            ),
+            "until_us": F.when(
+                last + 2 * sample_interval_us >= session_end_us, session_end_us
+            ).otherwise(F.least(last, session_end_us)),
         }
     )
-    series_lives = series_lives.select(
+    series_lifetimes = series_lifetimes.select(
         F.col("session").alias("of_session"), "since_us", "until_us", "start_at_us", "end_at_us",
         F.least(first, "since_us").alias("from_us"), F.greatest(last, "until_us").alias("to_us"),
     )  # fmt: skip
 
-    def within_us(start: Column, end: Column) -> Column:
-        """Return the part of a bucket (µs) that is between two times."""
+    def overlap_with_bucket_us(start: Column, end: Column) -> Column:
+        """Return how long (µs) a bucket and the time from `start` to `end` overlap."""
         # A double is exact for every real time, and does not overflow for a damaged one.
         bucket, start, end = (
             time_column.cast("double") for time_column in (F.col("bucket_at_us"), start, end)
         )
-        long_us = F.least(end, bucket + F.col("width_s") * 1_000_000) - F.greatest(start, bucket)
-        return F.greatest(long_us, F.lit(0.0))
+        overlap_us = F.least(end, bucket + F.col("width_s") * 1_000_000) - F.greatest(
+            start, bucket
+        )
+        return F.greatest(overlap_us, F.lit(0.0))
 
-    is_in_life = F.col("bucket_at_us").between(
+    is_in_lifetime = F.col("bucket_at_us").between(
         picture_bucket_start("from_us"), picture_bucket_start("to_us")
     )
-    lived_us = F.sum(within_us(F.col("since_us"), F.col("until_us")))
-    watched_us = F.max(within_us(session_start, session_end))
-    has_times = (watched_us > 0) & (lived_us > 0)
-    members = F.when(has_times, lived_us / watched_us).otherwise(F.count("*"))
+    existed_us = F.sum(overlap_with_bucket_us(F.col("since_us"), F.col("until_us")))
+    watched_us = F.max(overlap_with_bucket_us(session_start_us, session_end_us))
+    has_times = (watched_us > 0) & (existed_us > 0)
+    series_count = F.when(has_times, existed_us / watched_us).otherwise(F.count("*"))
     # Joined to the buckets of `rows`: a life with a damaged time would have billions of buckets.
-    is_of_bucket = (F.col("session") == F.col("of_session")) & (F.col("rank") == 0) & is_in_life
-    rows_of_lives = rows.join(series_lives, is_of_bucket, "left")
-    rows_of_lives = rows_of_lives.groupBy(*rows.columns).agg(
-        members.alias("members"), F.count("of_session").alias("lives_count")
+    is_of_bucket = (
+        (F.col("session") == F.col("of_session")) & (F.col("rank") == 0) & is_in_lifetime
     )
-    return rows_of_lives.where((F.col("rank") > 0) | (F.col("lives_count") > 0))
+    rows_with_lifetimes = rows.join(series_lifetimes, is_of_bucket, "left")
+    rows_with_lifetimes = rows_with_lifetimes.groupBy(*rows.columns).agg(
+        series_count.alias("members"), F.count("of_session").alias("lives_count")
+    )
+    return rows_with_lifetimes.where((F.col("rank") > 0) | (F.col("lives_count") > 0))
 
 
-def _per_s(name: str) -> Column:
+def _total_rate_per_s(name: str) -> Column:
     """Return the rate per second of all series together; null if no change is known."""
     watched_s = F.col("elapsed_us") / 1e6
     return F.when(watched_s > 0, F.col("members") * F.col(name) / watched_s)

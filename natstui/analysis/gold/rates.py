@@ -108,8 +108,10 @@ def with_unseen_s(rows: DataFrame, series_rates: DataFrame, stream_rates: DataFr
         stream_rates.select("session", "last_at_us")
     )
     ends = all_rates.groupBy("session").agg(F.max("last_at_us").alias("ended_at_us"))
-    last_seen = series_rates.groupBy("series_id").agg(F.max("last_at_us").alias("seen_at_us"))
-    rows = rows.join(F.broadcast(ends), "session").join(last_seen, "series_id")
+    last_sample_times = series_rates.groupBy("series_id").agg(
+        F.max("last_at_us").alias("seen_at_us")
+    )
+    rows = rows.join(F.broadcast(ends), "session").join(last_sample_times, "series_id")
     unseen_s = (F.col("ended_at_us") - F.col("seen_at_us")) / 1e6
     return rows.withColumn("unseen_s", unseen_s).drop("ended_at_us", "seen_at_us")
 
@@ -216,7 +218,7 @@ def compute_stream_rate(silver: Silver, thresholds: Thresholds) -> DataFrame:
     )
 
 
-_MAX_ROWS_COUNT = 20
+_MAX_REPORTED_ROWS_COUNT = 20
 """Maximum rows in a result: these tables have a row per bucket and stream or consumer."""
 
 REPORT_POSITION = 20
@@ -225,12 +227,12 @@ GOLD_TABLES = (
         STREAM_RATE,
         lambda inputs: compute_stream_rate(inputs.silver, inputs.thresholds),
         sorted_by=("session", "stream", "bucket_at_us"),
-        max_rows_count=_MAX_ROWS_COUNT,
+        max_rows_count=_MAX_REPORTED_ROWS_COUNT,
     ),
     GoldTable(
         CONSUMER_RATE,
         lambda inputs: compute_consumer_rate(inputs.silver, inputs.thresholds),
         sorted_by=("session", "stream", "consumer", "bucket_at_us"),
-        max_rows_count=_MAX_ROWS_COUNT,
+        max_rows_count=_MAX_REPORTED_ROWS_COUNT,
     ),
 )

@@ -8,13 +8,13 @@ from pyspark.sql import functions as F
 from natstui.analysis.defaults import Thresholds
 from natstui.analysis.gold.gold_table import GoldTable, build_findings, consumer_text, count_text
 from natstui.analysis.gold.rates import bucket_start
-from natstui.analysis.gold.shared.harm import MAX_DELIVER_REACHED
+from natstui.analysis.gold.shared.harm import DROPPED_CAUSE
 from natstui.analysis.gold.stuck import MIN_POISON_DELIVERIES
 from natstui.analysis.section import Section
 from natstui.analysis.silver.events import latest_configuration
 from natstui.analysis.silver.layer import Silver
 from natstui.analysis.silver.tables import ACK_SAMPLE, ADVISORY
-from natstui.analysis.tables import CONSUMER_IDENTITY, CONSUMER_KEY, SESSION, Table, columns
+from natstui.analysis.tables import CONSUMER_IDENTITY, CONSUMER_KEY, SESSION_COLUMN, Table, columns
 
 CHANGE_WINDOW_US = 300_000_000
 """Maximum time from a configuration change to a hot spot that is reported with it."""
@@ -69,9 +69,9 @@ HOT_SPOT = Table(
     key=(*CONSUMER_KEY, "bucket_at_us"),
 )
 
-MAX_DELIVER = "max_deliver"
+MAX_DELIVER_KIND = "max_deliver"
 """Kind of the advisory about a message that was dropped after max deliver."""
-TERMINATED = "terminated"
+TERMINATED_KIND = "terminated"
 """Kind of the advisory about a message that a client terminated."""
 ELECTION_KINDS = ("stream_leader_elected", "consumer_leader_elected")
 """Kinds of the advisories about a new leader."""
@@ -91,19 +91,19 @@ def consumer_advisories(advisories: DataFrame, consumers: DataFrame) -> DataFram
     times are of the server's clock.
     """
     names = ["session", "stream", "consumer"]
-    consumer_lives = consumers.select(*names, "created_at_us").distinct()
+    consumer_lifetimes = consumers.select(*names, "created_at_us").distinct()
     in_order = Window.partitionBy(*names).orderBy("created_at_us")
-    consumer_lives = consumer_lives.withColumns(
+    consumer_lifetimes = consumer_lifetimes.withColumns(
         {
             "is_first": F.row_number().over(in_order) == 1,
             "next_created_at_us": F.lead("created_at_us").over(in_order),
         }
     )
-    rows = advisories.join(consumer_lives, names)
+    rows = advisories.join(consumer_lifetimes, names)
     server_at_us = F.col("server_at_us")
     is_after_creation = F.col("is_first") | (server_at_us >= F.col("created_at_us"))
-    is_replaced = F.coalesce(server_at_us >= F.col("next_created_at_us"), F.lit(False))
-    return rows.where(is_after_creation & ~is_replaced)
+    is_of_next_consumer = F.coalesce(server_at_us >= F.col("next_created_at_us"), F.lit(False))
+    return rows.where(is_after_creation & ~is_of_next_consumer)
 
 
 def compute_redelivery(silver: Silver, consumer_rate: DataFrame) -> DataFrame:
@@ -116,8 +116,8 @@ def compute_redelivery(silver: Silver, consumer_rate: DataFrame) -> DataFrame:
     counts = consumer_advisories(silver.advisory, rows).groupBy(*CONSUMER_KEY)
     counts = counts.agg(
         advisories_count("nak").alias("naks_count"),
-        advisories_count(MAX_DELIVER).alias("given_up_count"),
-        advisories_count(TERMINATED).alias("terminated_count"),
+        advisories_count(MAX_DELIVER_KIND).alias("given_up_count"),
+        advisories_count(TERMINATED_KIND).alias("terminated_count"),
     )
     rows = rows.join(counts, [*CONSUMER_KEY], "left")
     rows = rows.na.fill(0, ["naks_count", "given_up_count", "terminated_count"])
@@ -140,7 +140,7 @@ def compute_hot_spot(
     consumer_counts = consumer_advisories(advisories, consumer_rate).groupBy(*keys)
     consumer_counts = consumer_counts.agg(
         advisories_count("nak").alias("naks_count"),
-        advisories_count(MAX_DELIVER).alias("given_up_count"),
+        advisories_count(MAX_DELIVER_KIND).alias("given_up_count"),
         advisories_count(*ELECTION_KINDS).alias("own_count"),
     )
     rows = rows.join(consumer_counts, keys, "left")
@@ -172,7 +172,7 @@ POISON = Table(
     "poison",
     "Messages that were delivered again and again, or dropped.",
     columns(
-        SESSION,
+        SESSION_COLUMN,
         ("stream", "string", "Name of the stream"),
         ("consumer", "string", "Name of the consumer"),
         ("stream_seq", "bigint", "The message"),
@@ -194,22 +194,22 @@ def compute_poison(silver: Silver) -> DataFrame:
         "session", "stream", "consumer", "stream_seq", "deliveries_count", "at_us", "kind",
         "advisories_count",
     )  # fmt: skip
-    acks = silver.ack_sample.where(F.col("deliveries_count") > 1).select(
+    sampled_acks = silver.ack_sample.where(F.col("deliveries_count") > 1).select(
         "session", "stream", "consumer", "stream_seq", "deliveries_count", "at_us",
         F.lit("ack").alias("kind"), F.lit(1).cast("bigint").alias("advisories_count"),
     )  # fmt: skip
-    rows = advisories.unionAll(acks).groupBy("session", "stream", "consumer", "stream_seq")
+    rows = advisories.unionAll(sampled_acks).groupBy("session", "stream", "consumer", "stream_seq")
     messages = rows.agg(
         F.max("deliveries_count").alias("deliveries_count"),
         advisories_count("nak").alias("naks_count"),
-        F.bool_or(F.col("kind") == MAX_DELIVER).alias("given_up"),
-        F.bool_or(F.col("kind") == TERMINATED).alias("terminated"),
+        F.bool_or(F.col("kind") == MAX_DELIVER_KIND).alias("given_up"),
+        F.bool_or(F.col("kind") == TERMINATED_KIND).alias("terminated"),
         F.bool_or(F.col("kind") == "ack").alias("acked"),
         F.min("at_us").alias("first_at_us"),
         F.max("at_us").alias("last_at_us"),
     )
-    is_frequent = F.col("deliveries_count") >= MIN_POISON_DELIVERIES
-    return POISON.conform(messages.where(is_frequent | F.col("given_up")))
+    is_redelivered_often = F.col("deliveries_count") >= MIN_POISON_DELIVERIES
+    return POISON.conform(messages.where(is_redelivered_often | F.col("given_up")))
 
 
 def find_redelivering_consumers(consumers: DataFrame) -> DataFrame:
@@ -227,13 +227,15 @@ def find_terminating_consumers(consumers: DataFrame) -> DataFrame:
     sentence = F.concat(count_text(count, "message"), F.lit(" terminated by the client"))
     evidence = F.lit("the client requested not to redeliver them")
     texts = (sentence, evidence)
-    return build_findings(rows, "redelivery", consumer_text(), F.lit(32), texts, F.lit(TERMINATED))
+    return build_findings(
+        rows, "redelivery", consumer_text(), F.lit(32), texts, F.lit(TERMINATED_KIND)
+    )
 
 
 def find_dropping_consumers(consumers: DataFrame) -> DataFrame:
     """Return findings about consumers that dropped messages after max deliver.
 
-    The number is that of the advisories, some of which do not name their message.
+    Dropped messages are counted by advisories, some of which do not name their message.
     """
     rows, count = consumers.where(F.col("given_up_count") > 0), F.col("given_up_count")
     sentence = F.concat(count_text(count, "message"), F.lit(" dropped after max deliver"))
@@ -257,7 +259,7 @@ def find_dropping_consumers(consumers: DataFrame) -> DataFrame:
         consumer_text(),
         weight,
         (sentence, evidence),
-        F.lit(MAX_DELIVER_REACHED),
+        F.lit(DROPPED_CAUSE),
     )
 
 

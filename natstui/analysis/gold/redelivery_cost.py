@@ -7,13 +7,13 @@ from pyspark.sql import functions as F
 
 from natstui.analysis.gold.gold_table import GoldTable
 from natstui.analysis.section import Section
-from natstui.analysis.tables import SESSION, Table, columns
+from natstui.analysis.tables import SESSION_COLUMN, Table, columns
 
 REDELIVERY_COST = Table(
     "redelivery_cost",
     "Redelivered messages of each stream, and their bytes.",
     columns(
-        SESSION,
+        SESSION_COLUMN,
         ("stream", "string", "Name of the stream"),
         ("consumers_count", "bigint", "Number of consumers with redeliveries"),
         ("delivered_msgs", "bigint", "Deliveries to all of its consumers"),
@@ -38,20 +38,20 @@ def compute_redelivery_cost(redelivery: DataFrame, capacity: DataFrame) -> DataF
     """Return `redelivery_cost`: one row per session and stream name."""
     # Redeliveries to consumers with a filter are in the sums (a minimum), not in the share.
     is_countable = F.col("repeated_share").isNotNull()
-    share = F.sum(F.when(is_countable, F.col("repeated_msgs"))) / F.sum(
+    repeated_share = F.sum(F.when(is_countable, F.col("repeated_msgs"))) / F.sum(
         F.when(is_countable, F.col("delivered_msgs"))
     )
     rows = redelivery.groupBy("session", "stream").agg(
         F.count_if(F.col("repeated_msgs") > 0).alias("consumers_count"),
         F.sum("delivered_msgs").alias("delivered_msgs"),
         F.sum("repeated_msgs").alias("repeated_msgs"),
-        share.alias("repeated_share"),
+        repeated_share.alias("repeated_share"),
     )
     # Of a recreated stream, the newest one.
-    sizes = capacity.groupBy("session", "stream").agg(
+    message_sizes = capacity.groupBy("session", "stream").agg(
         F.max_by("message_bytes", "created_at_us").alias("message_bytes")
     )
-    rows = rows.join(sizes, ["session", "stream"], "left")
+    rows = rows.join(message_sizes, ["session", "stream"], "left")
     repeated_bytes = F.col("repeated_msgs") * F.col("message_bytes")
     return REDELIVERY_COST.conform(rows.withColumn("repeated_bytes", repeated_bytes))
 

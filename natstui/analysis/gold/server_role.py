@@ -8,13 +8,13 @@ from pyspark.sql import functions as F
 from natstui.analysis.gold.gold_table import GoldTable
 from natstui.analysis.section import Section
 from natstui.analysis.silver.layer import Silver
-from natstui.analysis.tables import SESSION, Table, columns
+from natstui.analysis.tables import SESSION_COLUMN, Table, columns
 
 SERVER_ROLE = Table(
     "server_role",
     "Streams and consumers that each server led.",
     columns(
-        SESSION,
+        SESSION_COLUMN,
         ("server", "string", "Name of the server"),
         ("streams_count", "bigint", "Streams that the server led at their last sample"),
         ("consumers_count", "bigint", "Consumers that the server led at their last sample"),
@@ -31,15 +31,17 @@ def compute_server_role(silver: Silver) -> DataFrame:
     samples = streams.unionAll(_samples_with_leader(silver.consumer_sample, is_stream=False))
     order = Window.partitionBy("series_id").orderBy("mono_us")
     rows = samples.withColumn("next_leader", F.lead("server").over(order))
-    is_last, is_stream = F.col("next_leader").isNull(), F.col("is_stream")
+    is_last_sample, is_stream = F.col("next_leader").isNull(), F.col("is_stream")
     rows = rows.groupBy("session", "server").agg(
-        F.count_if(is_last & is_stream).alias("streams_count"),
-        F.count_if(is_last & ~is_stream).alias("consumers_count"),
+        F.count_if(is_last_sample & is_stream).alias("streams_count"),
+        F.count_if(is_last_sample & ~is_stream).alias("consumers_count"),
         F.count_if(F.col("next_leader") != F.col("server")).alias("left_count"),
         F.count("*").alias("samples_count"),
     )
-    all_samples = F.sum("samples_count").over(Window.partitionBy("session"))
-    return SERVER_ROLE.conform(rows.withColumn("led_share", F.col("samples_count") / all_samples))
+    all_samples_count = F.sum("samples_count").over(Window.partitionBy("session"))
+    return SERVER_ROLE.conform(
+        rows.withColumn("led_share", F.col("samples_count") / all_samples_count)
+    )
 
 
 def _samples_with_leader(samples: DataFrame, *, is_stream: bool) -> DataFrame:

@@ -8,15 +8,15 @@ from pyspark.sql import functions as F
 from natstui.analysis.gold.availability import is_gap
 from natstui.analysis.gold.gold_table import RECORDING_KIND, GoldTable, build_findings, count_text
 from natstui.analysis.section import Section
-from natstui.analysis.silver.findings import NOT_JUDGED
+from natstui.analysis.silver.findings import NOT_JUDGED_KIND
 from natstui.analysis.silver.layer import Silver
-from natstui.analysis.tables import SESSION, Table, columns
+from natstui.analysis.tables import SESSION_COLUMN, Table, columns
 
 SESSION_SUMMARY = Table(
     "session",
     "What could be read of each session, and what could not.",
     columns(
-        SESSION,
+        SESSION_COLUMN,
         ("start_at_us", "bigint", "First poll"),
         ("end_at_us", "bigint", "Last poll"),
         ("duration_s", "double", "Between the two"),
@@ -50,7 +50,7 @@ NOTE = Table(
     "note",
     "Notes that people added during the recording.",
     columns(
-        SESSION,
+        SESSION_COLUMN,
         ("at_us", "bigint", "When"),
         ("text", "string", "What was written"),
     ),
@@ -65,7 +65,7 @@ def compute_session_summary(
     silver: Silver, stream_rate: DataFrame, consumer_rate: DataFrame
 ) -> DataFrame:
     """Return `session`: one row per session, from its files, polls, rates and events."""
-    unreadable_count = unreadable_lines()
+    unreadable_count = unreadable_lines_count()
     damage_text = F.when(F.col("corrupt"), F.concat("segment", F.lit(" is damaged")))
     left_out_text = F.when(
         unreadable_count > 0,
@@ -96,10 +96,14 @@ def compute_session_summary(
         F.expr("count(DISTINCT series_id) AS consumers_count"),
         F.expr("sum(samples_count) AS consumer_samples_count"),
     )
-    unjudged = silver.event.where(F.col("kind") == NOT_JUDGED).groupBy("session")
-    unjudged = unjudged.agg(F.min("text").alias("not_judged"))
+    sessions_with_failed_findings = silver.event.where(F.col("kind") == NOT_JUDGED_KIND).groupBy(
+        "session"
+    )
+    sessions_with_failed_findings = sessions_with_failed_findings.agg(
+        F.min("text").alias("not_judged")
+    )
     rows = files
-    for part in (polls, streams, consumers, unjudged):
+    for part in (polls, streams, consumers, sessions_with_failed_findings):
         rows = rows.join(F.broadcast(part), "session", "left")
     counts = [c.name for c in SESSION_SUMMARY.columns if c.name.endswith("_count")]
     rows = rows.na.fill(0, [*counts, "gaps_s"])
@@ -107,23 +111,25 @@ def compute_session_summary(
     return SESSION_SUMMARY.conform(rows.withColumn("duration_s", duration))
 
 
-def unreadable_lines() -> Column:
+def unreadable_lines_count() -> Column:
     """Return the number of lines left out, except incomplete last lines of open files."""
     return F.expr("torn_lines_count - unfinished_lines_count + unknown_lines_count")
 
 
 def _join_texts(texts: Column) -> Column:
-    """Return the texts joined, without empty ones; those after `_MAX_NAMED_FILES` are counted."""
+    """Return the texts joined, without empty ones; after `_MAX_NAMED_FILES`, only their number."""
     texts = F.array_remove(texts, "")
     more_count = F.size(texts) - _MAX_NAMED_FILES
-    rest = F.when(more_count > 0, F.concat(F.lit(" and "), count_text(more_count, "other file")))
-    joined = F.array_join(F.slice(texts, 1, _MAX_NAMED_FILES), "; ")
-    return F.when(F.size(texts) > 0, F.concat(joined, F.coalesce(rest, F.lit(""))))
+    more_text = F.when(
+        more_count > 0, F.concat(F.lit(" and "), count_text(more_count, "other file"))
+    )
+    joined_text = F.array_join(F.slice(texts, 1, _MAX_NAMED_FILES), "; ")
+    return F.when(F.size(texts) > 0, F.concat(joined_text, F.coalesce(more_text, F.lit(""))))
 
 
 def find_damaged_recordings(sessions: DataFrame) -> DataFrame:
     """Return findings about recordings that could not be read completely."""
-    segments_count, lines_count = F.col("corrupt_segments_count"), unreadable_lines()
+    segments_count, lines_count = F.col("corrupt_segments_count"), unreadable_lines_count()
     rows = sessions.where((segments_count > 0) | (lines_count > 0))
     damaged_text = F.when(segments_count == 1, " is damaged").otherwise(" are damaged")
     left_out_text = F.when(lines_count == 1, " could not be read and is left out").otherwise(
@@ -140,14 +146,14 @@ def find_damaged_recordings(sessions: DataFrame) -> DataFrame:
 
 
 def find_unjudged_recordings(sessions: DataFrame) -> DataFrame:
-    """Return findings about recordings whose findings are unknown."""
+    """Return findings about recordings without findings, if computing them failed."""
     rows = sessions.where(F.col("not_judged").isNotNull())
     sentence = F.lit(
         "its findings are unknown: the recording has none, and they could not be computed"
     )
     texts = (sentence, F.col("not_judged"))
     return build_findings(
-        rows, RECORDING_KIND, F.col("session"), F.lit(34), texts, F.lit(NOT_JUDGED)
+        rows, RECORDING_KIND, F.col("session"), F.lit(34), texts, F.lit(NOT_JUDGED_KIND)
     )
 
 

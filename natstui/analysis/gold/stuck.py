@@ -40,7 +40,7 @@ from natstui.model.findings.catalogue.consumers import (
     STUCK_CAUSES,
 )
 from natstui.model.findings.catalogue.status import UNEXPLAINED
-from natstui.model.findings.thresholds import MOST_SAMPLES_SHARE, NO_PULLS_AFTER_S
+from natstui.model.findings.thresholds import MOST_SAMPLES_OF_PERIOD_SHARE, NO_PULLS_AFTER_S
 
 STUCK = Table(
     "stuck",
@@ -100,10 +100,12 @@ def _stuck_periods(samples: DataFrame, thresholds: Thresholds) -> DataFrame:
     """Return one row per consumer and period without progress of at least `stuck_after_s`."""
     rows = samples_of_long_periods(samples, "stuck_since_us", thresholds.stuck_after_s)
     has_no_pull = (F.col("waiting_pulls_count") == 0) & ~F.col("push_bound")
-    quiet_us = F.col("at_us") - F.col("delivered_at_us")
-    is_quiet = F.coalesce(quiet_us > NO_PULLS_AFTER_S * 1e6, F.lit(True))
+    time_since_delivery_us = F.col("at_us") - F.col("delivered_at_us")
+    is_long_without_delivery = F.coalesce(
+        time_since_delivery_us > NO_PULLS_AFTER_S * 1e6, F.lit(True)
+    )
     # The change of the first sample of a period happened before the period.
-    is_inside = F.col("at_us") > F.col("stuck_since_us")
+    is_after_period_start = F.col("at_us") > F.col("stuck_since_us")
     start = F.col("stuck_since_us").alias("start_at_us")
     periods = rows.groupBy("series_id", *CONSUMER_KEY, start).agg(
         F.max("at_us").alias("end_at_us"),
@@ -112,13 +114,15 @@ def _stuck_periods(samples: DataFrame, thresholds: Thresholds) -> DataFrame:
         F.max("pending_msgs").alias("pending_max_msgs"),
         F.max_by("pending_msgs", "at_us").alias("pending_end_msgs"),
         F.max("ack_pending_msgs").alias("ack_pending_max_msgs"),
-        F.coalesce(F.sum(F.when(is_inside, F.col("delivered_msgs"))), F.lit(0)).alias(
+        F.coalesce(F.sum(F.when(is_after_period_start, F.col("delivered_msgs"))), F.lit(0)).alias(
             "delivered_msgs"
         ),
-        F.coalesce(F.sum(F.when(is_inside, F.col("fresh_msgs"))), F.lit(0)).alias("fresh_msgs"),
+        F.coalesce(F.sum(F.when(is_after_period_start, F.col("fresh_msgs"))), F.lit(0)).alias(
+            "fresh_msgs"
+        ),
         F.max("redelivered_msgs").alias("redelivered_max_msgs"),
         _share_of_samples(has_no_pull).alias("no_pull_share"),
-        _share_of_samples(has_no_pull & is_quiet).alias("unserved_share"),
+        _share_of_samples(has_no_pull & is_long_without_delivery).alias("unserved_share"),
         _share_of_samples(F.col("paused")).alias("paused_share"),
         _share_of_samples(F.col("leader").isNull()).alias("leaderless_share"),
     )
@@ -136,22 +140,24 @@ def _share_of_samples(condition: Column) -> Column:
 
 def _likely_cause() -> Column:
     """Return the label of the first cause that applies, in the order of `STUCK_CAUSES`."""
-    has_no_pull = F.col("no_pull_share") > MOST_SAMPLES_SHARE
-    is_unserved = F.col("unserved_share") > MOST_SAMPLES_SHARE
+    has_no_pull = F.col("no_pull_share") > MOST_SAMPLES_OF_PERIOD_SHARE
+    has_neither_pull_nor_delivery = F.col("unserved_share") > MOST_SAMPLES_OF_PERIOD_SHARE
     has_pending, is_push = F.col("pending_max_msgs") > 0, F.col("pull") == F.lit(False)
-    is_at_limit = F.col("ack_pending_max_msgs") >= F.col("max_ack_pending_msgs")
+    is_at_max_ack_pending = F.col("ack_pending_max_msgs") >= F.col("max_ack_pending_msgs")
     redelivered_msgs = F.col("delivered_msgs") - F.col("fresh_msgs")
     is_redelivering = (redelivered_msgs > 0) & (F.col("redelivered_max_msgs") > 0)
     # If only one message may be unacknowledged, all redeliveries are of this message.
-    has_one_at_a_time = F.coalesce(F.col("max_ack_pending_msgs") == 1, F.lit(False))
+    allows_single_ack_pending = F.coalesce(F.col("max_ack_pending_msgs") == 1, F.lit(False))
     condition_by_cause = {
-        NO_LEADER: F.col("leaderless_share") > MOST_SAMPLES_SHARE,
-        PAUSED: F.col("paused_share") > MOST_SAMPLES_SHARE,
-        POISON: has_one_at_a_time & is_redelivering & (redelivered_msgs >= MIN_POISON_DELIVERIES),
-        MAX_ACK_PENDING_REACHED: is_at_limit & (F.col("ack_policy") != "none"),
+        NO_LEADER: F.col("leaderless_share") > MOST_SAMPLES_OF_PERIOD_SHARE,
+        PAUSED: F.col("paused_share") > MOST_SAMPLES_OF_PERIOD_SHARE,
+        POISON: allows_single_ack_pending
+        & is_redelivering
+        & (redelivered_msgs >= MIN_POISON_DELIVERIES),
+        MAX_ACK_PENDING_REACHED: is_at_max_ack_pending & (F.col("ack_policy") != "none"),
         REDELIVERING: is_redelivering,
         NO_SUBSCRIBER: has_no_pull & is_push & has_pending,
-        NO_PULLS: is_unserved & ~F.coalesce(is_push, F.lit(False)) & has_pending,
+        NO_PULLS: has_neither_pull_nor_delivery & ~F.coalesce(is_push, F.lit(False)) & has_pending,
         NOT_ACKED_WITHIN_ACK_WAIT: F.col("ack_pending_max_msgs") > 0,
         UNEXPLAINED: F.lit(True),
     }
@@ -181,8 +187,8 @@ def _compute_stuck_with_recorded_causes(inputs: GoldInputs) -> DataFrame:
     rows = compute_stuck(inputs.silver, inputs.gold("consumer_rate"), inputs.thresholds)
     if inputs.is_empty(FINDINGS.name):
         return rows
-    spans, sessions = inputs.gold(FINDINGS.name), inputs.gold(SESSION_SUMMARY.name)
-    return STUCK.conform(explain_stuck_periods(rows, spans, sessions))
+    finding_periods, sessions = inputs.gold(FINDINGS.name), inputs.gold(SESSION_SUMMARY.name)
+    return STUCK.conform(explain_stuck_periods(rows, finding_periods, sessions))
 
 
 REPORT_POSITION = 60

@@ -17,29 +17,34 @@ from natstui.analysis.gold.findings import FINDINGS
 from natstui.analysis.gold.gold_table import RECORDING_KIND, GoldInputs, GoldTable, count_text
 from natstui.analysis.gold.rates import CONSUMER_RATE
 from natstui.analysis.gold.session import SESSION_SUMMARY
-from natstui.analysis.gold.shared.harm import ADVICE, HARMS, RECORDED_KIND, STREAM_CODE_PREFIX
+from natstui.analysis.gold.shared.harm import (
+    ADVICE_BY_KIND_AND_CAUSE,
+    MEANING_BY_HARM,
+    RECORDED_KIND,
+    STREAM_CODE_PREFIX,
+)
 from natstui.analysis.gold.shared.recorded_findings import (
     explain_findings,
     recorded_findings,
     without_repeated_findings,
 )
 from natstui.analysis.section import Section
-from natstui.analysis.tables import SESSION, Table, columns, lookup_value
+from natstui.analysis.tables import SESSION_COLUMN, Table, columns, lookup_value
 
 MAX_FINDINGS_COUNT = 10
-_NEXT_WEIGHT_FACTOR = 0.85
+_FURTHER_FINDING_WEIGHT_FACTOR = 0.85
 """Factor by which each further finding of a kind has less weight."""
 MAX_SIMULTANEOUS_S = 30
 """Maximum seconds between the starts of findings that are reported as one."""
 MIN_SIMULTANEOUS_COUNT = 3
 """Minimum number of simultaneous findings that are reported as one."""
-_MAX_NAMED_COUNT = 6
+_MAX_NAMED_FINDINGS_COUNT = 6
 _TIMED_KINDS = ("stuck", "lag", "poison", "availability", RECORDED_KIND)
 """Kinds of findings with a start time."""
 _ASSET_KINDS = ("stuck", "lag", "redelivery", "poison", "delay", "capacity", "identity",
                 "change", "availability", RECORDED_KIND)  # fmt: skip
 """Kinds of findings that are merged if they are about the same stream or consumer."""
-_CERTAIN_COUNT = 3
+_RECORDING_FINDINGS_COUNT = 3
 """Number of findings about recordings that are always in the verdict, whatever their weight."""
 
 VERDICT = Table(
@@ -47,12 +52,12 @@ VERDICT = Table(
     "The ten most important findings.",
     columns(
         ("rank", "bigint", "1 for the most important"),
-        SESSION,
+        SESSION_COLUMN,
         ("kind", "string", "Table with the details of the finding"),
         ("subject", "string", "Subject"),
         ("sentence", "string", "What was found"),
         ("evidence", "string", "Evidence: the numbers of the finding"),
-        ("harm", "string", f"Harm: {', '.join(HARMS)}, the worst first"),
+        ("harm", "string", f"Harm: {', '.join(MEANING_BY_HARM)}, the worst first"),
         ("code", "string", "Code in the catalogue (natstui health --list); null for others"),
         ("advice", "string", "What to check, and what to do"),
         ("start_at_us", "bigint", "When it began"),
@@ -76,17 +81,17 @@ def verdict_table(other_tables: Sequence[GoldTable]) -> GoldTable:
 
     def rows(inputs: GoldInputs) -> DataFrame:
         # A table without rows has no findings, and would only make the plan longer.
-        non_empty = [
+        non_empty_tables = [
             gold_table
             for gold_table in tables_with_findings
             if not inputs.is_empty(gold_table.table.name)
         ]
-        parts = [
+        finding_tables = [
             create_findings(inputs.gold(gold_table.table.name))
-            for gold_table in non_empty or tables_with_findings[:1]
+            for gold_table in non_empty_tables or tables_with_findings[:1]
             for create_findings in gold_table.findings
         ]
-        rows = reduce(lambda rows, part: rows.unionAll(part), parts)
+        rows = reduce(lambda rows, part: rows.unionAll(part), finding_tables)
         spans, sessions = inputs.gold(FINDINGS.name), inputs.gold(SESSION_SUMMARY.name)
         rows = explain_findings(rows, spans, sessions)
         if not inputs.is_empty(FINDINGS.name):
@@ -103,7 +108,7 @@ def verdict_table(other_tables: Sequence[GoldTable]) -> GoldTable:
         input_names=(*(gold_table.table.name for gold_table in tables_with_findings),
                      FINDINGS.name, EPHEMERAL.name, CONSUMER_RATE.name),
         section=Section(
-            "Worth looking at",
+            "Needs attention",
             ("rank", "harm", "code", "session", "subject", "sentence", "evidence",
              "start_at_us", "advice"),
             "Nothing stands out.",
@@ -125,28 +130,30 @@ def rank_findings(findings: DataFrame) -> DataFrame:
         F.col("weight").desc(), "subject", "cause", "start_at_us"
     )
     rank = F.row_number().over(of_kind)
-    weight = F.col("weight") * F.pow(F.lit(_NEXT_WEIGHT_FACTOR), rank - 1)
-    is_certain = (F.col("kind") == RECORDING_KIND) & (rank <= _CERTAIN_COUNT)
-    rows = rows.withColumns({"weight": weight, "is_certain": is_certain})
+    weight = F.col("weight") * F.pow(F.lit(_FURTHER_FINDING_WEIGHT_FACTOR), rank - 1)
+    is_always_selected = (F.col("kind") == RECORDING_KIND) & (rank <= _RECORDING_FINDINGS_COUNT)
+    rows = rows.withColumns({"weight": weight, "is_always_selected": is_always_selected})
     worst_first = (F.col("weight").desc(), "kind", "subject", "cause")
-    selected = rows.orderBy(F.col("is_certain").desc(), *worst_first).limit(MAX_FINDINGS_COUNT)
-    selected = selected.withColumns(
+    selected_findings = rows.orderBy(F.col("is_always_selected").desc(), *worst_first).limit(
+        MAX_FINDINGS_COUNT
+    )
+    selected_findings = selected_findings.withColumns(
         {name: _advice_field(name) for name in ("harm", "code", "advice")}
     )
-    selected = selected.withColumn("advice", advice_with_names())
-    harms = F.array(*(F.lit(harm) for harm in HARMS))
+    selected_findings = selected_findings.withColumn("advice", advice_with_names())
+    harms = F.array(*(F.lit(harm) for harm in MEANING_BY_HARM))
     order = Window.orderBy(F.array_position(harms, F.col("harm")), *worst_first)
-    return VERDICT.conform(selected.withColumn("rank", F.row_number().over(order)))
+    return VERDICT.conform(selected_findings.withColumn("rank", F.row_number().over(order)))
 
 
 def merge_simultaneous(rows: DataFrame) -> DataFrame:
-    """Return findings; only the worst of several with the same cause that started together."""
+    """Return the findings; of several with one cause that start together, only the worst."""
     at_us, weight = F.col("start_at_us"), F.col("weight")
     group_columns = ("session", "kind", "cause")
     in_order = Window.partitionBy(*group_columns).orderBy("start_at_us", "subject")
-    is_apart = at_us - F.lag("start_at_us").over(in_order) > MAX_SIMULTANEOUS_S * 1_000_000
+    is_much_later = at_us - F.lag("start_at_us").over(in_order) > MAX_SIMULTANEOUS_S * 1_000_000
     # Findings of other kinds have no start time.
-    is_start = F.coalesce(is_apart, F.lit(True)) | ~F.col("kind").isin(*_TIMED_KINDS)
+    is_start = F.coalesce(is_much_later, F.lit(True)) | ~F.col("kind").isin(*_TIMED_KINDS)
     rows = rows.withColumn("begins", is_start.cast("int"))
     rows = rows.withColumn("time", F.sum("begins").over(in_order))
     of_group = Window.partitionBy(*group_columns, "time")
@@ -154,19 +161,22 @@ def merge_simultaneous(rows: DataFrame) -> DataFrame:
     rows = rows.withColumns(
         {
             "rank": F.row_number().over(worst_first),
-            "named": F.concat_ws(", ", *_next_values(worst_first, "subject", _MAX_NAMED_COUNT)),
+            "named": F.concat_ws(
+                ", ", *_next_values(worst_first, "subject", _MAX_NAMED_FINDINGS_COUNT)
+            ),
             "others": F.count("*").over(of_group) - 1,
             "times": F.sum("times_count").over(of_group),
         }
     )
-    others = F.col("others")
-    is_merged = others + 1 >= MIN_SIMULTANEOUS_COUNT
+    others_count = F.col("others")
+    is_merged = others_count + 1 >= MIN_SIMULTANEOUS_COUNT
     rows = rows.where((F.col("rank") == 1) | ~is_merged)
     more_text = F.when(
-        others > _MAX_NAMED_COUNT, F.format_string(" and %d more", others - _MAX_NAMED_COUNT)
+        others_count > _MAX_NAMED_FINDINGS_COUNT,
+        F.format_string(" and %d more", others_count - _MAX_NAMED_FINDINGS_COUNT),
     ).otherwise("")
     others_text = F.concat(F.lit("also "), "named", more_text)
-    others_count_text = F.format_string(" (and %d others at that time)", others)
+    others_count_text = F.format_string(" (and %d others at that time)", others_count)
     return rows.withColumns(
         {
             "sentence": F.when(is_merged, F.concat("sentence", others_count_text)).otherwise(
@@ -176,46 +186,48 @@ def merge_simultaneous(rows: DataFrame) -> DataFrame:
                 F.col("evidence")
             ),
             "times_count": F.when(is_merged, F.col("times")).otherwise(F.col("times_count")),
-            "others_count": F.when(is_merged, others).otherwise(0),
+            "others_count": F.when(is_merged, others_count).otherwise(0),
         }
     ).drop("begins", "time", "rank", "named", "others", "times")
 
 
 def _next_values(order: WindowSpec, name: str, count: int) -> list[Column]:
     """Return columns with the value of `name` in each of the next `count` rows."""
-    return [F.lead(name, further).over(order) for further in range(1, count + 1)]
+    return [F.lead(name, rows_ahead).over(order) for rows_ahead in range(1, count + 1)]
 
 
 def merge_by_subject(rows: DataFrame) -> DataFrame:
-    """Return findings; only the worst of several about the same stream or consumer.
+    """Return the findings; of several about the same stream or consumer, only the worst.
 
     Lost messages are the worst. The evidence names the others, and the largest weight counts.
     """
-    is_of_subject = F.col("kind").isin(*_ASSET_KINDS) & ~F.col("subject").isin(
+    is_about_asset = F.col("kind").isin(*_ASSET_KINDS) & ~F.col("subject").isin(
         "account", "monitoring"
     )
-    is_lost = F.coalesce(_advice_field("harm") == "lost", F.lit(False))
+    is_loss = F.coalesce(_advice_field("harm") == "lost", F.lit(False))
     of_subject = Window.partitionBy("session", "subject", "is_of_subject")
     worst_first = of_subject.orderBy(
-        is_lost.desc(), F.col("weight").desc(), "kind", "cause", "start_at_us"
+        is_loss.desc(), F.col("weight").desc(), "kind", "cause", "start_at_us"
     )
-    others = F.concat_ws("; ", *_next_values(worst_first, "sentence", _MAX_NAMED_COUNT))
-    rows = rows.withColumn("is_of_subject", is_of_subject).withColumns(
+    other_sentences = F.concat_ws(
+        "; ", *_next_values(worst_first, "sentence", _MAX_NAMED_FINDINGS_COUNT)
+    )
+    rows = rows.withColumn("is_of_subject", is_about_asset).withColumns(
         {
             "rank": F.row_number().over(worst_first),
-            "others": F.nullif(others, F.lit("")),
+            "others": F.nullif(other_sentences, F.lit("")),
             "heaviest": F.max("weight").over(of_subject),
         }
     )
     others_text = F.concat(F.lit("also: "), "others")
-    merged = {
+    merged_columns = {
         "evidence": F.concat_ws("; ", "evidence", others_text),
         "weight": F.col("heaviest"),
     }
     rows = rows.where(~F.col("is_of_subject") | (F.col("rank") == 1)).withColumns(
         {
             name: F.when(F.col("is_of_subject"), value).otherwise(F.col(name))
-            for name, value in merged.items()
+            for name, value in merged_columns.items()
         }
     )
     return rows.drop("is_of_subject", "rank", "others", "heaviest")
@@ -223,9 +235,11 @@ def merge_by_subject(rows: DataFrame) -> DataFrame:
 
 def advice_with_names() -> Column:
     """Return the advice; its commands have the names of stream and consumer, and the sequence."""
-    subject, position = F.col("subject"), F.instr("subject", " > ")
+    subject, separator_position = F.col("subject"), F.instr("subject", " > ")
     stream = F.substring_index(subject, " > ", 1)
-    consumer = F.when(position > 0, F.substring(subject, position + 3, F.length(subject)))
+    consumer = F.when(
+        separator_position > 0, F.substring(subject, separator_position + 3, F.length(subject))
+    )
     text = F.concat_ws("; ", "sentence", "evidence")
     sequence = F.nullif(F.regexp_extract(text, r"\bmessage (\d+) ", 1), F.lit(""))
     names = {"STREAM": stream, "CONSUMER": consumer, "SEQ": sequence}
@@ -236,7 +250,7 @@ def advice_with_names() -> Column:
     for code_point, (placeholder, name) in enumerate(names.items(), 1):
         replacement = F.coalesce(_quote(name), F.lit(placeholder))
         text_with_names = F.replace(text_with_names, F.lit(chr(code_point)), replacement)
-    is_of_asset = (position > 0) | F.coalesce(
+    is_of_asset = (separator_position > 0) | F.coalesce(
         F.startswith("code", F.lit(STREAM_CODE_PREFIX)), F.lit(False)
     )
     return F.when(is_of_asset, text_with_names).otherwise(F.col("advice"))
@@ -244,22 +258,25 @@ def advice_with_names() -> Column:
 
 def _quote(name: Column) -> Column:
     """Return a name quoted for a shell, as `shlex.quote` does."""
-    is_safe = F.regexp_like(name, F.lit(r"^[A-Za-z0-9_@%+=:,./-]+$"))
-    escaped = F.replace(name, F.lit("'"), F.lit("'\"'\"'"))
-    return F.when(is_safe, name).otherwise(F.concat(F.lit("'"), escaped, F.lit("'")))
+    needs_no_quotes = F.regexp_like(name, F.lit(r"^[A-Za-z0-9_@%+=:,./-]+$"))
+    escaped_name = F.replace(name, F.lit("'"), F.lit("'\"'\"'"))
+    return F.when(needs_no_quotes, name).otherwise(F.concat(F.lit("'"), escaped_name, F.lit("'")))
 
 
 def _without_explained_lag(rows: DataFrame) -> DataFrame:
     """Leave out findings about the lag of consumers that are stuck."""
     of_subject = Window.partitionBy("subject", "session")
-    has_stuck = F.bool_or(F.col("kind") == "stuck").over(of_subject)
-    rows = rows.withColumn("stuck", has_stuck)
+    is_consumer_stuck = F.bool_or(F.col("kind") == "stuck").over(of_subject)
+    rows = rows.withColumn("stuck", is_consumer_stuck)
     return rows.where(~((F.col("kind") == "lag") & F.col("stuck"))).drop("stuck")
 
 
 def _advice_field(name: str) -> Column:
     """Return field `name` of the advice for a finding, by its kind and cause; null if empty."""
-    values = {f"{kind}/{cause}": getattr(advice, name) for (kind, cause), advice in ADVICE.items()}
+    values = {
+        f"{kind}/{cause}": getattr(advice, name)
+        for (kind, cause), advice in ADVICE_BY_KIND_AND_CAUSE.items()
+    }
     return F.nullif(lookup_value(F.concat_ws("/", "kind", "cause"), values), F.lit(""))
 
 
@@ -278,13 +295,13 @@ def merge_equal_findings(findings: DataFrame) -> DataFrame:
         F.count("*").alias("times_count"),
         F.count_distinct("session").alias("sessions_count"),
     )
-    sessions = F.when(
+    sessions_text = F.when(
         F.col("sessions_count") > 1,
         F.concat(F.lit(" in "), count_text(F.col("sessions_count"), "session")),
     ).otherwise("")
     more_text = F.format_string(", and %d more like this", F.col("times_count") - 1)
     sentence = F.when(F.col("times_count") == 1, F.col("sentence")).otherwise(
-        F.concat("sentence", more_text, sessions)
+        F.concat("sentence", more_text, sessions_text)
     )
     rows = rows.select(*group_columns, "shown.*", "times_count", "sessions_count")
     return rows.withColumn("sentence", sentence)

@@ -2,27 +2,29 @@
 
 from __future__ import annotations
 
-from natstui.analysis.report.axis import ZONE, escape_text
-from natstui.analysis.report.sections import Result, is_cut, rows_of
+from natstui.analysis.report.axis import TIME_ZONE, escape_text
+from natstui.analysis.report.sections import Result, ResultRow, is_cut, rows_of
 from natstui.clean import clean_line
 from natstui.units import counted, duration_text, moment_text
 
-Fact = tuple[str, str]
-_MISSING_DATA = {
+_MISSING_TEXT_BY_KIND = {
     "unavailable": "data that could not be read",
     "disconnected": "the time without a connection",
 }
 """Kind of `availability` → text about the data that is missing because of it."""
 
 
-def session_facts(result: Result, session: str) -> list[Fact]:
-    """Return the facts about a session that are known, as pairs of name and clean text."""
+def session_facts(result: Result, session: str) -> list[tuple[str, str]]:
+    """Return what is known of a session: pairs of name and clean text, as ("Gaps", "none")."""
     header = result.get("headers", {}).get(session, {})
     (row, *_) = rows_of(result, "session", session) or [{}]
     facts = [
-        ("System", _join(header.get("cluster") or header.get("target"), _account_text(header))),
-        ("Server", _join(header.get("server_name"), header.get("server_version"))),
-        ("Recorded", _recorded_text(header, row)),
+        (
+            "System",
+            _join_parts(header.get("cluster") or header.get("target"), _account_text(header)),
+        ),
+        ("Server", _join_parts(header.get("server_name"), header.get("server_version"))),
+        ("Recorded", _recording_time_text(header, row)),
         ("Gaps", _gaps_text(row)),
         ("Not recorded", "; ".join(_missing_data(result, session, header, row))),
     ]
@@ -30,19 +32,25 @@ def session_facts(result: Result, session: str) -> list[Fact]:
 
 
 def facts_section(result: Result, sessions: list[str]) -> str:
-    """Return the HTML of the section with the facts of sessions; empty without facts."""
-    parts = []
+    """Return the HTML section with the `session_facts` of each session; empty without any."""
+    sessions_html = []
     for session in sessions:
         facts = session_facts(result, session)
         if facts:
-            lines = "".join(
+            facts_html = "".join(
                 f"<li><b>{name}</b> {escape_text(fact_text)}</li>" for name, fact_text in facts
             )
-            parts.append(f'<h3>{escape_text(session)}</h3><ul class="facts">{lines}</ul>')
-    return f'<section class="about"><h2>About</h2>{"".join(parts)}</section>' if parts else ""
+            sessions_html.append(
+                f'<h3>{escape_text(session)}</h3><ul class="facts">{facts_html}</ul>'
+            )
+    return (
+        f'<section class="about"><h2>About</h2>{"".join(sessions_html)}</section>'
+        if sessions_html
+        else ""
+    )
 
 
-def _join(*parts: object) -> str:
+def _join_parts(*parts: object) -> str:
     return ", ".join(str(part) for part in parts if part)
 
 
@@ -50,46 +58,52 @@ def _account_text(header: Result) -> str:
     return f"account {header['account']}" if header.get("account") else ""
 
 
-def _recorded_text(header: Result, row: Result) -> str:
+def _recording_time_text(header: Result, row: ResultRow) -> str:
     first, last = row.get("start_at_us"), row.get("end_at_us")
     if first is None or last is None:
         return ""
-    time_text = f"{moment_text(first)} to {moment_text(last)} {ZONE}"
+    time_text = f"{moment_text(first)} to {moment_text(last)} {TIME_ZONE}"
     duration = duration_text((last - first) / 1e6)
     interval_s = header.get("interval_s")
     interval_text = f"a poll every {interval_s:g} s" if isinstance(interval_s, int | float) else ""
     version = header.get("natstui_version")
-    return _join(f"{time_text} ({duration})", interval_text, version and f"by natstui {version}")
+    return _join_parts(
+        f"{time_text} ({duration})", interval_text, version and f"by natstui {version}"
+    )
 
 
-def _gaps_text(row: Result) -> str:
+def _gaps_text(row: ResultRow) -> str:
     count = row.get("gaps_count")
     if count is None:
         return ""
     return f"{counted(count, 'gap')}, {duration_text(row['gaps_s'])} in all" if count else "none"
 
 
-def _missing_data(result: Result, session: str, header: Result, row: Result) -> list[str]:
+def _missing_data(result: Result, session: str, header: Result, row: ResultRow) -> list[str]:
     missing_texts = []
     if header and not header.get("payloads"):
         missing_texts.append("payloads of messages, because recording them was not requested")
     if header.get("redacted"):
         missing_texts.append("names, which were replaced by pseudonyms")
-    dropped = header.get("dropped")
-    if isinstance(dropped, dict):
-        at_us = dropped.get("until_at_us")
+    dropped_segments = header.get("dropped")
+    if isinstance(dropped_segments, dict):
+        at_us = dropped_segments.get("until_at_us")
         until = moment_text(at_us if isinstance(at_us, int) else None)
-        missing_texts.append(f"everything before {until} {ZONE}, deleted: {dropped.get('reason')}")
+        missing_texts.append(
+            f"everything before {until} {TIME_ZONE}, deleted: {dropped_segments.get('reason')}"
+        )
     if row.get("damage"):
         missing_texts.append(f"what is damaged: {row['damage']}")
     if row.get("not_judged"):
         missing_texts.append(f"findings: {row['not_judged']}")
-    for kind, missing_text in _MISSING_DATA.items():
-        outages = [row for row in rows_of(result, "availability", session) if row["kind"] == kind]
-        if outages:
-            details = sorted({outage["detail"] for outage in outages if outage["detail"]})
+    for kind, missing_text in _MISSING_TEXT_BY_KIND.items():
+        kind_outages = [
+            row for row in rows_of(result, "availability", session) if row["kind"] == kind
+        ]
+        if kind_outages:
+            details = sorted({outage["detail"] for outage in kind_outages if outage["detail"]})
             missing_texts.append(
-                f"{missing_text}: {'; '.join(details[:3]) or counted(len(outages), 'time')}"
+                f"{missing_text}: {'; '.join(details[:3]) or counted(len(kind_outages), 'time')}"
             )
     if is_cut(result, "availability"):
         missing_texts.append(

@@ -7,7 +7,7 @@ from typing import Any
 
 from natstui.clean import clean_line
 
-_CELLS = (
+_CELL_KINDS_AND_TEXTS = (
     (
         "markdown",
         "# natstui: {sessions}\n\n"
@@ -40,7 +40,7 @@ def rows(table, *names):
 def minutes(values, first_us):
     return [(value - first_us) / 60e6 for value in values]""",
     ),
-    ("markdown", "## Worth looking at\n\nBy harm: lost, stuck, soon, late, wasteful."),
+    ("markdown", "## Needs attention\n\nBy harm: lost, stuck, soon, late, wasteful."),
     (
         "code",
         """verdict = gold("verdict").orderBy("rank")
@@ -129,32 +129,32 @@ changed.show(50, truncate=False)""",
 
 def notebook_text(result: dict[str, Any]) -> str:
     """Return the notebook of a result, as JSON of nbformat 4.5."""
-    names = clean_line(", ".join(result["sessions"]))
+    session_names = clean_line(", ".join(result["sessions"]))
     gold = json.dumps(f"{result['out']}/gold")
     tables_format = json.dumps(result.get("tables_format", "parquet"))
     cells = [
-        _notebook_cell(n, kind, text, names, gold, tables_format)
-        for n, (kind, text) in enumerate(_CELLS)
+        _notebook_cell(n, kind, text, session_names, gold, tables_format)
+        for n, (kind, text) in enumerate(_CELL_KINDS_AND_TEXTS)
     ]
     kernel = {"display_name": "Python 3", "language": "python", "name": "python3"}
-    content = {
+    notebook = {
         "cells": cells,
         "metadata": {"kernelspec": kernel, "language_info": {"name": "python"}},
         "nbformat": 4,
         "nbformat_minor": 5,
     }
-    return json.dumps(content, indent=1) + "\n"
+    return json.dumps(notebook, indent=1) + "\n"
 
 
 def _notebook_cell(
     number: int, kind: str, text: str, sessions: str, gold: str, tables_format: str
 ) -> dict[str, Any]:
-    lines = (
+    source_lines = (
         text.format(gold=gold, format=tables_format)
         if kind == "code"
         else text.replace("{sessions}", sessions.replace("<", "&lt;"))
     ).splitlines(keepends=True)
     cell: dict[str, Any] = {
-        "cell_type": kind, "id": f"natstui-{number}", "metadata": {}, "source": lines
+        "cell_type": kind, "id": f"natstui-{number}", "metadata": {}, "source": source_lines
     }  # fmt: skip
     return cell | {"execution_count": None, "outputs": []} if kind == "code" else cell

@@ -8,23 +8,24 @@ import re
 from pathlib import Path
 from typing import Any
 
-from natstui.analysis.defaults import FIRST_STEADY_LEVEL, MIN_LOAD_RATIO
-from natstui.analysis.gold.shared.harm import HARMS
-from natstui.analysis.report.axis import TICK_STEPS_S, ZONE, Axis, escape_text
+from natstui.analysis.defaults import FIRST_STEADY_LOAD_LEVEL, MIN_LOAD_RATIO
+from natstui.analysis.gold.shared.harm import MEANING_BY_HARM
+from natstui.analysis.report.axis import TICK_STEPS_S, TIME_ZONE, Axis, escape_text
 from natstui.analysis.report.charts import (
-    line_chart,
+    ChartLine,
     render_consumer_charts,
     render_heat_map,
+    render_line_chart,
     render_load_charts,
     render_slopes,
 )
 from natstui.analysis.report.heading import facts_section
-from natstui.analysis.report.sections import Result, SectionText, rows_of, sections
+from natstui.analysis.report.sections import Result, ResultRow, SectionText, rows_of, sections
 from natstui.analysis.report.timeline import events_table, render_timeline
 from natstui.files import open_regular_file
 from natstui.units import duration_text, moment_text
 
-_FOLDER = Path(__file__).parent
+_REPORT_FOLDER = Path(__file__).parent
 MAX_CHARTED_SESSIONS = 20
 _WRAPPED_COLUMNS = ("sentence", "evidence", "detail", "advice")
 """Columns whose texts are wrapped; the others stay on one line."""
@@ -49,48 +50,51 @@ _PAGE_START = (
 def is_report_page(file: Path) -> bool:
     """Return whether a file is a report page of natstui; False if it cannot be read."""
     try:
-        with open_regular_file(file) as content:
-            return content.read(len(_PAGE_START)) == _PAGE_START.encode()
+        with open_regular_file(file) as page_file:
+            return page_file.read(len(_PAGE_START)) == _PAGE_START.encode()
     except OSError:
         return False
 
 
 def page(result: dict[str, Any]) -> str:
     """Return the report of a result as an HTML document."""
-    style = (_FOLDER / "page.css").read_text(encoding="utf-8")
-    script = (_FOLDER / "page.js").read_text(encoding="utf-8")
-    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
-    policy = f"default-src 'none'; style-src 'unsafe-inline'; script-src 'sha256-{digest}'"
-    names = ", ".join(result["sessions"])
+    style = (_REPORT_FOLDER / "page.css").read_text(encoding="utf-8")
+    script = (_REPORT_FOLDER / "page.js").read_text(encoding="utf-8")
+    script_digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+    content_policy = (
+        f"default-src 'none'; style-src 'unsafe-inline'; script-src 'sha256-{script_digest}'"
+    )
+    session_names = ", ".join(result["sessions"])
     title = (
-        f"Analysis of {escape_text(names)}"
-        if len(names) < 200
+        f"Analysis of {escape_text(session_names)}"
+        if len(session_names) < 200
         else "Analysis of recorded sessions"
     )
-    parts = [
+    html_parts = [
         _PAGE_START,
-        f'<meta http-equiv="Content-Security-Policy" content="{policy}">',
+        f'<meta http-equiv="Content-Security-Policy" content="{content_policy}">',
         '<meta name="viewport" content="width=device-width, initial-scale=1">',
         f"<title>{title}</title><style>{style}</style></head><body><header><h1>{title}</h1>",
         '<input id="filter" type="search" placeholder="Filter all tables" '
-        f'aria-label="Filter all tables"><p class="zone">All times are {ZONE}.</p></header><main>',
-        findings_list(result),
+        'aria-label="Filter all tables">'
+        f'<p class="zone">All times are {TIME_ZONE}.</p></header><main>',
+        render_findings_list(result),
         facts_section(result, result["sessions"][:MAX_CHARTED_SESSIONS]),
     ]
-    parts += [
+    html_parts += [
         _render_session(result, session) for session in result["sessions"][:MAX_CHARTED_SESSIONS]
     ]
-    parts += [render_slopes(result), _knee_charts(result)]
-    parts += [
+    html_parts += [render_slopes(result), _knee_charts(result)]
+    html_parts += [
         _render_section(section)
         for section in sections(result)
         if section.table != _FINDINGS_TABLE
     ]
-    parts.append(f"</main><script>{script}</script></body></html>\n")
-    return "".join(parts)
+    html_parts.append(f"</main><script>{script}</script></body></html>\n")
+    return "".join(html_parts)
 
 
-def since_text(row: Result) -> str:
+def since_text(row: ResultRow) -> str:
     """Return the start and duration of a finding as text; empty without a start."""
     start, end = row["start_at_us"], row["end_at_us"]
     if start is None:
@@ -101,15 +105,13 @@ def since_text(row: Result) -> str:
     return f"since {moment_text(start)} UTC{duration}"
 
 
-def findings_list(result: Result) -> str:
+def render_findings_list(result: Result) -> str:
     """Return the HTML list of the findings, in the order of the verdict."""
     rows = rows_of(result, _FINDINGS_TABLE)
     if not rows:
-        return (
-            '<section class="told"><h2>Worth looking at</h2><p>Nothing stands out.</p></section>'
-        )
-    items = "".join(_finding_item(row, len(result["sessions"]) > 1) for row in rows)
-    return f'<section class="told"><h2>Worth looking at</h2><ol>{items}</ol></section>'
+        return '<section class="told"><h2>Needs attention</h2><p>Nothing stands out.</p></section>'
+    items_html = "".join(_finding_item(row, len(result["sessions"]) > 1) for row in rows)
+    return f'<section class="told"><h2>Needs attention</h2><ol>{items_html}</ol></section>'
 
 
 def _code_html(raw_text: str) -> str:
@@ -117,18 +119,18 @@ def _code_html(raw_text: str) -> str:
     return re.sub("`([^`]*)`", r"<code>\1</code>", escape_text(raw_text))
 
 
-def _finding_item(row: Result, has_several_sessions: bool) -> str:
+def _finding_item(row: ResultRow, has_several_sessions: bool) -> str:
     code = f'<span class="code">{escape_text(row["code"])}</span> ' if row["code"] else ""
-    details = [
+    detail_texts = [
         row["evidence"] or "",
         since_text(row),
         row["session"] if has_several_sessions else "",
     ]
-    details_text = " · ".join(detail for detail in details if detail)
-    meaning = HARMS.get(row["harm"], "")
+    details_text = " · ".join(detail for detail in detail_texts if detail)
+    harm_meaning = MEANING_BY_HARM.get(row["harm"], "")
     return (
         f'<li><p class="head"><span class="harm {escape_text(row["harm"] or "none")}" '
-        f'title="{escape_text(meaning)}">{escape_text(row["harm"] or "")}</span> {code}'
+        f'title="{escape_text(harm_meaning)}">{escape_text(row["harm"] or "")}</span> {code}'
         f"<b>{escape_text(row['subject'] or '')}</b> {escape_text(row['sentence'] or '')}</p>"
         f'<p class="evidence">{escape_text(details_text)}</p>'
         f'<p class="advice">{_code_html(row["advice"] or "")}</p></li>'
@@ -140,9 +142,11 @@ def _session_axis(result: dict[str, Any], session: str) -> Axis | None:
     ends = [(row["start_at_us"], row["end_at_us"]) for row in rows_of(result, "session", session)]
     buckets = rows_of(result, "picture", session)
     ends += [(r["bucket_at_us"], r["bucket_at_us"] + r["width_s"] * 1_000_000) for r in buckets]
-    known_ends = [pair for pair in ends if None not in pair]
+    known_time_ranges = [pair for pair in ends if None not in pair]
     return (
-        Axis(min(a for a, _ in known_ends), max(b for _, b in known_ends)) if known_ends else None
+        Axis(min(a for a, _ in known_time_ranges), max(b for _, b in known_time_ranges))
+        if known_time_ranges
+        else None
     )
 
 
@@ -151,63 +155,70 @@ def _render_session(result: dict[str, Any], session: str) -> str:
     axis = _session_axis(result, session)
     if axis is None:
         return ""
-    parts = [
+    titled_charts = [
         ("", render_timeline(result, session, axis)),
         ("Load", render_load_charts(result, session, axis)),
         ("Repeated deliveries", render_heat_map(result, session, axis)),
         ("The worst consumers", render_consumer_charts(result, session, axis)),
         ("Events in the order of time", events_table(result, session, axis)),
     ]
-    charts = "".join(
+    charts_html = "".join(
         (f"<h3>{title}</h3>" if title else "") + chart_html
-        for title, chart_html in parts
+        for title, chart_html in titled_charts
         if chart_html
     )
-    if not charts:
+    if not charts_html:
         return ""
-    time_text = f"{moment_text(axis.first_us)} to {moment_text(axis.last_us)} {ZONE}"
+    time_text = f"{moment_text(axis.first_us)} to {moment_text(axis.last_us)} {TIME_ZONE}"
     return (
         f'<section class="time" data-first="{axis.first_us}" data-last="{axis.last_us}" '
         f'data-steps="{",".join(map(str, TICK_STEPS_S))}">'
-        f"<h2>Timeline of {escape_text(session)}</h2><p>{time_text}</p>{_ZOOM_TOOLBAR}{charts}"
-        "</section>"
+        f"<h2>Timeline of {escape_text(session)}</h2><p>{time_text}</p>{_ZOOM_TOOLBAR}"
+        f"{charts_html}</section>"
     )
 
 
 def _knee_charts(result: dict[str, Any]) -> str:
     """Return the HTML of latency over load, for each benchmark that ran at several loads."""
-    runs: dict[tuple[str, str, str], list[dict[str, Any]]] = {}
+    runs: dict[tuple[str, str, str], list[ResultRow]] = {}
     for row in rows_of(result, "bench_knee"):
         runs.setdefault((row["session"], row["run_id"], row["metric"]), []).append(row)
-    parts = []
-    for (_, run, metric), rows in runs.items():
+    figures_html = []
+    for (_, run_id, metric), rows in runs.items():
         points = sorted((r["load_per_s"], r["p99_us"], r["knee"]) for r in rows
                        if None not in (r["load_per_s"], r["p99_us"]))  # fmt: skip
         if len(points) < 3 or not _has_several_loads(rows):
             continue
-        knee = next((f", knee at {load:,.0f}/s" for load, _, is_knee in points if is_knee), "")
-        title = f"{metric} p99 in µs of {run} over the load{knee}"
-        lines = [(metric, [round(load) for load, _, _ in points], [p99 for _, p99, _ in points])]
+        knee_text = next(
+            (f", knee at {load:,.0f}/s" for load, _, is_knee in points if is_knee), ""
+        )
+        title = f"{metric} p99 in µs of {run_id} over the load{knee_text}"
+        loads = [round(load) for load, _, _ in points]
+        line = ChartLine(metric, loads, [p99 for _, p99, _ in points])
         range_text = f"from {points[0][0]:,.0f} to {points[-1][0]:,.0f} messages per second"
-        parts.append(
+        figures_html.append(
             f"<figure><figcaption>{escape_text(title)}, {range_text}</figcaption>"
-            f"{line_chart(title, lines, Axis(lines[0][1][0], lines[0][1][-1]), has_ticks=False)}"
+            f"{render_line_chart(title, [line], Axis(loads[0], loads[-1]), has_ticks=False)}"
             "</figure>"
         )
-    return f"<section><h2>Latency over load</h2>{''.join(parts)}</section>" if parts else ""
+    return (
+        f"<section><h2>Latency over load</h2>{''.join(figures_html)}</section>"
+        if figures_html
+        else ""
+    )
 
 
-def _has_several_loads(levels: list[dict[str, Any]]) -> bool:
+def _has_several_loads(levels: list[ResultRow]) -> bool:
     """Return whether the loads of a run differ by the ratio `MIN_LOAD_RATIO`."""
     steady_loads = [
-        row["load_per_s"] or 0.0 for row in levels if row["level"] >= FIRST_STEADY_LEVEL
+        row["load_per_s"] or 0.0 for row in levels if row["level"] >= FIRST_STEADY_LOAD_LEVEL
     ]
     return max(steady_loads, default=0.0) >= MIN_LOAD_RATIO * min(steady_loads, default=1.0)
 
 
-def _class_attribute(kind: str) -> str:
+def _class_attribute(class_name: str) -> str:
     """Return the HTML attribute of a class; empty without a class."""
-    return f' class="{kind}"' if kind else ""
+    return f' class="{class_name}"' if class_name else ""
 
 
 def _render_section(section: SectionText) -> str:
@@ -217,10 +228,10 @@ def _render_section(section: SectionText) -> str:
     if not section.rows:
         return f"{head}<p>{escape_text(section.section.empty)}</p></section>"
     kinds = [
-        "num" if numeric else "long" if title in _WRAPPED_COLUMNS else ""
-        for title, numeric in zip(section.titles, section.numeric, strict=True)
+        "num" if is_numeric else "long" if title in _WRAPPED_COLUMNS else ""
+        for title, is_numeric in zip(section.titles, section.numeric, strict=True)
     ]
-    titles = "".join(
+    titles_html = "".join(
         f'<th scope="col"{_class_attribute(kind)} tabindex="0">{escape_text(title)}</th>'
         for kind, title in zip(kinds, section.titles, strict=True)
     )
@@ -235,6 +246,6 @@ def _render_section(section: SectionText) -> str:
     more_text = "<p>There are more rows in the table.</p>" if section.cut else ""
     return (
         f'{head}<div class="wide" role="region" tabindex="0" aria-label="{title}">'
-        f"<table><thead><tr>{titles}</tr></thead><tbody>{rows}</tbody></table></div>{more_text}"
+        f"<table><thead><tr>{titles_html}</tr></thead><tbody>{rows}</tbody></table></div>{more_text}"
         "</section>"
     )

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from natstui.analysis.gold.shared.family import family_of
 from natstui.analysis.section import Section
 from natstui.clean import clean_line
-from natstui.units import UNKNOWN, moment_text, quantity_text, title_text
+from natstui.units import UNKNOWN, column_title_text, moment_text, quantity_text
 
 
 def cell_text(name: str, value: Any) -> str:
@@ -24,6 +24,9 @@ def cell_text(name: str, value: Any) -> str:
 
 
 Result = dict[str, Any]
+"""The result of an analysis: its JSON fields."""
+ResultRow = dict[str, Any]
+"""A row of a table: column → value."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +44,7 @@ class SectionText:
 
 def titles_of(names: Sequence[str]) -> tuple[str, ...]:
     """Return the titles of columns, without units; equal titles keep their units."""
-    titles = [title_text(name) for name in names]
+    titles = [column_title_text(name) for name in names]
     return tuple(
         name.replace("_", " ") if titles.count(title) > 1 else title
         for name, title in zip(names, titles, strict=True)
@@ -49,7 +52,7 @@ def titles_of(names: Sequence[str]) -> tuple[str, ...]:
 
 
 def section_text(result: Result, name: str) -> SectionText:
-    """Return the section of a table as text; without the column `session` if there is only one."""
+    """Return a table's section as text; of a single session, without the column `session`."""
     table = result["tables"][name]
     section = Section(**table["section"])
     types = {column["name"]: column["type"] for column in table["columns"]}
@@ -71,8 +74,15 @@ def section_text(result: Result, name: str) -> SectionText:
     )
 
 
-Family = tuple[str, str, str]
-"""Session, stream, and the common prefix of names of ephemeral consumers."""
+class Family(NamedTuple):
+    """Ephemeral consumers of a stream whose names have a common prefix, in a session."""
+
+    session: str
+    stream: str
+    name: str
+    """The common prefix, and `*`."""
+
+
 _PERIOD_COLUMNS = ("bucket_at_us", "start_at_us")
 """Columns that only tables with several rows per consumer have."""
 
@@ -80,19 +90,19 @@ _PERIOD_COLUMNS = ("bucket_at_us", "start_at_us")
 def family_sizes(result: Result) -> dict[Family, int]:
     """Return family of ephemeral consumers → number of consumers in it."""
     return {
-        (row["session"], row["stream"], row["name"]): row["consumers_count"]
+        Family(row["session"], row["stream"], row["name"]): row["consumers_count"]
         for row in rows_of(result, "ephemeral")
     }
 
 
-def find_family(row: Result, sizes: Mapping[Family, int]) -> Family | None:
+def find_family(row: ResultRow, sizes: Mapping[Family, int]) -> Family | None:
     """Return the family of the consumer of a row; None if it has no family in `sizes`."""
     name = family_of(row.get("consumer") or "")
-    row_family = (row["session"], row.get("stream") or "", name or "")
+    row_family = Family(row["session"], row.get("stream") or "", name or "")
     return row_family if row_family in sizes else None
 
 
-def _merge_families(result: Result, name: str) -> list[Result]:
+def _merge_families(result: Result, name: str) -> list[ResultRow]:
     """Return the rows of a table, only the first row of each family of ephemeral consumers.
 
     Tables with several rows per consumer keep all rows.
@@ -108,28 +118,30 @@ def _merge_families(result: Result, name: str) -> list[Result]:
             kept_rows.append(row)
         elif row_family not in seen_families:
             seen_families.add(row_family)
-            family_size_text = f"(1 of {sizes[row_family]} {row_family[2]})"
+            family_size_text = f"(1 of {sizes[row_family]} {row_family.name})"
             kept_rows.append(row | {"consumer": f"{row['consumer']} {family_size_text}"})
     return kept_rows
 
 
 def sections(result: Result) -> list[SectionText]:
     """Return all sections in the order of the gold tables; optional ones only with rows."""
-    texts = [
+    section_texts = [
         section_text(result, name) for name, table in result["tables"].items() if table["section"]
     ]
-    return [section for section in texts if section.rows or not section.section.optional]
+    return [section for section in section_texts if section.rows or not section.section.optional]
 
 
 def damaged_sessions(result: Result) -> list[str]:
     """Return the clean names of the sessions of which something could not be read."""
     table = result["tables"]["session"]
     names = [column["name"] for column in table["columns"]]
-    session, damage = names.index("session"), names.index("damage")
-    return [clean_line(row[session]) for row in table["rows"] if row[damage] is not None]
+    session_index, damage_index = names.index("session"), names.index("damage")
+    return [
+        clean_line(row[session_index]) for row in table["rows"] if row[damage_index] is not None
+    ]
 
 
-def rows_of(result: Result, name: str, session: str | None = None) -> list[Result]:
+def rows_of(result: Result, name: str, session: str | None = None) -> list[ResultRow]:
     """Return the rows of a table as column → value, of one session or all; empty if missing."""
     table = result["tables"].get(name)
     if table is None:
@@ -158,11 +170,11 @@ def single_bucket_text(result: Result, session: str, lines: Sequence[tuple[str, 
     `picture`.
     """
     points = [
-        (at, f"{name} {cell_text(column, value)}")
+        (at_us, f"{name} {cell_text(column, value)}")
         for name, column in lines
-        for at, value in zip(*series(result, session, column), strict=True)
+        for at_us, value in zip(*series(result, session, column), strict=True)
         if value is not None
     ]
-    if len({at for at, _ in points}) != 1:
+    if len({at_us for at_us, _ in points}) != 1:
         return ""
     return f"{moment_text(points[0][0])}: {', '.join(text for _, text in points)}"

@@ -6,9 +6,16 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from natstui.analysis.gold.shared.harm import LOSS_CODES
-from natstui.analysis.report.axis import PLOT_WIDTH, Axis, chart_frame_html, escape_text, plot
+from natstui.analysis.report.axis import (
+    PLOT_WIDTH,
+    Axis,
+    chart_frame_html,
+    escape_text,
+    render_plot,
+)
 from natstui.analysis.report.sections import (
     Result,
+    ResultRow,
     family_sizes,
     find_family,
     is_cut,
@@ -17,7 +24,7 @@ from natstui.analysis.report.sections import (
 from natstui.model.findings.catalogue import account, consumers, streams
 from natstui.units import duration_text, moment_text
 
-STYLE_LABELS = {
+LABEL_BY_STYLE = {
     "lost": "messages lost, dropped or refused",
     "stuck": "stuck",
     "unreachable": "unreachable or without a leader",
@@ -35,7 +42,7 @@ _HALF_HEIGHT_STYLES = ("lost", "redelivering", "paused", "benchmark")
 """Styles that are drawn at half the height, as they overlap others in the same lane."""
 MAX_LANES_COUNT = 30
 _COMMON_LANE = "Everything"
-_HEIGHT = 10
+_LANE_HEIGHT = 10
 
 _STYLE_BY_FINDING_CODE: dict[str, str] = {
     **dict.fromkeys(LOSS_CODES, "lost"),
@@ -92,31 +99,31 @@ class Span:
 def render_timeline(result: Result, session: str, axis: Axis) -> str:
     """Return the HTML of the timeline with its legend; empty if nothing happened."""
     lanes = lanes_of(result, session, axis)
-    cut_text = _cut_text(result)
+    cut_tables_html = _cut_tables_html(result)
     if not lanes:
-        return cut_text
+        return cut_tables_html
     shown_lanes = list(lanes.items())[:MAX_LANES_COUNT]
-    rail = f'<path class="rail" d="M0 {_HEIGHT}H{PLOT_WIDTH}"/>'
+    base_line_html = f'<path class="rail" d="M0 {_LANE_HEIGHT}H{PLOT_WIDTH}"/>'
     lanes_html = "".join(
         f'<div class="lane">{escape_text(name)}</div>'
-        + plot("thin", _HEIGHT, [rail, *_render_bars(spans, axis)])
+        + render_plot("thin", _LANE_HEIGHT, [base_line_html, *_render_bars(spans, axis)])
         for name, spans in shown_lanes
     )
     label = "; ".join(
         f"{name}: {', '.join(s.label for s in spans[:3])}" for name, spans in shown_lanes[:5]
     )
-    hidden_count = len(lanes) - len(shown_lanes)
+    hidden_lanes_count = len(lanes) - len(shown_lanes)
     more_text = (
-        f"<p>{hidden_count} more streams and consumers had problems: the tables below list "
+        f"<p>{hidden_lanes_count} more streams and consumers had problems: the tables below list "
         "them.</p>"
-        if hidden_count
+        if hidden_lanes_count
         else ""
     )
     return (
         chart_frame_html("lanes", "What happened when", label, lanes_html + axis.ticks())
         + _render_legend({span.style for _, spans in shown_lanes for span in spans})
         + more_text
-        + cut_text
+        + cut_tables_html
     )
 
 
@@ -126,8 +133,8 @@ _DRAWN_TABLES = (
 """Tables whose rows are drawn; those of `picture` are complete for each charted session."""
 
 
-def _cut_text(result: Result) -> str:
-    """Return the HTML that says from which tables not all is drawn; empty if all is drawn."""
+def _cut_tables_html(result: Result) -> str:
+    """Return HTML with the names of tables of which not all rows are drawn; empty without any."""
     names = [name.replace("_", " ") for name in _DRAWN_TABLES if is_cut(result, name)]
     if not names:
         return ""
@@ -139,17 +146,17 @@ def _cut_text(result: Result) -> str:
 
 
 def _render_legend(used_styles: set[str]) -> str:
-    items = "".join(
+    items_html = "".join(
         f'<li class="look {style}">{label}</li>'
-        for style, label in STYLE_LABELS.items()
+        for style, label in LABEL_BY_STYLE.items()
         if style in used_styles
     )
-    return f'<ul class="legend">{items}</ul>'
+    return f'<ul class="legend">{items_html}</ul>'
 
 
 def _render_bars(spans: list[Span], axis: Axis) -> list[str]:
-    """Return the SVG of the bars of a lane: the worst, then those of half height, drawn last."""
-    order = list(STYLE_LABELS)
+    """Return the SVG of the bars of a lane: full height before half height, the worst last."""
+    order = list(LABEL_BY_STYLE)
 
     def drawing_order(span: Span) -> tuple[bool, int]:
         return span.style in _HALF_HEIGHT_STYLES, -order.index(span.style)
@@ -161,9 +168,9 @@ def _render_bar(span: Span, axis: Axis) -> str:
     x, end = axis.x(span.start_us), axis.x(span.end_us)
     title = f"<title>{escape_text(span.label)}</title>"
     if end - x < 1:
-        return f'<path class="moment {span.style}" d="M{x:.1f} 0v{_HEIGHT}">{title}</path>'
-    y = _HEIGHT // 2 if span.style in _HALF_HEIGHT_STYLES else 0
-    outline = f"M{x:.1f} {y}H{end:.1f}V{_HEIGHT}H{x:.1f}z"
+        return f'<path class="moment {span.style}" d="M{x:.1f} 0v{_LANE_HEIGHT}">{title}</path>'
+    y = _LANE_HEIGHT // 2 if span.style in _HALF_HEIGHT_STYLES else 0
+    outline = f"M{x:.1f} {y}H{end:.1f}V{_LANE_HEIGHT}H{x:.1f}z"
     return f'<path class="bar {span.style}" d="{outline}">{title}</path>'
 
 
@@ -178,19 +185,24 @@ def lanes_of(result: Result, session: str, axis: Axis) -> dict[str, list[Span]]:
         )
         if lane_family:
             span_text = f"{consumer}: {span.text}"
-            span = replace(span, lane=f"{stream} > {lane_family[2]}", text=span_text)
+            span = replace(span, lane=f"{stream} > {lane_family.name}", text=span_text)
         lanes.setdefault(span.lane, []).append(span)
-    order = list(STYLE_LABELS)
+    order = list(LABEL_BY_STYLE)
 
     def lane_order(name: str) -> tuple[object, ...]:
         spans = lanes[name]
-        worst = min(order.index(span.style) for span in spans)
-        return (name != _COMMON_LANE, worst, -sum(s.end_us - s.start_us for s in spans), name)
+        worst_style_index = min(order.index(span.style) for span in spans)
+        return (
+            name != _COMMON_LANE,
+            worst_style_index,
+            -sum(s.end_us - s.start_us for s in spans),
+            name,
+        )
 
     return {name: lanes[name] for name in sorted(lanes, key=lane_order)}
 
 
-def _lane_name(row: Result) -> str:
+def _lane_name(row: ResultRow) -> str:
     names = [str(row[name]) for name in ("stream", "consumer") if row.get(name)]
     return " > ".join(names) or _COMMON_LANE
 
@@ -261,13 +273,13 @@ def events_table(result: Result, session: str, axis: Axis) -> str:
     more_text = (
         f"<p>{hidden_count} later events are in the tables below.</p>" if hidden_count > 0 else ""
     )
-    titles = "".join(
+    titles_html = "".join(
         f'<th scope="col" tabindex="0">{title}</th>'
         for title in ("time", "lasted", "subject", "event")
     )
     return (
         '<div class="wide" role="region" tabindex="0" aria-label="Events in the order of time">'
-        f"<table><thead><tr>{titles}</tr></thead><tbody>{rows}</tbody></table></div>{more_text}"
+        f"<table><thead><tr>{titles_html}</tr></thead><tbody>{rows}</tbody></table></div>{more_text}"
     )
 
 

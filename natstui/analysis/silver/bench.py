@@ -9,7 +9,7 @@ from natstui.analysis.silver.index import lines_of_kind
 from natstui.analysis.silver.tables import BENCH_INTERVAL, BENCH_LATENCY, BENCH_RESULT
 from natstui.model.bench.counts import LATENCY_FIELDS
 
-_RUN = ["session", "run_id"]
+_RUN_KEY_COLUMNS = ["session", "run_id"]
 
 
 def worker_reports(lines: DataFrame) -> DataFrame:
@@ -24,19 +24,19 @@ def worker_reports(lines: DataFrame) -> DataFrame:
     results = lines_of_kind(lines, "benchmark_finished").select(
         "session", "line.run_id", "line.result.workers"
     )
-    runs = phases.unionByName(results, allowMissingColumns=True).groupBy(*_RUN)
+    runs = phases.unionByName(results, allowMissingColumns=True).groupBy(*_RUN_KEY_COLUMNS)
     runs = runs.agg(
         F.collect_list("change").alias("phases"),
         F.first("workers", ignorenulls=True).alias("workers"),
     )
     rows = lines_of_kind(lines, "benchmark_report").select("session", "line.*")
-    rows = rows.join(F.broadcast(runs), _RUN, "left")
-    so_far = F.filter("phases", lambda phase: phase["at_us"] <= F.col("at_us"))
-    of_role = F.filter("workers", lambda worker: worker["role"] == F.col("role"))
+    rows = rows.join(F.broadcast(runs), _RUN_KEY_COLUMNS, "left")
+    past_phases = F.filter("phases", lambda phase: phase["at_us"] <= F.col("at_us"))
+    role_workers = F.filter("workers", lambda worker: worker["role"] == F.col("role"))
     return rows.withColumns(
         {
-            "phase": F.array_max(so_far)["phase"],
-            "pattern": F.get(of_role, F.lit(0))["pattern"],
+            "phase": F.array_max(past_phases)["phase"],
+            "pattern": F.get(role_workers, F.lit(0))["pattern"],
         }
     ).drop("phases", "workers")
 
@@ -86,9 +86,11 @@ def bench_results(lines: DataFrame) -> DataFrame:
 
 def bucket_of(latency_ns: Column) -> Column:
     """Return the number of the histogram bucket of a latency, as `natstui.model.bench.latency`."""
-    value = F.greatest(latency_ns, F.lit(0))
-    shift = F.greatest(F.length(F.bin(value)) - 8, F.lit(0))
-    return shift * 128 + F.floor(value / F.pow(F.lit(2.0), shift)).cast("bigint")
+    bounded_ns = F.greatest(latency_ns, F.lit(0))
+    mantissa_shift = F.greatest(F.length(F.bin(bounded_ns)) - 8, F.lit(0))
+    return mantissa_shift * 128 + F.floor(bounded_ns / F.pow(F.lit(2.0), mantissa_shift)).cast(
+        "bigint"
+    )
 
 
 def bucket_middle_ns(bucket: Column) -> Column:
@@ -100,5 +102,5 @@ def bucket_middle_ns(bucket: Column) -> Column:
 
 def _bucket_start_ns(bucket: Column) -> Column:
     octave = F.shiftright(bucket, 7) - 1
-    power = F.pow(F.lit(2.0), octave).cast("bigint")
-    return F.when(bucket < 256, bucket).otherwise((128 + bucket.bitwiseAND(127)) * power)
+    power_of_two = F.pow(F.lit(2.0), octave).cast("bigint")
+    return F.when(bucket < 256, bucket).otherwise((128 + bucket.bitwiseAND(127)) * power_of_two)

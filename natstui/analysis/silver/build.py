@@ -10,9 +10,9 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from natstui.analysis.bronze.build import build_bronze
-from natstui.analysis.bronze.files import is_current, segment_files
-from natstui.analysis.bronze.parts import CompleteSession, Plan, plan_sessions
-from natstui.analysis.bronze.sources import Source
+from natstui.analysis.bronze.files import is_current_fingerprint, segment_files
+from natstui.analysis.bronze.parts import CompleteSession, SessionPlan, plan_sessions
+from natstui.analysis.bronze.sources import SessionSource
 from natstui.analysis.silver import bench as silver_bench
 from natstui.analysis.silver import events as silver_events
 from natstui.analysis.silver import findings as silver_findings
@@ -34,7 +34,7 @@ from natstui.analysis.silver.tables import (
     STREAM_SAMPLE,
     TABLES,
 )
-from natstui.analysis.spark.store import Store
+from natstui.analysis.spark.store import TableStore
 from natstui.analysis.tables import Table, columns
 from natstui.errors import SessionError
 from natstui.model.records.record import kind_of
@@ -57,55 +57,62 @@ _EVENT_TABLES = (
     (ADVISORY, ("advisory", "advisories_counted"), silver_events.advisories),
     (ACK_SAMPLE, ("ack_sample",), silver_events.ack_samples),
     (ACK_TIME, ("ack_sample", "acks_counted"), silver_events.ack_times),
-    (EVENT, tuple(map(kind_of, silver_events.EVENTS)), silver_events.events),
+    (EVENT, tuple(map(kind_of, silver_events.EVENT_CLASSES)), silver_events.events),
 )
 """Triples: a table, the kinds of lines from which its rows come, and the function for the rows."""
 
 
 def build_silver(
-    spark: SparkSession, store: Store, sources: list[Source], report_step: ReportStep
+    spark: SparkSession, store: TableStore, sources: list[SessionSource], report_step: ReportStep
 ) -> int:
     """Update bronze and silver for `sources`; return the number of sessions that were read."""
     files = segment_files(spark, sources)
     report_step("checking the segments")
     plan = plan_sessions(files, complete_sessions(store), store.shared_part_name)
-    store.set_parts(plan.parts, plan.sessions_to_read.keys())
-    sources_to_read = [source for source in sources if source.session in plan.sessions_to_read]
+    store.set_parts(plan.parts, plan.fingerprint_by_session_to_read.keys())
+    sources_to_read = [
+        source for source in sources if source.session in plan.fingerprint_by_session_to_read
+    ]
     if not sources_to_read:
         return 0
     _drop_old_rows(store, plan)
-    files_to_read = [file for file in files if file.session in plan.sessions_to_read]
+    files_to_read = [file for file in files if file.session in plan.fingerprint_by_session_to_read]
     lines, segment_rows, kinds = build_bronze(store, sources_to_read, files_to_read, report_step)
     _write_tables(store, sources_to_read, lines, segment_rows, kinds, report_step)
     rows = [
-        (s.session, plan.sessions_to_read[s.session], s.folder, plan.parts[s.session])
+        (
+            s.session,
+            plan.fingerprint_by_session_to_read[s.session],
+            s.folder,
+            plan.parts[s.session],
+        )
         for s in sources_to_read
     ]
     store.write_silver(MANIFEST, store.create_rows(MANIFEST, rows))
     return len(sources_to_read)
 
 
-def _drop_old_rows(store: Store, plan: Plan) -> None:
-    """Delete the old parts of the sessions to read; first those of the manifest.
+def _drop_old_rows(store: TableStore, plan: SessionPlan) -> None:
+    """Delete from the silver tables the parts that the plan does not keep, the manifest first.
 
-    Otherwise a table for which a session has no rows any more would keep its old rows.
+    A new part replaces an old one only in tables for which its sessions still have rows.
     """
     for table in (MANIFEST, *TABLES):
         store.drop_silver(table, plan.kept_parts)
 
 
 def _write_tables(
-    store: Store,
-    sources: list[Source],
+    store: TableStore,
+    sources: list[SessionSource],
     lines: DataFrame,
     segment_rows: DataFrame,
     kinds: set[str],
     report_step: ReportStep,
 ) -> None:
-    with ExitStack() as stack:
+    with ExitStack() as persisted_tables:
 
         def persist(rows: DataFrame) -> DataFrame:
-            stack.callback(rows.unpersist)
+            persisted_tables.callback(rows.unpersist)
             return rows.persist()
 
         segments = persist(silver_index.segments(lines, segment_rows))
@@ -116,15 +123,15 @@ def _write_tables(
                 lines, persist(silver_index.left_out_records(lines))
             )
         records = silver_index.records_except_polls(lines)
-        steps = None
+        clock_steps = None
         if "clock_stepped" in kinds:
-            steps = silver_index.clock_steps(records)
+            clock_steps = silver_index.clock_steps(records)
             records = silver_index.with_clock_offsets(records)
         if "gap" in kinds:
             lines = silver_index.with_clock_shift(
                 lines, persist(silver_index.clock_restarts(lines))
             )
-        poll = persist(silver_index.polls(lines, steps, has_all_lines=has_all_lines))
+        poll = persist(silver_index.polls(lines, clock_steps, has_all_lines=has_all_lines))
         report_step("polls")
         store.write_silver(POLL, poll)
         gap_ends = persist(silver_index.gap_ends(poll))
@@ -134,37 +141,37 @@ def _write_tables(
         keyframes = persist(silver_events.keyframes(records))
         # Many tables read the records, but only few of the keyframes.
         records = persist(records.where(F.col("kind") != "keyframe").drop("keyframe"))
-        _write_rows(store, sources, records, keyframes, kinds, report_step)
+        _write_event_tables(store, sources, records, keyframes, kinds, report_step)
 
 
-def _write_rows(
-    store: Store,
-    sources: list[Source],
+def _write_event_tables(
+    store: TableStore,
+    sources: list[SessionSource],
     records: DataFrame,
     keyframes: DataFrame,
     kinds: set[str],
     report_step: ReportStep,
 ) -> None:
-    """Write the tables of other records than polls, each in one write, which replaces parts."""
-    finding_table, unjudged_rows = _collect_findings(
+    """Write the tables of all records except polls; a write replaces the parts of its sessions."""
+    finding_table, failed_findings_rows = _collect_findings(
         store, records, keyframes, kinds, sources, report_step
     )
     if finding_table is not None:
         store.write_silver(FINDING, finding_table)
     for table, rows in _tables_with_lines(records, keyframes, kinds):
-        if table == EVENT and unjudged_rows:
-            rows = rows.unionAll(store.create_rows(EVENT, unjudged_rows))
+        if table == EVENT and failed_findings_rows:
+            rows = rows.unionAll(store.create_rows(EVENT, failed_findings_rows))
         store.write_silver(table, rows)
-    if unjudged_rows and kinds.isdisjoint(map(kind_of, silver_events.EVENTS)):
-        store.write_silver(EVENT, store.create_rows(EVENT, unjudged_rows))
+    if failed_findings_rows and kinds.isdisjoint(map(kind_of, silver_events.EVENT_CLASSES)):
+        store.write_silver(EVENT, store.create_rows(EVENT, failed_findings_rows))
 
 
 def _collect_findings(
-    store: Store,
+    store: TableStore,
     records: DataFrame,
     keyframes: DataFrame,
     kinds: set[str],
-    sources: list[Source],
+    sources: list[SessionSource],
     report_step: ReportStep,
 ) -> tuple[DataFrame | None, list[tuple[Any, ...]]]:
     """Return the table `finding`, and a row of `event` for each session with unknown findings.
@@ -174,23 +181,25 @@ def _collect_findings(
     recorded_findings = None
     if not kinds.isdisjoint(silver_findings.FINDING_LINE_KINDS):
         recorded_findings = silver_findings.findings(records, keyframes)
-    computed_rows: list[tuple[Any, ...]] = []
-    unjudged_rows: list[tuple[Any, ...]] = []
+    rows_of_computed_findings: list[tuple[Any, ...]] = []
+    failed_findings_rows: list[tuple[Any, ...]] = []
     if recorded_findings is not None:
         sources = silver_findings.sources_without_findings(keyframes, sources)
     for source in sources:
         try:
-            computed_rows += silver_findings.computed_rows(source)
+            rows_of_computed_findings += silver_findings.compute_finding_rows(source)
         except SessionError as error:
             # Only the findings are unknown: Spark could read the session.
             report_step(f"{source.session} cannot be judged: {error}")
-            unjudged_rows.append(
-                (source.session, None, silver_findings.NOT_JUDGED, None, str(error))
+            failed_findings_rows.append(
+                (source.session, None, silver_findings.NOT_JUDGED_KIND, None, str(error))
             )
-    if not computed_rows:
-        return recorded_findings, unjudged_rows
-    rows = store.create_rows(FINDING, computed_rows)
-    return rows if recorded_findings is None else recorded_findings.unionAll(rows), unjudged_rows
+    if not rows_of_computed_findings:
+        return recorded_findings, failed_findings_rows
+    rows = store.create_rows(FINDING, rows_of_computed_findings)
+    return rows if recorded_findings is None else recorded_findings.unionAll(
+        rows
+    ), failed_findings_rows
 
 
 def _count_excluded_lines(segments: DataFrame) -> int:
@@ -220,15 +229,17 @@ def _tables_with_lines(
         yield BENCH_RESULT, silver_bench.bench_results(lines)
 
 
-def complete_sessions(store: Store) -> dict[str, CompleteSession]:
+def complete_sessions(store: TableStore) -> dict[str, CompleteSession]:
     """Return session → fingerprint and part, for sessions with complete, current silver tables."""
     if not store.has_silver(MANIFEST):
         return {}
     rows = store.silver(MANIFEST, None).select("session", "fingerprint", "lies_in").collect()
-    return {row[0]: CompleteSession(row[1], row[2]) for row in rows if is_current(row[1])}
+    return {
+        row[0]: CompleteSession(row[1], row[2]) for row in rows if is_current_fingerprint(row[1])
+    }
 
 
-def read_session_fingerprints(store: Store, sessions: list[str]) -> dict[str, str]:
+def read_session_fingerprints(store: TableStore, sessions: list[str]) -> dict[str, str]:
     """Return session → fingerprint, for the sessions whose silver tables are complete."""
     rows = store.silver(MANIFEST, sessions).select("session", "fingerprint")
     return {row["session"]: row["fingerprint"] for row in rows.collect()}

@@ -94,7 +94,7 @@ _ACK_COLUMNS = ("session", "stream", "consumer", "at_us")
 
 def ack_times(lines: DataFrame) -> DataFrame:
     """Return `ack_time`: one row per sampled ack, or per histogram bucket of a recorded count."""
-    nothing = F.lit(0)
+    zero = F.lit(0)
     single_acks = (
         lines_of_kind(lines, "ack_sample")
         .select("session", "line.*")
@@ -102,8 +102,8 @@ def ack_times(lines: DataFrame) -> DataFrame:
             *_ACK_COLUMNS,
             bucket_of(F.col("ack_ns")).alias("bucket_id"),
             F.lit(1).alias("latencies_count"),
-            F.when(F.col("deliveries_count") > 1, 1).otherwise(nothing).alias("repeated_count"),
-            nothing.alias("left_out_count"),
+            F.when(F.col("deliveries_count") > 1, 1).otherwise(zero).alias("repeated_count"),
+            zero.alias("left_out_count"),
         )
     )
     counted_acks = (
@@ -111,13 +111,13 @@ def ack_times(lines: DataFrame) -> DataFrame:
         .select("session", "line.*")
         .select("*", F.posexplode_outer("times.buckets").alias("position", "bucket_id"))
     )
-    first = F.coalesce(F.col("position"), nothing) == 0
+    is_first_bucket = F.coalesce(F.col("position"), zero) == 0
     counted_acks = counted_acks.select(
         *_ACK_COLUMNS,
         "bucket_id",
-        F.coalesce(F.get("times.counts", F.col("position")), nothing).alias("latencies_count"),
+        F.coalesce(F.get("times.counts", F.col("position")), zero).alias("latencies_count"),
         *(
-            F.when(first, F.col(name)).otherwise(nothing).alias(name)
+            F.when(is_first_bucket, F.col(name)).otherwise(zero).alias(name)
             for name in ("repeated_count", "left_out_count")
         ),
     )
@@ -125,7 +125,7 @@ def ack_times(lines: DataFrame) -> DataFrame:
     return ACK_TIME.conform(rows.withColumn("latency_ns", bucket_middle_ns(F.col("bucket_id"))))
 
 
-EVENTS = (
+EVENT_CLASSES = (
     EngineStarted,
     LinkChanged,
     Unavailable,
@@ -139,8 +139,11 @@ EVENTS = (
 
 
 def events(lines: DataFrame) -> DataFrame:
-    """Return `event`: one row per record of the types `EVENTS`, without clock steps in times."""
-    kinds = {kind_of(cls): {field.name for field in fields(cls)} for cls in EVENTS}
+    """Return `event`: one row per record of the types `EVENT_CLASSES`.
+
+    Times are as if the wall clock had never been set.
+    """
+    kinds = {kind_of(cls): {field.name for field in fields(cls)} for cls in EVENT_CLASSES}
     rows = lines.where(F.col("kind").isin(*kinds) & F.col("readable"))
     return EVENT.conform(
         rows.select(
@@ -153,18 +156,18 @@ def events(lines: DataFrame) -> DataFrame:
     )
 
 
-def _first_field(kinds: Mapping[str, set[str]], *names: str) -> Column:
+def _first_field(field_names_by_kind: Mapping[str, set[str]], *names: str) -> Column:
     """Return the first field of `names` that the record of a row has; null if it has none.
 
-    `kinds` has the field names of each kind of record.
+    `field_names_by_kind` has the field names of each kind of record.
     """
-    values = (
+    field_columns = (
         F.col(kind)[name]
-        for kind, field_names in kinds.items()
+        for kind, field_names in field_names_by_kind.items()
         for name in names
         if name in field_names
     )
-    return F.coalesce(*values)
+    return F.coalesce(*field_columns)
 
 
 def configurations(lines: DataFrame, keyframes: DataFrame) -> DataFrame:
@@ -178,10 +181,13 @@ def configurations(lines: DataFrame, keyframes: DataFrame) -> DataFrame:
     rows = changes.unionAll(keyframes.select("session", "at_us", "streams", "consumers"))
     consumers = _configuration_rows(rows, "consumers", "consumer")
     consumers = consumers.withColumn("filtered", F.size("filter_subjects") > 0)
-    parts = (_configuration_rows(rows, "streams", "stream"), consumers)
+    asset_tables = (_configuration_rows(rows, "streams", "stream"), consumers)
     names = {*(column.name for column in CONFIGURATION.columns), "config_json"}
     # Columns that only streams, or only consumers, have are null in the other rows.
-    streams, consumers = (part.select([n for n in part.columns if n in names]) for part in parts)
+    streams, consumers = (
+        asset_table.select([n for n in asset_table.columns if n in names])
+        for asset_table in asset_tables
+    )
     return _number_configurations(streams.unionByName(consumers, allowMissingColumns=True))
 
 
@@ -209,8 +215,10 @@ def keyframes(lines: DataFrame) -> DataFrame:
     losses = losses.select("session", "segment", F.col("line.from_at_us").alias("lost_from_at_us"))
     rows = rows.join(F.broadcast(sessions), "session")
     rows = rows.join(F.broadcast(losses), ["session", "segment"], "left")
-    is_read = (F.col("segment") == F.col("first_segment")) | F.col("lost_from_at_us").isNotNull()
-    return rows.where(is_read).select(
+    is_first_or_after_loss = (F.col("segment") == F.col("first_segment")) | F.col(
+        "lost_from_at_us"
+    ).isNotNull()
+    return rows.where(is_first_or_after_loss).select(
         "session",
         "segment",
         "line.at_us",
@@ -227,8 +235,8 @@ def _number_configurations(rows: DataFrame) -> DataFrame:
     asset_order = Window.partitionBy("session", "stream", "consumer", "created_at_us").orderBy(
         "at_us"
     )
-    is_same = F.col("config_json").eqNullSafe(F.lag("config_json").over(asset_order))
-    rows = rows.withColumn("_same", is_same & (F.row_number().over(asset_order) > 1)).where(
+    is_same_config = F.col("config_json").eqNullSafe(F.lag("config_json").over(asset_order))
+    rows = rows.withColumn("_same", is_same_config & (F.row_number().over(asset_order) > 1)).where(
         ~F.col("_same")
     )
     number = F.row_number().over(asset_order) - 1

@@ -10,32 +10,33 @@ from typing import Any
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F
 
-from natstui.analysis.bronze.sources import Source
+from natstui.analysis.bronze.sources import SessionSource
 from natstui.analysis.silver.index import lines_of_kind
 from natstui.analysis.silver.tables import FINDING
 from natstui.errors import SessionError
 
 FINDING_LINE_KINDS = ("findings_changed", "keyframe")
 """The kinds of lines with findings."""
-NOT_JUDGED = "not_judged"
+NOT_JUDGED_KIND = "not_judged"
 """Kind of the row in the table `event` for a session whose findings are unknown."""
 
 
 def findings(lines: DataFrame, keyframes: DataFrame) -> DataFrame:
     """Return `finding`: one row per recorded change of a finding.
 
-    A finding whose end was lost ends before the loss: it is not in the keyframe after it.
+    A finding that is open before a loss of records, but not in the keyframe after the loss, ends
+    at the start of the loss.
     """
     changes = lines_of_kind(lines, "findings_changed").select(
         "session", "segment", "record_id", "line.at_us", "line.findings"
     )
-    known = keyframes.select("session", "segment", F.lit(0), "at_us", "findings")
-    rows = changes.unionAll(known)
+    keyframe_findings = keyframes.select("session", "segment", F.lit(0), "at_us", "findings")
+    rows = changes.unionAll(keyframe_findings)
     names = ("session", "segment", "record_id", "at_us")
     rows = rows.select(*names, F.posexplode("findings").alias("position", "finding"))
     rows = rows.select(*names, "position", "finding.*")
     if keyframes.where("lost_from_at_us IS NOT NULL").take(1):
-        rows = rows.unionByName(_lost_ends(rows, keyframes))
+        rows = rows.unionByName(_ends_at_losses(rows, keyframes))
     sequences_text = F.array_join(F.col("sequences").cast("array<string>"), " ")
     name_columns = {
         name: F.nullif(F.col(name), F.lit("")) for name in ("stream", "consumer", "part")
@@ -47,7 +48,7 @@ def findings(lines: DataFrame, keyframes: DataFrame) -> DataFrame:
     )
 
 
-def _lost_ends(rows: DataFrame, keyframes: DataFrame) -> DataFrame:
+def _ends_at_losses(rows: DataFrame, keyframes: DataFrame) -> DataFrame:
     """Return a row for the end of each finding that is open before a loss, and not after it.
 
     `rows` are the changes of findings, with their position in the recording.
@@ -57,15 +58,15 @@ def _lost_ends(rows: DataFrame, keyframes: DataFrame) -> DataFrame:
     )
     key = ("session", "code", "stream", "consumer", "created_at_us", "part", "since_at_us")
     findings_at_losses = rows.select(*key).distinct().join(F.broadcast(losses), "session")
-    known = rows.where(F.col("record_id") == 0)
-    lost = findings_at_losses.join(known, [*key, "segment"], "left_anti")
+    keyframe_findings = rows.where(F.col("record_id") == 0)
+    lost_findings = findings_at_losses.join(keyframe_findings, [*key, "segment"], "left_anti")
     # A loss has no record_id, and a null is before all numbers of its segment.
     order = Window.partitionBy(*key).orderBy("segment", "record_id", "position")
     last_change = F.struct("record_id", "until_at_us", "text", "sequences", "numbers")
-    steps = rows.unionByName(lost, allowMissingColumns=True)
-    steps = steps.withColumn("last", F.lag(last_change).over(order))
+    finding_changes = rows.unionByName(lost_findings, allowMissingColumns=True)
+    finding_changes = finding_changes.withColumn("last", F.lag(last_change).over(order))
     is_open = F.col("last.record_id").isNotNull() & F.col("last.until_at_us").isNull()
-    return steps.where(F.col("record_id").isNull() & is_open).select(
+    return finding_changes.where(F.col("record_id").isNull() & is_open).select(
         *key,
         "segment",
         "record_id",
@@ -78,18 +79,20 @@ def _lost_ends(rows: DataFrame, keyframes: DataFrame) -> DataFrame:
     )
 
 
-def sources_without_findings(keyframes: DataFrame, sources: list[Source]) -> list[Source]:
+def sources_without_findings(
+    keyframes: DataFrame, sources: list[SessionSource]
+) -> list[SessionSource]:
     """Return the sources of which no recorded keyframe has findings."""
     rows = keyframes.where("has_findings").select("session").take(len(sources))
     sessions_with_findings = {row["session"] for row in rows}
     return [source for source in sources if source.session not in sessions_with_findings]
 
 
-def computed_rows(source: Source) -> Iterator[tuple[Any, ...]]:
+def compute_finding_rows(source: SessionSource) -> Iterator[tuple[Any, ...]]:
     """Yield the rows of `finding` for a session without recorded findings, computed by the rules.
 
     They are computed in the driver, because executors have no natstui. Raises SessionError if the
-    recording cannot be read, or it or the reader of recordings is not on this machine.
+    recording cannot be read, or if this machine lacks the recording or natstui's reader.
     """
     if source.path is None:
         raise SessionError("the recording is not on the machine that runs the analysis")

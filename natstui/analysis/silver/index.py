@@ -6,18 +6,18 @@ from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
 from natstui.analysis.bronze import schema
-from natstui.analysis.bronze.build import SILVER_KINDS
+from natstui.analysis.bronze.build import SILVER_LINE_KINDS
 from natstui.analysis.bronze.records import POLL as POLL_KIND
 from natstui.analysis.silver.tables import POLL, SEGMENT
 
-GAP_INTERVALS = 3
+MIN_GAP_INTERVALS_COUNT = 3
 """A pause longer than this many poll intervals (and the duration of the poll) is a gap."""
 MIN_GAP_US = 2_000_000
-CLOCK_STEP_US = 500_000
+MIN_CLOCK_STEP_US = 500_000
 """Minimum step of the wall clock: smaller differences between the clocks are slow corrections."""
 
-_RECORD = ("session", "segment", "record_id")
-_RECORD_KINDS = tuple(kind for kind in SILVER_KINDS if kind != POLL_KIND)
+_RECORD_KEY = ("session", "segment", "record_id")
+_RECORD_KINDS = tuple(kind for kind in SILVER_LINE_KINDS if kind != POLL_KIND)
 
 
 def left_out_records(lines: DataFrame) -> DataFrame:
@@ -25,21 +25,21 @@ def left_out_records(lines: DataFrame) -> DataFrame:
 
     A poll is left out if one of its lines is unreadable or missing.
     """
-    return _summarize_records(lines).where("left_out").select(*_RECORD)
+    return _summarize_records(lines).where("left_out").select(*_RECORD_KEY)
 
 
 def exclude_records(rows: DataFrame, records: DataFrame) -> DataFrame:
     """Return `rows` without those of `records`, which are keys of records."""
-    return rows.join(F.broadcast(records), list(_RECORD), "left_anti")
+    return rows.join(F.broadcast(records), list(_RECORD_KEY), "left_anti")
 
 
 def _summarize_records(lines: DataFrame) -> DataFrame:
     """Return one row per record: counts of its lines, and whether it is left out or incomplete.
 
-    `begun`: the first lines of a poll are there, the others not (yet).
+    `begun`: a poll of which only the first lines are there, as in an open segment.
     """
     kinds, part_number = ", ".join(map(repr, schema.LINE_KINDS)), "coalesce(part_number, 0)"
-    records = lines.groupBy(*_RECORD).agg(
+    records = lines.groupBy(*_RECORD_KEY).agg(
         F.expr("count(1) AS lines_count"),
         F.expr("sum(length_bytes) AS length_bytes"),
         F.expr("count_if(NOT readable) AS bad_lines_count"),
@@ -61,7 +61,7 @@ def _summarize_records(lines: DataFrame) -> DataFrame:
 
 
 def records_except_polls(lines: DataFrame) -> DataFrame:
-    """Return the lines of the kinds `SILVER_KINDS` except polls, without the column of polls."""
+    """Return the lines of `SILVER_LINE_KINDS` except polls, without the column of polls."""
     return lines.where(F.col("kind").isin(*_RECORD_KINDS)).drop(POLL_KIND)
 
 
@@ -72,20 +72,24 @@ def clock_restarts(lines: DataFrame) -> DataFrame:
     `segment` after it, and `moved_us`, by which the clock is behind that of the first poll.
     """
     poll = F.col(POLL_KIND)
-    moment = F.struct(poll["taken_mono_us"].alias("mono_us"), poll["taken_at_us"].alias("at_us"))
-    ends = _first_poll_lines(lines).groupBy("session", "segment")
-    ends = ends.agg(F.min(moment).alias("first"), F.max(moment).alias("last"))
+    poll_times = F.struct(
+        poll["taken_mono_us"].alias("mono_us"), poll["taken_at_us"].alias("at_us")
+    )
+    segment_ends = _first_poll_lines(lines).groupBy("session", "segment")
+    segment_ends = segment_ends.agg(
+        F.min(poll_times).alias("first"), F.max(poll_times).alias("last")
+    )
     order = Window.partitionBy("session").orderBy("segment")
-    previous_last = F.lag("last").over(order)
-    ends = ends.withColumns(
+    previous_end_times = F.lag("last").over(order)
+    segment_ends = segment_ends.withColumns(
         {
-            "back_us": previous_last["mono_us"] - F.col("first.mono_us"),
-            "pause_us": F.greatest(F.col("first.at_us") - previous_last["at_us"], F.lit(0)),
+            "back_us": previous_end_times["mono_us"] - F.col("first.mono_us"),
+            "pause_us": F.greatest(F.col("first.at_us") - previous_end_times["at_us"], F.lit(0)),
         }
     )
     moved_us = F.sum(F.col("back_us") + F.col("pause_us")).over(order).alias("moved_us")
     restart = F.struct("segment", moved_us).alias("restart")
-    restarts = ends.where("back_us > 0").select("session", restart).groupBy("session")
+    restarts = segment_ends.where("back_us > 0").select("session", restart).groupBy("session")
     return restarts.agg(F.sort_array(F.collect_list("restart")).alias("restarts"))
 
 
@@ -102,8 +106,8 @@ def with_clock_shift(lines: DataFrame, restarts: DataFrame) -> DataFrame:
 
 def clock_shift_us(lines: DataFrame) -> Column:
     """Return the column with the shift of the monotonic clock in µs; 0 if it never restarted."""
-    has_moved = "moved_us" in lines.columns
-    return F.coalesce("moved_us", F.lit(0)) if has_moved else F.lit(0)
+    has_clock_shift = "moved_us" in lines.columns
+    return F.coalesce("moved_us", F.lit(0)) if has_clock_shift else F.lit(0)
 
 
 def _first_poll_lines(lines: DataFrame) -> DataFrame:
@@ -119,13 +123,15 @@ def polls(lines: DataFrame, steps: DataFrame | None, *, has_all_lines: bool = Tr
     out.
     """
     poll, rows = F.col(POLL_KIND), _first_poll_lines(lines)
-    lost = F.lit(None) if has_all_lines else F.col("lost_count")
+    lost_count = F.lit(None) if has_all_lines else F.col("lost_count")
     rows = (
-        rows if has_all_lines else rows.join(_count_missing_before(lines), list(_RECORD), "left")
+        rows
+        if has_all_lines
+        else rows.join(_count_missing_before(lines), list(_RECORD_KEY), "left")
     )
     rows = rows.select(
         "session",
-        lost.alias("lost_count"),
+        lost_count.alias("lost_count"),
         poll["taken_at_us"].alias("at_us"),
         (poll["taken_mono_us"] + clock_shift_us(lines)).alias("mono_us"),
         poll["unreachable_streams"].alias("unreachable_streams"),
@@ -134,23 +140,29 @@ def polls(lines: DataFrame, steps: DataFrame | None, *, has_all_lines: bool = Tr
         f"{POLL_KIND}.account.*",
     )
     poll_order = Window.partitionBy("session").orderBy("mono_us")
-    pause = F.try_subtract("mono_us", F.lag("mono_us").over(poll_order))
-    ahead = F.try_subtract("at_us", "mono_us")
+    pause_us = F.try_subtract("mono_us", F.lag("mono_us").over(poll_order))
+    wall_clock_lead_us = F.try_subtract("at_us", "mono_us")
     rows = rows.withColumns(
-        {"pause": pause, "jump": F.try_subtract(ahead, F.lag(ahead).over(poll_order))}
+        {
+            "pause": pause_us,
+            "jump": F.try_subtract(wall_clock_lead_us, F.lag(wall_clock_lead_us).over(poll_order)),
+        }
     )
-    rows = _with_steps(rows, steps)
-    longest = F.greatest("interval_us", F.lag("interval_us").over(poll_order))
+    rows = _with_clock_steps(rows, steps)
+    longest_interval_us = F.greatest("interval_us", F.lag("interval_us").over(poll_order))
     # Damaged numbers may be too large to add: then no pause is a gap.
-    normal_pause = F.try_add(F.try_multiply(longest, F.lit(GAP_INTERVALS)), F.col("elapsed_us"))
-    limit_us = F.when(
-        normal_pause.isNotNull(), F.greatest(normal_pause, F.lit(MIN_GAP_US).cast("bigint"))
+    max_normal_pause_us = F.try_add(
+        F.try_multiply(longest_interval_us, F.lit(MIN_GAP_INTERVALS_COUNT)), F.col("elapsed_us")
     )
-    pause = F.try_add("pause", F.coalesce("slept_us", F.lit(0)))
+    max_pause_us = F.when(
+        max_normal_pause_us.isNotNull(),
+        F.greatest(max_normal_pause_us, F.lit(MIN_GAP_US).cast("bigint")),
+    )
+    pause_us = F.try_add("pause", F.coalesce("slept_us", F.lit(0)))
     set_us = F.coalesce(F.try_sum("clock_step_us").over(poll_order), F.lit(0))
     rows = rows.withColumns(
         {
-            "gap_before_us": F.when(pause > limit_us, pause),
+            "gap_before_us": F.when(pause_us > max_pause_us, pause_us),
             "lost_before_count": F.col("lost_count") - F.lag("lost_count").over(poll_order),
             "at_us": F.coalesce(F.try_subtract("at_us", set_us), "at_us"),
         }
@@ -160,13 +172,15 @@ def polls(lines: DataFrame, steps: DataFrame | None, *, has_all_lines: bool = Tr
 
 def _count_missing_before(lines: DataFrame) -> DataFrame:
     """Return each record's key and `lost_count`, the missing records before it in its session."""
-    rows = lines.where(F.col("line_number").isNotNull()).select(*_RECORD).distinct()
-    previous_id = F.lag("record_id").over(
+    rows = lines.where(F.col("line_number").isNotNull()).select(*_RECORD_KEY).distinct()
+    previous_record_id = F.lag("record_id").over(
         Window.partitionBy("session", "segment").orderBy("record_id")
     )
-    rows = rows.withColumn("missing", F.coalesce(F.col("record_id") - previous_id - 1, F.lit(0)))
+    rows = rows.withColumn(
+        "missing", F.coalesce(F.col("record_id") - previous_record_id - 1, F.lit(0))
+    )
     order = Window.partitionBy("session").orderBy("segment", "record_id")
-    return rows.select(*_RECORD, F.sum("missing").over(order).alias("lost_count"))
+    return rows.select(*_RECORD_KEY, F.sum("missing").over(order).alias("lost_count"))
 
 
 def clock_steps(records: DataFrame) -> DataFrame:
@@ -175,27 +189,27 @@ def clock_steps(records: DataFrame) -> DataFrame:
     return steps.agg(F.collect_list("line.step_us").alias("steps"))
 
 
-def _with_steps(rows: DataFrame, steps: DataFrame | None) -> DataFrame:
+def _with_clock_steps(rows: DataFrame, steps: DataFrame | None) -> DataFrame:
     """Add `clock_step_us`, the step of the wall clock since the last poll, and `slept_us`.
 
     The monotonic clock of older recorders stopped while the machine slept. Afterwards the wall
     clock is ahead as if it was set, but without a recorded step.
     """
     # As fractions, because the difference of absurd numbers is no integer any more.
-    jump = F.col("jump").cast("double")
+    jump_us = F.col("jump").cast("double")
     # The slow correction of a clock is at most 0.05 %.
-    is_large = F.abs(jump) > CLOCK_STEP_US + F.coalesce("pause", F.lit(0)) / 1000
-    is_set = jump < 0
+    is_large_jump = F.abs(jump_us) > MIN_CLOCK_STEP_US + F.coalesce("pause", F.lit(0)) / 1000
+    is_clock_set = jump_us < 0
     if steps is not None:
         rows = rows.join(F.broadcast(steps), "session", "left")
         is_near_step = F.exists(
-            "steps", lambda step: F.abs(step - jump) < CLOCK_STEP_US + F.abs(jump) / 50
+            "steps", lambda step: F.abs(step - jump_us) < MIN_CLOCK_STEP_US + F.abs(jump_us) / 50
         )
-        is_set = is_set | F.coalesce(is_near_step, F.lit(False))
+        is_clock_set = is_clock_set | F.coalesce(is_near_step, F.lit(False))
     return rows.withColumns(
         {
-            "clock_step_us": F.when(is_large & is_set, F.col("jump")),
-            "slept_us": F.when(is_large & ~is_set, F.col("jump")),
+            "clock_step_us": F.when(is_large_jump & is_clock_set, F.col("jump")),
+            "slept_us": F.when(is_large_jump & ~is_clock_set, F.col("jump")),
         }
     )
 
@@ -282,15 +296,15 @@ def _line_without_clock_steps(lines: DataFrame, kind: str) -> Column:
             findings, lambda finding: correct_time(correct_start(finding), "until_at_us")
         )
 
-    corrected = correct_time(line, "at_us")
+    corrected_line = correct_time(line, "at_us")
     if kind == "findings_changed":
-        return corrected.withField("findings", correct_findings(line["findings"]))
+        return corrected_line.withField("findings", correct_findings(line["findings"]))
     if kind == "keyframe":
         findings = correct_findings(line["findings"]["findings"])
-        return corrected.withField("findings.findings", findings)
+        return corrected_line.withField("findings.findings", findings)
     if kind == "gap":
-        return correct_time(corrected, "from_at_us")
-    return corrected
+        return correct_time(corrected_line, "from_at_us")
+    return corrected_line
 
 
 def segments(lines: DataFrame, files: DataFrame) -> DataFrame:
@@ -305,21 +319,25 @@ def segments(lines: DataFrame, files: DataFrame) -> DataFrame:
         0, [name for name in segment_counts.columns if name.endswith(("_bytes", "_count"))]
     )
     is_sealed = F.col("promised_bytes").isNotNull()
-    has_no_end = (F.col("read_bytes") > F.col("size_bytes")) & (F.col("stray_lines_count") > 0)
-    unfinished_lines = F.col("incomplete_poll_lines_count") + F.when(has_no_end, 1).otherwise(0)
+    ends_without_line_feed = (F.col("read_bytes") > F.col("size_bytes")) & (
+        F.col("stray_lines_count") > 0
+    )
+    unfinished_lines_count = F.col("incomplete_poll_lines_count") + F.when(
+        ends_without_line_feed, 1
+    ).otherwise(0)
     has_number = F.col("last_line_number").isNotNull()
-    missing_lines = F.when(
+    missing_lines_count = F.when(
         has_number & is_sealed, F.col("last_line_number") + 1 - F.col("numbered_count")
     ).otherwise(0)
     is_truncated = F.col("promised_bytes") > F.col("read_bytes")
     length_differs = F.col("promised_bytes") != F.col("read_bytes") % 2**32
     has_wrong_length = F.when(has_number, is_truncated).otherwise(length_differs)
-    is_corrupt = (missing_lines > 0) | F.coalesce(has_wrong_length, F.lit(False))
+    is_corrupt = (missing_lines_count > 0) | F.coalesce(has_wrong_length, F.lit(False))
     return SEGMENT.conform(
         rows.withColumns(
             {
-                "missing_lines_count": missing_lines,
-                "unfinished_lines_count": F.when(is_sealed, 0).otherwise(unfinished_lines),
+                "missing_lines_count": missing_lines_count,
+                "unfinished_lines_count": F.when(is_sealed, 0).otherwise(unfinished_lines_count),
                 "corrupt": is_corrupt,
             }
         )
@@ -329,13 +347,13 @@ def segments(lines: DataFrame, files: DataFrame) -> DataFrame:
 def _count_segment_lines(records: DataFrame) -> DataFrame:
     """Return the numbers of lines and bytes of each segment, from its records."""
     left_out_records, lines = F.col("left_out"), F.col("lines_count")
-    unknown_lines = F.when(~left_out_records, F.col("unknown_lines_count")).otherwise(0)
+    unknown_lines_count = F.when(~left_out_records, F.col("unknown_lines_count")).otherwise(0)
     incomplete_last_poll_lines = F.max_by(F.when(F.col("begun"), lines), "line_number")
     return records.groupBy("session", "segment").agg(
         F.sum("length_bytes").alias("read_bytes"),
         F.sum("lines_count").alias("lines_count"),
         F.sum(F.when(left_out_records, lines).otherwise(0)).alias("torn_lines_count"),
-        F.sum(unknown_lines).alias("unknown_lines_count"),
+        F.sum(unknown_lines_count).alias("unknown_lines_count"),
         F.max("line_number").alias("last_line_number"),
         F.count("line_number").alias("numbered_count"),
         incomplete_last_poll_lines.alias("incomplete_poll_lines_count"),

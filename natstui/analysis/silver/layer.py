@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pyspark.sql import DataFrame
 
 from natstui.analysis.silver.tables import TABLES
-from natstui.analysis.spark.store import Store
+from natstui.analysis.spark.store import TableStore
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +29,6 @@ class Silver:
     bench_result: DataFrame
 
 
-def read_silver(store: Store, sessions: list[str]) -> Silver:
+def read_silver(store: TableStore, sessions: list[str]) -> Silver:
     """Return the silver tables with only the rows of these sessions."""
     return Silver(**{table.name: store.silver(table, sessions) for table in TABLES})

@@ -15,18 +15,18 @@ from pyspark.sql import functions as F
 
 from natstui.analysis.bronze import schema
 from natstui.analysis.bronze.records import POLL, has_differences
-from natstui.analysis.bronze.schema import DIFFERENCE_COLUMNS
+from natstui.analysis.bronze.schema import DIFFERENCE_COLUMN_BY_COLUMN
 from natstui.analysis.silver.index import clock_shift_us
 from natstui.analysis.silver.tables import CONSUMER_SAMPLE, STREAM_SAMPLE
 from natstui.analysis.tables import CONSUMER_KEY, STREAM_KEY, Table, series_id
-from natstui.model.findings.thresholds import PEER_ACTIVE_S
-from natstui.model.live.column_differences import MIN_ABSOLUTE_US
+from natstui.model.findings.thresholds import PEER_OFFLINE_AFTER_S
+from natstui.model.live.column_differences import MIN_ABSOLUTE_TIME_US
 from natstui.model.live.snapshot import ConsumerColumns, StreamColumns, added_columns
 
 _PREVIOUS_PREFIX = "before_"
 _OMITTED_COLUMNS = ("pinned_at_us", "replicas", "desired")
 """Columns that no table has, and that therefore are not read."""
-_SERVER_TIMES = {
+_SERVER_TIME_COLUMNS = {
     "streams": ("first_at_us", "last_at_us"),
     "consumers": ("delivered_at_us", "acked_at_us", "next_at_us"),
 }
@@ -53,7 +53,7 @@ def stream_samples(lines: DataFrame, gap_ends: DataFrame) -> DataFrame:
     return STREAM_SAMPLE.conform(rows.select("*", "rest.*"))
 
 
-def _without_omitted_columns(columns: schema.Fields) -> schema.Fields:
+def _without_omitted_columns(columns: schema.SparkTypeByColumn) -> schema.SparkTypeByColumn:
     return {name: type_text for name, type_text in columns.items() if name not in _OMITTED_COLUMNS}
 
 
@@ -71,17 +71,15 @@ def consumer_samples(lines: DataFrame, gap_ends: DataFrame) -> DataFrame:
     counters = ("delivered_consumer_seq", "delivered_stream_seq", "ack_floor_consumer_seq",
                 "ack_floor_stream_seq")  # fmt: skip
     rows = _with_previous(rows, CONSUMER_SAMPLE, *counters, "pending_msgs", "outstanding")
-    decreased = [
+    decrease_conditions = [
         _change_from_previous(name) < 0
         for name in ("delivered_consumer_seq", "ack_floor_stream_seq")
     ]
-    rows = _with_elapsed(rows, reset=decreased[0] | decreased[1])
-    is_behind, is_unchanged = (
-        F.col("pending_msgs") > 0,
-        _change_from_previous("ack_floor_stream_seq") == 0,
-    )
+    rows = _with_elapsed(rows, reset=decrease_conditions[0] | decrease_conditions[1])
+    has_pending_messages = F.col("pending_msgs") > 0
+    is_unchanged = _change_from_previous("ack_floor_stream_seq") == 0
     # In a gap the pending messages may have been processed, and others stored.
-    was_behind = (_previous_value("pending_msgs") > 0) & (
+    had_pending_messages = (_previous_value("pending_msgs") > 0) & (
         F.col("epoch") == _previous_value("epoch")
     )
     rows = rows.withColumns(
@@ -92,7 +90,7 @@ def consumer_samples(lines: DataFrame, gap_ends: DataFrame) -> DataFrame:
             "stuck_start_us": _state_start_us(
                 F.col("outstanding"), _previous_value("outstanding") & is_unchanged
             ),
-            "behind_start_us": _state_start_us(is_behind, was_behind),
+            "behind_start_us": _state_start_us(has_pending_messages, had_pending_messages),
         }
     )
     # The columns of the previous sample are dropped before the next sort of rows.
@@ -100,14 +98,14 @@ def consumer_samples(lines: DataFrame, gap_ends: DataFrame) -> DataFrame:
     rows = rows.withColumns(
         {
             "stuck_since_us": _last_state_start_us(F.col("outstanding"), "stuck_start_us"),
-            "behind_since_us": _last_state_start_us(is_behind, "behind_start_us"),
+            "behind_since_us": _last_state_start_us(has_pending_messages, "behind_start_us"),
         }
     )
     return CONSUMER_SAMPLE.conform(rows.select("*", "rest.*"))
 
 
 def _sample_rows(
-    lines: DataFrame, gap_ends: DataFrame, asset_kind: str, fields: schema.Fields
+    lines: DataFrame, gap_ends: DataFrame, asset_kind: str, fields: schema.SparkTypeByColumn
 ) -> DataFrame:
     """Return one row per asset of a kind and poll, with its values, at_us, mono_us and epoch.
 
@@ -125,7 +123,7 @@ def _sample_rows(
     rows = rows.withColumns(
         {
             name: F.coalesce(F.try_subtract(name, "set_us"), name)
-            for name in ("taken_at_us", *_SERVER_TIMES[asset_kind])
+            for name in ("taken_at_us", *_SERVER_TIME_COLUMNS[asset_kind])
         }
     )
     return (
@@ -148,14 +146,16 @@ def _with_epochs(polls: DataFrame, gap_ends: DataFrame) -> DataFrame:
     ).drop("gap_ends", "steps")
 
 
-_HAS_DIFFERENCES = "_packed"
+_HAS_DIFFERENCES_COLUMN = "_packed"
 """Name of the boolean column: the five columns of a poll or sample are differences."""
-_ALL_PREFIX = "all_"
+_ARRAY_COLUMN_PREFIX = "all_"
 """Prefix of the name of a column that has an array of the values of all rows of a poll."""
-_TABLES = {"streams": StreamColumns, "consumers": ConsumerColumns}
+_COLUMN_CLASSES = {"streams": StreamColumns, "consumers": ConsumerColumns}
 
 
-def explode_columns(polls: DataFrame, asset_kind: str, fields: schema.Fields) -> DataFrame:
+def explode_columns(
+    polls: DataFrame, asset_kind: str, fields: schema.SparkTypeByColumn
+) -> DataFrame:
     """Return one row per position in the arrays of the struct `rows`, with a column per array.
 
     `asset_kind` is streams or consumers. The other columns of a poll are repeated in each row.
@@ -163,30 +163,34 @@ def explode_columns(polls: DataFrame, asset_kind: str, fields: schema.Fields) ->
     rows, is_consumers = F.col("rows"), asset_kind == "consumers"
     poll_columns = [name for name in polls.columns if name != "rows"]
     if is_consumers:
-        polls = polls.withColumn(_HAS_DIFFERENCES, has_differences(rows))
-        poll_columns.append(_HAS_DIFFERENCES)
+        polls = polls.withColumn(_HAS_DIFFERENCES_COLUMN, has_differences(rows))
+        poll_columns.append(_HAS_DIFFERENCES_COLUMN)
     # A separate column is read once per poll, a field of a struct once per sample.
     polls = polls.select(
         *poll_columns,
         *(
-            _recorded_values(rows, asset_kind, name, type_text).alias(_ALL_PREFIX + name)
+            _recorded_values(rows, asset_kind, name, type_text).alias(_ARRAY_COLUMN_PREFIX + name)
             for name, type_text in fields.items()
         ),
     )
-    lists = {
+    list_value_by_name = {
         name: list_value
-        for name, list_value in _LIST_VALUES.items()
+        for name, list_value in _LIST_VALUE_BY_COLUMN.items()
         if list_value.list_name in fields
     }
     polls = polls.withColumns(
-        {_ALL_PREFIX + name: _list_values(list_value) for name, list_value in lists.items()}
+        {
+            _ARRAY_COLUMN_PREFIX + name: _list_values(list_value)
+            for name, list_value in list_value_by_name.items()
+        }
     )
-    samples = polls.select("*", F.posexplode(_ALL_PREFIX + "name").alias("_i", "_name"))
-    list_fields = {list_value.list_name for list_value in lists.values()}
+    samples = polls.select("*", F.posexplode(_ARRAY_COLUMN_PREFIX + "name").alias("_i", "_name"))
+    list_fields = {list_value.list_name for list_value in list_value_by_name.values()}
     scalar_fields = [name for name in fields if name not in list_fields]
     # Reading by position is cheaper than arrays_zip, which builds an object per row.
     row_values = (
-        F.get(_ALL_PREFIX + name, F.col("_i")).alias(name) for name in (*scalar_fields, *lists)
+        F.get(_ARRAY_COLUMN_PREFIX + name, F.col("_i")).alias(name)
+        for name in (*scalar_fields, *list_value_by_name)
     )
     samples = samples.select(*poll_columns, *row_values)
     return _replace_differences(samples) if is_consumers else samples
@@ -198,11 +202,13 @@ def _recorded_values(rows: Column, asset_kind: str, name: str, type_text: str) -
     The values of a column that an older recording does not have are unknown.
     """
     column = rows[name]
-    if name in added_columns(_TABLES[asset_kind]):
+    if name in added_columns(_COLUMN_CLASSES[asset_kind]):
         unknown_values = F.array_repeat(_unknown_value(type_text), F.size(rows["name"]))
         column = F.when(F.size(column) > 0, column).otherwise(unknown_values)
-    if asset_kind == "consumers" and name in DIFFERENCE_COLUMNS:
-        return F.when(F.col(_HAS_DIFFERENCES), rows[DIFFERENCE_COLUMNS[name]]).otherwise(column)
+    if asset_kind == "consumers" and name in DIFFERENCE_COLUMN_BY_COLUMN:
+        return F.when(
+            F.col(_HAS_DIFFERENCES_COLUMN), rows[DIFFERENCE_COLUMN_BY_COLUMN[name]]
+        ).otherwise(column)
     return column
 
 
@@ -217,11 +223,11 @@ def _replace_differences(rows: DataFrame) -> DataFrame:
 
     `rows` has one row per consumer and poll, with `taken_at_us`.
     """
-    has_difference, consumer_seq = F.col(_HAS_DIFFERENCES), F.col("delivered_consumer_seq")
+    has_difference, consumer_seq = F.col(_HAS_DIFFERENCES_COLUMN), F.col("delivered_consumer_seq")
     ahead_seq = F.when(has_difference, consumer_seq).otherwise(F.lit(0).cast("bigint"))
     stream_seq = F.col("delivered_stream_seq") + ahead_seq
     delivered_us = _restore_time("delivered_at_us", F.col("taken_at_us"))
-    restored = {
+    restored_columns = {
         "delivered_stream_seq": stream_seq,
         "ack_floor_consumer_seq": _restore_sequence("ack_floor_consumer_seq", consumer_seq),
         "ack_floor_stream_seq": _restore_sequence("ack_floor_stream_seq", stream_seq),
@@ -230,46 +236,46 @@ def _replace_differences(rows: DataFrame) -> DataFrame:
             "acked_at_us", F.coalesce(delivered_us, F.col("taken_at_us"))
         ),
     }
-    return rows.withColumns(restored).drop(_HAS_DIFFERENCES)
+    return rows.withColumns(restored_columns).drop(_HAS_DIFFERENCES_COLUMN)
 
 
 def _restore_sequence(name: str, base_seq: Column) -> Column:
     """Return a sequence that may be recorded as its distance behind `base_seq`."""
-    return F.when(F.col(_HAS_DIFFERENCES), base_seq - F.col(name)).otherwise(F.col(name))
+    return F.when(F.col(_HAS_DIFFERENCES_COLUMN), base_seq - F.col(name)).otherwise(F.col(name))
 
 
 def _restore_time(name: str, base_us: Column) -> Column:
     """Return a time (µs) that may be recorded as its difference to `base_us`."""
-    is_difference = F.col(_HAS_DIFFERENCES) & (F.col(name) < MIN_ABSOLUTE_US)
+    is_difference = F.col(_HAS_DIFFERENCES_COLUMN) & (F.col(name) < MIN_ABSOLUTE_TIME_US)
     return F.when(is_difference, F.col(name) + base_us).otherwise(F.col(name))
 
 
 class _ListValue(NamedTuple):
-    """How a value of a sample is computed from a list of the sample."""
+    """A value of a sample that is computed from a list of the sample."""
 
     list_name: str
-    read: Callable[[Column], Column]
+    compute_value: Callable[[Column], Column]
     empty_value: int | None
     """The value if the list is empty."""
 
 
 def _away_replicas(peers: Column) -> Column:
-    """Return the replicas that are offline, silent for `PEER_ACTIVE_S`, or of unknown state.
+    """Return replicas that are offline, silent for `PEER_OFFLINE_AFTER_S`, or of unknown state.
 
     A replica without a last contact is also away if it is not current. The rule is that of
-    `model.servers.replicas.is_away`.
+    `model.servers.replicas.has_lost_leader_contact`.
     """
 
-    def is_away(peer: Column) -> Column:
+    def has_lost_leader_contact(peer: Column) -> Column:
         active_ns = F.nullif(peer["active_ns"], F.lit(0))
-        is_silent = F.coalesce(active_ns > PEER_ACTIVE_S * 1e9, ~peer["current"])
+        is_silent = F.coalesce(active_ns > PEER_OFFLINE_AFTER_S * 1e9, ~peer["current"])
         # A replica with unknown values counts as away.
         return F.coalesce(peer["offline"] | is_silent, F.lit(True))
 
-    return F.filter(peers, is_away)
+    return F.filter(peers, has_lost_leader_contact)
 
 
-_LIST_VALUES = {
+_LIST_VALUE_BY_COLUMN = {
     "peers_count": _ListValue("peers", F.size, 0),
     "away_peers_count": _ListValue("peers", lambda peers: F.size(_away_replicas(peers)), 0),
     "peer_lag_msgs": _ListValue("peers", lambda peers: F.array_max(peers["lag_msgs"]), None),
@@ -281,8 +287,8 @@ _LIST_VALUES = {
 
 
 def _list_values(list_value: _ListValue) -> Column:
-    list_column = F.col(_ALL_PREFIX + list_value.list_name)
-    values = F.transform(list_column, list_value.read)
+    list_column = F.col(_ARRAY_COLUMN_PREFIX + list_value.list_name)
+    values = F.transform(list_column, list_value.compute_value)
     empty_values = F.array_repeat(F.lit(list_value.empty_value), F.size(list_column))
     # Most polls have only empty lists, and a lambda is slow.
     return F.when(F.size(F.flatten(list_column)) == 0, empty_values).otherwise(values)
@@ -301,8 +307,8 @@ def _with_previous(rows: DataFrame, table: Table, *names: str) -> DataFrame:
     """
     kept_names = ("series_id", "at_us", "mono_us", "epoch", *names)
     other_names = [column.name for column in table.columns if column.name not in kept_names]
-    rest = F.struct(*(name for name in other_names if name in rows.columns)).alias("rest")
-    rows = rows.select(*kept_names, rest)
+    other_columns = F.struct(*(name for name in other_names if name in rows.columns)).alias("rest")
+    rows = rows.select(*kept_names, other_columns)
     # Separate columns: a struct would be built and read once per sample.
     return rows.withColumns(
         {
@@ -321,14 +327,17 @@ def _change_from_previous(name: str) -> Column:
 
 
 def _with_elapsed(rows: DataFrame, reset: Column) -> DataFrame:
-    """Add `reset`, and `elapsed_us` since the previous sample; null if changes are unknown."""
-    decreased = F.coalesce(reset, F.lit(False))
+    """Add `reset` without nulls, and `elapsed_us`, the time since the previous sample.
+
+    `reset`: whether a counter restarted. `elapsed_us` is null if changes are unknown.
+    """
+    is_reset = F.coalesce(reset, F.lit(False))
     # A row that could not be read again, as its server was away, is in two polls.
-    is_newer = F.col("mono_us") > _previous_value("mono_us")
-    is_known_change = (F.col("epoch") == _previous_value("epoch")) & ~decreased & is_newer
+    is_clock_advanced = F.col("mono_us") > _previous_value("mono_us")
+    is_known_change = (F.col("epoch") == _previous_value("epoch")) & ~is_reset & is_clock_advanced
     return rows.withColumns(
         {
-            "reset": decreased,
+            "reset": is_reset,
             "elapsed_us": F.when(is_known_change, _change_from_previous("mono_us")),
         }
     )

@@ -6,12 +6,12 @@ import os
 import re
 import signal
 
-from natstui.analysis.conf import Conf
+from natstui.analysis.conf import UserSparkConf
 from natstui.clean import clean_line
 from natstui.errors import AnalysisError, NatstuiError
 
 _MISSING_FILE_PATTERN = r"PATH_NOT_FOUND|FileNotFoundException"
-_SENTENCES = (
+_PATTERNS_WITH_SENTENCES = (
     (
         r"EventLogFileWriter|EventLoggingListener",
         "Spark cannot write its event log{where}: create that folder, or choose another with "
@@ -75,13 +75,13 @@ def to_user_error(error: BaseException) -> NatstuiError:
     if isinstance(error, NatstuiError):
         return error
     text = _chain_text(error)
-    for pattern, sentence in _SENTENCES:
+    for pattern, sentence in _PATTERNS_WITH_SENTENCES:
         if re.search(pattern, text):
-            return AnalysisError(sentence.format(where=_path_text(text)))
+            return AnalysisError(sentence.format(where=_find_path_clause(text)))
     return AnalysisError(f"Spark failed: {_innermost_cause(error)[:300]}")
 
 
-def to_start_error(error: BaseException, conf: Conf, jvm_output: str) -> BaseException:
+def to_start_error(error: BaseException, conf: UserSparkConf, jvm_output: str) -> BaseException:
     """Return the error for users if the process of Spark did not start, otherwise `error` itself.
 
     `jvm_output` is the output of that process.
@@ -89,14 +89,16 @@ def to_start_error(error: BaseException, conf: Conf, jvm_output: str) -> BaseExc
     if "JAVA_GATEWAY_EXITED" not in _chain_text(error):
         return error
     names = [name for name in _START_VARIABLES if os.environ.get(name)]
-    variables = f"; the environment sets {', '.join(names)}" if names else ""
-    jvm_text = _jvm_error_line(jvm_output)
-    packages = f"; --packages requests {', '.join(conf.packages)}" if conf.packages else ""
-    if jvm_text:
-        return AnalysisError(f"Spark does not start: {jvm_text}{packages}{variables}")
+    variables_text = f"; the environment sets {', '.join(names)}" if names else ""
+    jvm_error_line = _jvm_error_line(jvm_output)
+    packages_text = f"; --packages requests {', '.join(conf.packages)}" if conf.packages else ""
+    if jvm_error_line:
+        return AnalysisError(
+            f"Spark does not start: {jvm_error_line}{packages_text}{variables_text}"
+        )
     return AnalysisError(
-        f"Spark does not start, and its process printed nothing{packages}{variables}; --log FILE "
-        "stores what it prints"
+        f"Spark does not start, and its process printed nothing{packages_text}{variables_text}; "
+        "--log FILE stores what it prints"
     )
 
 
@@ -105,13 +107,13 @@ _START_VARIABLES = (
     "HADOOP_CONF_DIR", "SPARK_SUBMIT_OPTS", "PYSPARK_SUBMIT_ARGS", "PYSPARK_PYTHON",
 )  # fmt: skip
 """Environment variables that may prevent the start of Spark."""
-_IGNORED_LINE = re.compile(
+_IGNORED_LINE_PATTERN = re.compile(
     r"\s|Picked up |Error: A fatal exception|Error: Could not create the Java|::"
     r"|.* added as a dependency$"
 )
-_LOG_PREFIX = re.compile(r"^[\d/]+ [\d:]+ (?:ERROR|WARN) \w+: ")
+_LOG_PREFIX_PATTERN = re.compile(r"^[\d/]+ [\d:]+ (?:ERROR|WARN) \w+: ")
 """Pattern of the prefix of a line in Spark's log: time, level and class."""
-_ERROR_LINE = re.compile(
+_ERROR_LINE_PATTERN = re.compile(
     r"error|exception|unrecognized|invalid|could not|cannot|unable|no such|not found|unresolved",
     re.IGNORECASE,
 )
@@ -119,13 +121,17 @@ _ERROR_LINE = re.compile(
 
 def _jvm_error_line(jvm_output: str) -> str:
     """Return the first line with an error of the JVM or Spark's launcher; empty without one."""
-    lines = [line for line in jvm_output.splitlines() if line and not _IGNORED_LINE.match(line)]
+    lines = [
+        line for line in jvm_output.splitlines() if line and not _IGNORED_LINE_PATTERN.match(line)
+    ]
     for number, line in enumerate(lines):
-        if _ERROR_LINE.search(line):
+        if _ERROR_LINE_PATTERN.search(line):
             next_lines = (
                 lines[number + 1 : number + 2] if line.endswith("initialization of VM") else []
             )
-            return clean_line(": ".join([_LOG_PREFIX.sub("", line).strip(), *next_lines]))[:300]
+            return clean_line(": ".join([_LOG_PREFIX_PATTERN.sub("", line).strip(), *next_lines]))[
+                :300
+            ]
     return ""
 
 
@@ -143,12 +149,12 @@ def jvm_exit_error(exit_code: int | None) -> AnalysisError | None:
 
 
 def _chain_text(error: BaseException) -> str:
-    parts = []
-    link: BaseException | None = error
-    while link is not None:
-        parts.append(str(link))
-        link = link.__cause__ or link.__context__
-    return "\n".join(parts)
+    error_texts = []
+    chained_error: BaseException | None = error
+    while chained_error is not None:
+        error_texts.append(str(chained_error))
+        chained_error = chained_error.__cause__ or chained_error.__context__
+    return "\n".join(error_texts)
 
 
 def _innermost_cause(error: BaseException) -> str:
@@ -159,6 +165,6 @@ def _innermost_cause(error: BaseException) -> str:
     return causes[-1].strip() if causes else f"{type(error).__name__}: {first}"
 
 
-def _path_text(text: str) -> str:
+def _find_path_clause(text: str) -> str:
     path = re.search(r"(?:file:)?(/[^\s:,;()'\"]{2,200})", text)
     return f" ({path[1]})" if path else ""

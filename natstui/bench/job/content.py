@@ -1,4 +1,4 @@
-"""The frames of a role's messages: sizes, subjects, message ids, intended repeats."""
+"""The messages of a role as protocol: sizes, subjects, message ids, intended repeats."""
 
 from __future__ import annotations
 
@@ -20,7 +20,13 @@ from natstui.bench.job.stamps import (
     binary_stamp_layout,
     layout_of_run,
 )
-from natstui.bench.job.template import SEQ_DIGITS, FrameFormat, FramePart, FrameTemplate
+from natstui.bench.job.template import (
+    SEQ_DIGITS,
+    FrameFormat,
+    FramePart,
+    FrameTemplate,
+    NumberField,
+)
 from natstui.errors import UsageError
 from natstui.files import MAX_PAYLOAD_BYTES, read_regular_file
 from natstui.model.bench.plan import BenchmarkPlan, Payload
@@ -36,7 +42,7 @@ _JSON_HEAD = b'{"stamp":"'
 def payload_stamp_layout(payload: Payload) -> StampLayout:
     """Return the layout of the stamp in a payload; the id of the run is not set."""
     if payload.kind == "json":
-        return StampLayout(len(_JSON_HEAD), STAMP_BYTES, as_hex=True)
+        return StampLayout(len(_JSON_HEAD), STAMP_BYTES, is_hex=True)
     return binary_stamp_layout(payload.size_bytes)
 
 
@@ -50,7 +56,7 @@ def stamp_layout(orders: Orders, payload: Payload | None) -> StampLayout:
     return layout_of_run(payload_stamp_layout(payload), orders.run_id, orders.epoch_ns)
 
 
-def payload_texts(payload: Payload) -> list[bytes]:
+def build_payloads(payload: Payload) -> list[bytes]:
     """Return the payloads to send: one, or one per size of a range.
 
     Raises UsageError if the payload file cannot be read.
@@ -68,7 +74,7 @@ def payload_texts(payload: Payload) -> list[bytes]:
             return [_random_bytes(payload.size_bytes)]
 
 
-def check_fits(plan: BenchmarkPlan, max_bytes: int) -> None:
+def check_payload_sizes(plan: BenchmarkPlan, max_bytes: int) -> None:
     """Raise UsageError if a payload of the plan is longer than `max_bytes`.
 
     That is `max_payload` of the server, which would close the connection.
@@ -79,7 +85,7 @@ def check_fits(plan: BenchmarkPlan, max_bytes: int) -> None:
         # By the plan's sizes first: a payload that is far too large is never generated.
         size_bytes = max(role.payload.size_bytes, role.payload.size_max_bytes or 0)
         if size_bytes <= max_bytes:
-            size_bytes = max(map(len, payload_texts(role.payload)))
+            size_bytes = max(map(len, build_payloads(role.payload)))
         if size_bytes > max_bytes:
             raise UsageError(
                 f"role {role.name!r}: payloads of {bytes_text(size_bytes)} are larger than "
@@ -88,7 +94,7 @@ def check_fits(plan: BenchmarkPlan, max_bytes: int) -> None:
 
 
 def size_index_of(number: int, sizes: Sequence[object]) -> int:
-    """Return the index in `sizes` of the size of message, or group of messages, `number`.
+    """Return the index in `sizes` of the size that message (or group of messages) `number` has.
 
     Sizes are evenly distributed, in a pseudorandom order that is the same in every run.
     """
@@ -109,13 +115,13 @@ def _random_bytes(size_bytes: int) -> bytes:
 
 def _shop_order_json(size_bytes: int) -> bytes:
     """Return an order of a shop as JSON of `size_bytes`, or longer if its fields need more."""
-    head = _JSON_HEAD + b"0" * (2 * STAMP_BYTES)
-    filler = (
+    json_start = _JSON_HEAD + b"0" * (2 * STAMP_BYTES)
+    order_fields_json = (
         b'","type":"order.placed","customer":"c-104823","currency":"EUR","total":129.95,"note":"'
     )
     letters = random.Random(7).choices(string.ascii_letters + "     ", k=size_bytes)
-    note_chars = max(size_bytes - len(head) - len(filler) - 2, 0)
-    return head + filler + "".join(letters[:note_chars]).encode() + b'"}'
+    note_chars = max(size_bytes - len(json_start) - len(order_fields_json) - 2, 0)
+    return json_start + order_fields_json + "".join(letters[:note_chars]).encode() + b'"}'
 
 
 class SenderSettings:
@@ -128,23 +134,23 @@ class SenderSettings:
         """Layout of the stamp, by which receivers read it; constant during the run."""
 
     def change(self, payload: Payload) -> None:
-        """Use another payload from the next message on, by replacing `orders`."""
+        """Change the payload from the next message on, by replacing `orders`."""
         role = replace(self.orders.role, payload=payload)
         self.orders = msgspec.structs.replace(self.orders, role=role)
 
 
-class Content:
+class MessageContent:
     """The frames of one sender: subject, headers, stamp and payload of its messages."""
 
     def __init__(
         self,
         settings: SenderSettings,
         max_msgs: int,
-        reply: tuple[FramePart, ...] = (),
+        reply_subject: tuple[FramePart, ...] = (),
         headers: tuple[tuple[FramePart, ...], ...] = (),
     ) -> None:
         self._settings, self._max_msgs = settings, max_msgs
-        self._reply, self._headers = reply, headers
+        self._reply_subject, self._headers = reply_subject, headers
         self._build_templates(settings.orders)
 
     def _build_templates(self, orders: Orders) -> None:
@@ -152,54 +158,59 @@ class Content:
         headers = (*self._headers, *header_parts(orders))
         self.templates = [
             FrameTemplate(
-                FrameFormat(subject_parts(orders), text, stamp, self._reply, headers),
+                FrameFormat(subject_parts(orders), payload, stamp, self._reply_subject, headers),
                 self._max_msgs,
             )
-            for text in payload_texts(role.payload)
+            for payload in build_payloads(role.payload)
         ]
-        self.message_numbers = message_numbering(role.payload.duplicate_ratio)
+        self.to_message_numbers = message_numbering(role.payload.duplicate_ratio)
         """Maps the numbers of sends to those of their messages, lower after intended repeats."""
         self._publisher = orders.publisher_id
         self._subjects_count = role.subjects_count
         self._rng = np.random.default_rng(orders.publisher_id) if role.subjects_random else None
 
     def frames(
-        self, first: int, due_ns: Int64s, now_ns: int, numbers: dict[str, Int64s] | None = None
+        self,
+        first_number: int,
+        due_ns: Int64s,
+        now_ns: int,
+        numbers_by_name: dict[str, Int64s] | None = None,
     ) -> tuple[bytes, int]:
-        """Return the frames of messages from number `first` on, ready to write, and their payload
-        bytes.
+        """Return frames of messages from `first_number` on, and the sum of their payload bytes.
 
-        There is a frame for each time of `due_ns` (steady clock), sent at `now_ns`. `numbers` are
-        further named numbers of the frames, one per message.
+        There is a frame for each time of `due_ns` (steady clock), sent at `now_ns`.
+        `numbers_by_name`: name of another number → its value in each frame.
         """
         if self._settings.orders is not self._orders:
             self._build_templates(self._settings.orders)
-        seqs = self.message_numbers(np.arange(first, first + len(due_ns)))
-        values = {"id": seqs, **(numbers or {})}
+        seqs = self.to_message_numbers(np.arange(first_number, first_number + len(due_ns)))
+        numbers_by_field = {"id": seqs, **(numbers_by_name or {})}
         if self._subjects_count > 1:
-            values["subject"] = self._choose_subjects(seqs)
-        parts, payload_bytes, start = [], 0, 0
+            numbers_by_field["subject"] = self._choose_subjects(seqs)
+        frame_blocks, payload_bytes, start = [], 0, 0
         while start < len(due_ns):
-            end, template = self._same_size_end(first + start, first + len(due_ns))
-            part = slice(start, end - first)
-            part_values = {name: column[part] for name, column in values.items()}
-            rows = template.fill(due_ns[part], now_ns, self._publisher, seqs[part], part_values)
-            parts.append(rows.tobytes())
+            end, template = self._choose_template(first_number + start, first_number + len(due_ns))
+            part_slice = slice(start, end - first_number)
+            part_values = {name: column[part_slice] for name, column in numbers_by_field.items()}
+            rows = template.fill(
+                due_ns[part_slice], now_ns, self._publisher, seqs[part_slice], part_values
+            )
+            frame_blocks.append(rows.tobytes())
             payload_bytes += len(rows) * template.payload_bytes
-            start = end - first
-        return b"".join(parts), payload_bytes
+            start = end - first_number
+        return b"".join(frame_blocks), payload_bytes
 
-    def _same_size_end(self, number: int, end: int) -> tuple[int, FrameTemplate]:
-        """Return the end of the messages from `number` on that a template fills, and the template.
+    def _choose_template(self, number: int, end: int) -> tuple[int, FrameTemplate]:
+        """Return the number after the last message that one template can write, and the template.
 
-        They have the same size, and end before message `end`.
+        These messages begin with `number`, have the same size, and end before message `end`.
         """
         if len(self.templates) == 1:
             template = self.templates[0]
             return min(end, number + template.max_frames), template
-        group = number // SAME_SIZE_MSGS
-        template = self.templates[size_index_of(group, self.templates)]
-        return min(end, (group + 1) * SAME_SIZE_MSGS, number + template.max_frames), template
+        size_group = number // SAME_SIZE_MSGS
+        template = self.templates[size_index_of(size_group, self.templates)]
+        return min(end, (size_group + 1) * SAME_SIZE_MSGS, number + template.max_frames), template
 
     def _choose_subjects(self, seqs: Int64s) -> Int64s:
         if self._rng is None:
@@ -208,24 +219,24 @@ class Content:
 
 
 def subject_parts(orders: Orders) -> tuple[FramePart, ...]:
-    """Return the subject of a frame; it ends in a number if messages have several subjects."""
+    """Return the subject of messages; it ends in a number if they have several subjects."""
     role = orders.role
     if role.subjects_count == 1:
         return (role.subject.encode(),)
-    width = len(str(role.subjects_count - 1))
-    return (role.subject.encode() + b".", ("subject", width))
+    digits_count = len(str(role.subjects_count - 1))
+    return (role.subject.encode() + b".", NumberField("subject", digits_count))
 
 
 def header_parts(orders: Orders) -> tuple[tuple[FramePart, ...], ...]:
     """Return the header lines of a frame: the plan's headers, and the message id if it has one."""
     payload = orders.role.payload
-    lines: list[tuple[FramePart, ...]] = [
+    header_lines: list[tuple[FramePart, ...]] = [
         (f"{name}: {value}".encode(),) for name, value in payload.headers
     ]
     if payload.msg_ids:
         prefix = f"Nats-Msg-Id: {orders.run_id}-{orders.publisher_id}-".encode()
-        lines.append((prefix, ("id", SEQ_DIGITS)))
-    return tuple(lines)
+        header_lines.append((prefix, NumberField("id", SEQ_DIGITS)))
+    return tuple(header_lines)
 
 
 def message_numbering(ratio: float) -> Callable[[Int64s], Int64s]:
@@ -235,7 +246,8 @@ def message_numbering(ratio: float) -> Callable[[Int64s], Int64s]:
     """
     if ratio <= 0:
         return lambda sends: sends
-    interval = max(round(1 / ratio), 1)
+    repeat_interval_msgs = max(round(1 / ratio), 1)
     return lambda sends: (
-        sends // (interval + 1) * interval + np.minimum(sends % (interval + 1), interval - 1)
+        sends // (repeat_interval_msgs + 1) * repeat_interval_msgs
+        + np.minimum(sends % (repeat_interval_msgs + 1), repeat_interval_msgs - 1)
     )

@@ -8,10 +8,10 @@ import numpy.typing as npt
 Bytes2D = npt.NDArray[np.uint8]
 Int64s = npt.NDArray[np.int64]
 
-_ZERO = 48
-_WORD = np.dtype("<u8")
+_ASCII_ZERO = 48
+_WORD_DTYPE = np.dtype("<u8")
 _JOIN_STEPS = tuple(
-    tuple(np.array(number, _WORD) for number in numbers)
+    tuple(np.array(number, _WORD_DTYPE) for number in numbers)
     for numbers in (
         (0x0F0F0F0F0F0F0F0F, (10 << 8) + 1, 8),
         (0x00FF00FF00FF00FF, (100 << 16) + 1, 16),
@@ -26,18 +26,18 @@ def write_digits(columns: Bytes2D, numbers: Int64s) -> None:
     remaining = numbers
     for column in range(columns.shape[1] - 1, -1, -1):
         remaining, digit = np.divmod(remaining, 10)
-        columns[:, column] = digit + _ZERO
+        columns[:, column] = digit + _ASCII_ZERO
 
 
 def read_digits(columns: Bytes2D) -> Int64s:
     """Return the numbers whose ASCII digits are the rows of (n, width) columns, width at most 19.
 
-    Eight digits are one word of 64 bits, in which neighbours are joined in three steps.
+    Eight digits are one word of 64 bits, in which they are joined to pairs, fours and the number.
     """
     count, width = columns.shape
     padded_digits = np.zeros((count, -(-width // 8) * 8), np.uint8)
     padded_digits[:, padded_digits.shape[1] - width :] = columns
-    digit_words = padded_digits.view(_WORD)
+    digit_words = padded_digits.view(_WORD_DTYPE)
     for mask, multiplier, shift in _JOIN_STEPS:
         digit_words &= mask
         digit_words *= multiplier
@@ -51,4 +51,4 @@ def read_digits(columns: Bytes2D) -> Int64s:
 
 def are_digits(columns: Bytes2D) -> npt.NDArray[np.bool_]:
     """Return a mask of the shape of `columns`: which bytes are decimal digits in ASCII."""
-    return (columns - np.uint8(_ZERO)) < np.uint8(10)
+    return (columns - np.uint8(_ASCII_ZERO)) < np.uint8(10)

@@ -1,4 +1,4 @@
-"""The shared state of a worker: its orders, the clock, its tally, and its schedule."""
+"""The shared state of a worker: its orders, times, counts and schedule; retries and pacing."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from natstui.model.bench.counts import Counts
 from natstui.model.bench.plan import Role
 from natstui.units import counted
 
-_DELETE = "STREAM.DELETE."
+_STREAM_DELETE_PREFIX = "STREAM.DELETE."
 
 
 def sent_subject(role: Role) -> str:
@@ -29,8 +29,8 @@ def sent_subject(role: Role) -> str:
     return f"{role.subject}.*" if role.subjects_count > 1 else role.subject
 
 
-def published_msgs(orders: Orders, counts: Counts) -> dict[str, int]:
-    """Return how many messages a worker with these counts published to each stream of its run.
+def published_msgs_by_stream(orders: Orders, counts: Counts) -> dict[str, int]:
+    """Return stream → messages that a worker with these counts published to it.
 
     Only streams that the run created are included. The numbers are upper limits: a message without
     an ack counts as published.
@@ -44,7 +44,7 @@ def published_msgs(orders: Orders, counts: Counts) -> dict[str, int]:
 def _publishes_to(orders: Orders, stream: str) -> bool:
     role = orders.role
     if stream == orders.responses:
-        return role.traits.responds
+        return role.traits.stores_responses
     subjects = orders.created_streams[stream].subjects
     return role.traits.is_stored or (
         role.traits.sends and any(overlap(sent_subject(role), subject) for subject in subjects)
@@ -55,24 +55,24 @@ async def delete_asset(
     client: Client,
     verb: str,
     created_streams: Mapping[str, CreatedStream],
-    own_msgs: Mapping[str, int],
+    own_msgs_by_stream: Mapping[str, int],
     timeout_s: float | None = None,
 ) -> str:
     """Delete an asset of a run by an API verb; return the reason why it is kept, "" if deleted.
 
     A stream is kept if it was recreated during the run (`created_streams` has those of the run),
-    or if it has more messages than `own_msgs`, which the run's workers published to each stream.
+    or if it has more messages than the run's workers published to it (`own_msgs_by_stream`).
     Raises the request errors.
     """
-    if verb.startswith(_DELETE):
-        name = verb.removeprefix(_DELETE)
+    if verb.startswith(_STREAM_DELETE_PREFIX):
+        name = verb.removeprefix(_STREAM_DELETE_PREFIX)
         info = json.loads(await client.request(f"STREAM.INFO.{name}", timeout_s=timeout_s))
-        if info["created"] != created_streams[name].created:
+        if info["created"] != created_streams[name].created_time:
             return f"stream {name} was recreated during the run: natstui keeps it"
         last_seq: int = info["state"]["last_seq"]
-        other_msgs = last_seq - own_msgs.get(name, 0)
-        if other_msgs > 0:
-            messages_text = counted(f"{other_msgs:,}", "message")
+        msgs_of_others = last_seq - own_msgs_by_stream.get(name, 0)
+        if msgs_of_others > 0:
+            messages_text = counted(f"{msgs_of_others:,}", "message")
             return (
                 f"stream {name} stored {messages_text} that no worker of this run has reported: "
                 f"natstui keeps it, and natstui stream rm {name} removes it"
@@ -94,10 +94,10 @@ class Job:
     stopping: asyncio.Event = field(default_factory=asyncio.Event)
     running: asyncio.Event = field(default_factory=asyncio.Event)
     """Set while the worker may send; cleared before the start and while it is paused."""
-    cleanup_verbs: list[str] = field(default_factory=list)
+    delete_verbs: list[str] = field(default_factory=list)
     """API verbs that delete the assets of this worker."""
     sender_settings: SenderSettings = field(init=False)
-    collectors: list[Callable[[], None]] = field(default_factory=list)
+    flush_callbacks: list[Callable[[], None]] = field(default_factory=list)
     """Functions to call before a report: each adds uncounted messages to the tally."""
 
     def __post_init__(self) -> None:
@@ -141,26 +141,31 @@ class RetryPolicy:
     def __init__(self, job: Job) -> None:
         self._timeout_ns = round(job.orders.role.timeout_s * 1e9)
         self._tally = job.tally
-        self._had_success = False
+        self._had_accepted_message = False
         self._refused_since_ns: int | None = None
 
     def note_success(self) -> None:
         """Note an accepted message: later refusals may be temporary."""
-        self._had_success, self._refused_since_ns = True, None
+        self._had_accepted_message, self._refused_since_ns = True, None
 
     def should_retry(
-        self, code: int | None, err_code: int | None, *, was_lost: bool = False, count: int = 1
+        self,
+        status: int | None,
+        err_code: int | None,
+        *,
+        was_connection_lost: bool = False,
+        count: int = 1,
     ) -> bool:
         """Return whether `count` refused messages are sent again, and count them as retried if so.
 
-        `code` is the status, 503 without a responder, `err_code` the error code of JetStream.
-        `was_lost`: the connection was lost before. Returns False for a final refusal, and after
-        refusals for longer than the timeout of the role.
+        `status` is that of the reply (503: no responder), `err_code` the error code of JetStream.
+        `was_connection_lost`: the connection was lost before. Returns False for a final refusal,
+        and after refusals for longer than the timeout of the role.
         """
-        has_no_responder = code == _NO_RESPONDERS and err_code is None
+        has_no_responder = status == _NO_RESPONDERS_STATUS and err_code is None
         if not (has_no_responder or err_code in _TEMPORARY_ERR_CODES):
             return False
-        if not (self._had_success or was_lost):
+        if not (self._had_accepted_message or was_connection_lost):
             return False
         now_ns = time.monotonic_ns()
         self._refused_since_ns = self._refused_since_ns or now_ns
@@ -170,7 +175,7 @@ class RetryPolicy:
         return True
 
 
-_NO_RESPONDERS = 503
+_NO_RESPONDERS_STATUS = 503
 _TEMPORARY_ERR_CODES = frozenset({10008, 10118, 10176, 10208})
 """Error codes: JetStream is temporarily unavailable; the stream is offline; an atomic batch is
 incomplete, or a fast batch is unknown, as after a restart, which forgets the open batches.
@@ -192,7 +197,7 @@ class DueMessages:
         return len(self.due_ns)
 
 
-_SEND_DELAY_NS = 550_000
+_MIN_WRITE_INTERVAL_NS = 550_000
 """Minimum time between two writes at a high rate: all messages due meanwhile are sent together,
 since one by one they cost several times the CPU. With the system's wake-up time, 99 of 100
 messages must be sent less than a millisecond after their due time.
@@ -200,20 +205,20 @@ messages must be sent less than a millisecond after their due time.
 
 
 class Pace:
-    """Decides when to send how many messages: by the schedule, or as fast as possible."""
+    """Paces the sending of messages: by the schedule, or as fast as possible."""
 
     def __init__(self, job: Job) -> None:
         self._job = job
-        self.returned_count = 0
+        self.returned_msgs = 0
         """Number of messages returned so far."""
-        self._returned_ns = 0
+        self._last_returned_ns = 0
         share_msgs = job.orders.share_msgs
         self._share_msgs = 1 << 40 if share_msgs is None else share_msgs
 
     async def next_messages(self, max_msgs: int) -> DueMessages | None:
         """Wait until messages are due, and return at most `max_msgs`; None after the last one.
 
-        The last message is that of the schedule, of the run, or of this worker's share.
+        Messages end with the schedule, with the run, or with this worker's share of messages.
         """
         while not self._job.stopping.is_set():
             now_ns = time.monotonic_ns()
@@ -226,61 +231,61 @@ class Pace:
             if not self._job.schedule.is_open_loop:
                 return self._next_due(np.full(count, now_ns), now_ns)
             due_count = (
-                self._job.schedule.due_count(now_ns - self._job.start_ns) - self.returned_count
+                self._job.schedule.due_count(now_ns - self._job.start_ns) - self.returned_msgs
             )
-            next_write_ns = self._returned_ns + _SEND_DELAY_NS
+            next_write_ns = self._last_returned_ns + _MIN_WRITE_INTERVAL_NS
             if 0 < due_count < count and now_ns < next_write_ns < (self._job.end_ns or 1 << 62):
                 await self._job.sleep((next_write_ns - now_ns) / 1e9)
                 continue
             if due_count > 0:
-                times = self._job.schedule.due_ns(self.returned_count, min(count, due_count))
-                return self._next_due(times + self._job.start_ns, now_ns)
-            total = self._job.schedule.total_count()
-            if total is not None and self.returned_count >= total:
+                due_times_ns = self._job.schedule.due_ns(self.returned_msgs, min(count, due_count))
+                return self._next_due(due_times_ns + self._job.start_ns, now_ns)
+            total_count = self._job.schedule.total_count()
+            if total_count is not None and self.returned_msgs >= total_count:
                 return None
             await self._sleep_until_next(now_ns)
         return None
 
     async def next_message(self) -> tuple[int, int] | None:
-        """Return the number and the due time of the next message; None after the last one.
+        """Wait for the next message; return its number and due time (ns), None after the last one.
 
-        It is the message of `next_messages(1)`, but faster in a closed loop.
+        It is the message of `next_messages(1)`, but found faster in a closed loop.
         """
         job = self._job
         if not job.schedule.is_open_loop and job.running.is_set() and not job.stopping.is_set():
-            now_ns, number = time.monotonic_ns(), self.returned_count
+            now_ns, number = time.monotonic_ns(), self.returned_msgs
             if number >= self._share_msgs or (job.end_ns is not None and now_ns >= job.end_ns):
                 return None
-            self.returned_count = number + 1
+            self.returned_msgs = number + 1
             return number, now_ns
         due_msgs = await self.next_messages(1)
         return None if due_msgs is None else (due_msgs.first, int(due_msgs.due_ns[0]))
 
     def close(self) -> None:
-        """Count as missed the messages that were due and not sent."""
+        """Count the messages that were due and not sent as missed; called once, at the end."""
         if self._job.schedule.is_open_loop:
-            until_ns = min(time.monotonic_ns(), self._job.end_ns or 1 << 62) - self._job.start_ns
-            due_count = self._job.schedule.due_before(until_ns)
-            share = self._job.orders.share_msgs
-            due_count = due_count if share is None else min(due_count, share)
-            self._job.tally.add("missed_msgs", max(due_count - self.returned_count, 0))
+            elapsed_ns = min(time.monotonic_ns(), self._job.end_ns or 1 << 62) - self._job.start_ns
+            due_count = self._job.schedule.due_count_before(elapsed_ns)
+            share_msgs = self._job.orders.share_msgs
+            due_count = due_count if share_msgs is None else min(due_count, share_msgs)
+            self._job.tally.add("missed_msgs", max(due_count - self.returned_msgs, 0))
 
     def _remaining_count(self) -> int:
-        return self._share_msgs - self.returned_count
+        return self._share_msgs - self.returned_msgs
 
     def _next_due(self, due_ns: Int64s, now_ns: int) -> DueMessages:
-        due_msgs = DueMessages(self.returned_count, due_ns, now_ns)
-        self.returned_count += due_msgs.count
-        self._returned_ns = now_ns
+        due_msgs = DueMessages(self.returned_msgs, due_ns, now_ns)
+        self.returned_msgs += due_msgs.count
+        self._last_returned_ns = now_ns
         if self._job.schedule.is_open_loop:
             self._job.tally.record_lateness(due_ns, now_ns)
         return due_msgs
 
     async def _sleep_until_next(self, now_ns: int) -> None:
-        next_ns = int(self._job.schedule.due_ns(self.returned_count, 1)[0]) + self._job.start_ns
+        next_due_ns = int(self._job.schedule.due_ns(self.returned_msgs, 1)[0]) + self._job.start_ns
         if self._job.end_ns is not None:
-            next_ns = min(next_ns, self._job.end_ns)
-        await self._job.sleep((next_ns - now_ns) / 1e9)
+            next_due_ns = min(next_due_ns, self._job.end_ns)
+        await self._job.sleep((next_due_ns - now_ns) / 1e9)
 
 
 def consumer_description(run_id: str) -> str:

@@ -19,7 +19,7 @@ class _Line(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind"):
 class CreatedStream:
     """A stream that a run created, and deletes unless others have published to it."""
 
-    created: str
+    created_time: str
     """Its creation time, as the server wrote it."""
     subjects: tuple[str, ...]
 
@@ -61,7 +61,7 @@ class Orders(_Line, frozen=True, tag="orders"):
     """The stream of the responses."""
     response_subject: str | None = None
     """Prefix of response subjects; the number of the requester follows."""
-    cleanup_verbs: tuple[str, ...] = ()
+    delete_verbs: tuple[str, ...] = ()
     """API verbs to send when the controller ends unexpectedly."""
     created_streams: dict[str, CreatedStream] = {}
     """The streams that the run created, by name."""
@@ -144,7 +144,7 @@ class FinalReport(_Line, frozen=True, tag="final"):
     """Number of messages of the steady phase in that read."""
     received_sequences: dict[str, dict[str, str]]
     """The result of `ReceivedSequences.dump`."""
-    is_crash: bool = False
+    is_requested_crash: bool = False
     """Whether the worker ends because of a `CrashCommand`."""
 
 

@@ -11,12 +11,15 @@ import numpy as np
 from natstui.bench.job.digits import Int64s
 
 _CHUNK_SEQS = 1 << 16
-FOREIGN = -1
+FOREIGN_PUBLISHER = -1
 """Publisher id of all senders of other runs; its sequences are stream sequences."""
 
 
 class SequenceSet:
-    """The received sequences of one publisher; a full chunk of 65,536 needs hardly any memory."""
+    """The received sequences of one publisher, as bits in chunks of 65,536 sequences.
+
+    A full chunk needs hardly any memory.
+    """
 
     def __init__(self) -> None:
         self._partial_chunks: dict[int, np.ndarray] = {}
@@ -90,14 +93,14 @@ class SequenceSet:
         """Return how many of the sequences 0 … end-1 were not received."""
         received_count = 0
         for chunk, bits in self._partial_chunks.items():
-            limit = max(min(end - (chunk << 16), _CHUNK_SEQS), 0)
-            received_count += int(np.count_nonzero(bits[:limit]))
+            bits_limit = max(min(end - (chunk << 16), _CHUNK_SEQS), 0)
+            received_count += int(np.count_nonzero(bits[:bits_limit]))
         for chunk in self._full_chunks:
             received_count += max(min(end - (chunk << 16), _CHUNK_SEQS), 0)
         return end - received_count
 
     def dump(self) -> dict[str, str]:
-        """Return the set as texts: chunk → compressed bits in Base64; "" for a full chunk."""
+        """Return number of a chunk → its compressed bits in Base64; "" for a full chunk."""
         bits_by_chunk = {str(chunk): "" for chunk in self._full_chunks}
         for chunk, bits in self._partial_chunks.items():
             bits_by_chunk[str(chunk)] = base64.b64encode(
@@ -107,12 +110,14 @@ class SequenceSet:
 
     @classmethod
     def load(cls, bits_by_chunk: dict[str, str]) -> SequenceSet:
-        """Return the set of a `dump`."""
+        """Return the set whose `dump` returned `bits_by_chunk`."""
         seqs = cls()
-        for chunk, text in bits_by_chunk.items():
-            if text:
-                raw = np.frombuffer(zlib.decompress(base64.b64decode(text)), np.uint8)
-                seqs._partial_chunks[int(chunk)] = np.unpackbits(raw).astype(np.bool_)
+        for chunk, chunk_text in bits_by_chunk.items():
+            if chunk_text:
+                chunk_bytes = np.frombuffer(
+                    zlib.decompress(base64.b64decode(chunk_text)), np.uint8
+                )
+                seqs._partial_chunks[int(chunk)] = np.unpackbits(chunk_bytes).astype(np.bool_)
             else:
                 seqs._full_chunks.add(int(chunk))
         return seqs
@@ -122,8 +127,8 @@ class ReceivedSequences:
     """The sequences received by one receiver, by publisher; detects repeats and wrong order."""
 
     def __init__(self) -> None:
-        self.by_publisher: dict[int, SequenceSet] = {}
-        self._highest: dict[int, int] = {}
+        self.sequences_by_publisher: dict[int, SequenceSet] = {}
+        self._highest_seq_by_publisher: dict[int, int] = {}
 
     def add(self, publishers: Int64s, seqs: Int64s) -> tuple[int, int]:
         """Add received messages; return how many are new, and how many are out of order.
@@ -131,9 +136,9 @@ class ReceivedSequences:
         `publishers` and `seqs` have one number per message. A message is out of order if a higher
         sequence of its publisher was received before.
         """
-        first = int(publishers[0])
-        if bool((publishers == first).all()):
-            return self._add_of_publisher(first, seqs)
+        first_publisher = int(publishers[0])
+        if bool((publishers == first_publisher).all()):
+            return self._add_of_publisher(first_publisher, seqs)
         new_count = out_of_order_count = 0
         for publisher in np.unique(publishers).tolist():
             added_count, added_out_of_order_count = self._add_of_publisher(
@@ -146,25 +151,29 @@ class ReceivedSequences:
         return new_count, out_of_order_count
 
     def _add_of_publisher(self, publisher: int, seqs: Int64s) -> tuple[int, int]:
-        sequences = self.by_publisher.setdefault(publisher, SequenceSet())
-        highest = np.maximum.accumulate(np.maximum(seqs, self._highest.get(publisher, -1)))
-        self._highest[publisher] = int(highest[-1])
-        return sequences.add(seqs), int(np.count_nonzero(seqs < highest))
+        sequences = self.sequences_by_publisher.setdefault(publisher, SequenceSet())
+        highest_seqs = np.maximum.accumulate(
+            np.maximum(seqs, self._highest_seq_by_publisher.get(publisher, -1))
+        )
+        self._highest_seq_by_publisher[publisher] = int(highest_seqs[-1])
+        return sequences.add(seqs), int(np.count_nonzero(seqs < highest_seqs))
 
     def dump(self) -> dict[str, dict[str, str]]:
         """Return the received sequences by publisher, as text of `SequenceSet.dump`."""
-        return {str(publisher): seqs.dump() for publisher, seqs in self.by_publisher.items()}
+        return {
+            str(publisher): seqs.dump() for publisher, seqs in self.sequences_by_publisher.items()
+        }
 
 
-def union(dumps: Iterable[dict[str, dict[str, str]]]) -> dict[int, SequenceSet]:
+def merge_dumps(dumps: Iterable[dict[str, dict[str, str]]]) -> dict[int, SequenceSet]:
     """Return the sequences that any of several receivers received, by publisher.
 
     `dumps` are those of `ReceivedSequences`, one per receiver.
     """
-    together: dict[int, SequenceSet] = {}
+    seqs_by_publisher: dict[int, SequenceSet] = {}
     for dump in dumps:
         for publisher, bits_by_chunk in dump.items():
-            together.setdefault(int(publisher), SequenceSet()).merge(
+            seqs_by_publisher.setdefault(int(publisher), SequenceSet()).merge(
                 SequenceSet.load(bits_by_chunk)
             )
-    return together
+    return seqs_by_publisher

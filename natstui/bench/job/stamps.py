@@ -26,18 +26,20 @@ SHORT_STAMP_BYTES = 16
 MAX_PUBLISHERS = 1 << 12
 _ID_BITS, _TIME_BITS, _SEQ_BITS = 11, 52, 40
 _PUBLISHER_MASK, _SEQ_MASK = MAX_PUBLISHERS - 1, (1 << _SEQ_BITS) - 1
-_STAMP = struct.Struct("<qqq")
-_TO_HEX = np.frombuffer(b"".join(b"%02x" % value for value in range(256)), np.uint8).reshape(-1, 2)
+_STAMP_STRUCT = struct.Struct("<qqq")
+_HEX_DIGITS_BY_BYTE = np.frombuffer(
+    b"".join(b"%02x" % value for value in range(256)), np.uint8
+).reshape(-1, 2)
 
 
-def _hex_values() -> Bytes2D:
-    table = np.zeros(256, np.uint8)
+def _build_hex_values() -> Bytes2D:
+    value_by_digit = np.zeros(256, np.uint8)
     for value, digit in enumerate(b"0123456789abcdef"):
-        table[digit] = value
-    return table
+        value_by_digit[digit] = value
+    return value_by_digit
 
 
-_FROM_HEX = _hex_values()
+_VALUE_BY_HEX_DIGIT = _build_hex_values()
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,23 +49,25 @@ class StampLayout:
     offset: int
     length: int
     """Length of the stamp: 24, 16 or 0 bytes."""
-    as_hex: bool = False
-    time_word: int = 0
+    is_hex: bool = False
+    first_word_at_zero: int = 0
     """First word of the stamp of a message that is due at 0 of CLOCK_MONOTONIC."""
-    run_word: int = 0
+    second_word_at_zero: int = 0
     """Second word of the stamp of the first message of publisher 0."""
     epoch_ns: int = 0
 
     @property
     def width(self) -> int:
         """Return the length of the stamp in the payload, in bytes."""
-        return self.length * 2 if self.as_hex else self.length
+        return self.length * 2 if self.is_hex else self.length
 
     def pack(self, due_ns: int, publisher: int, seq: int, sent_ns: int) -> bytes:
         """Return one stamp as bytes; times are of the steady clock in ns."""
-        second_word = self.run_word + (publisher << _SEQ_BITS) + seq
-        stamp = _STAMP.pack(due_ns + self.time_word, second_word, sent_ns)[: self.length]
-        return stamp.hex().encode() if self.as_hex else stamp
+        second_word = self.second_word_at_zero + (publisher << _SEQ_BITS) + seq
+        stamp = _STAMP_STRUCT.pack(due_ns + self.first_word_at_zero, second_word, sent_ns)[
+            : self.length
+        ]
+        return stamp.hex().encode() if self.is_hex else stamp
 
 
 NO_STAMP = StampLayout(0, 0)
@@ -77,7 +81,7 @@ def layout_of_run(layout: StampLayout, run_id: str, epoch_ns: int) -> StampLayou
     stamp_id = zlib.crc32(run_id.encode()) % (1 << 2 * _ID_BITS)
     first_half, second_half = (half << _TIME_BITS for half in divmod(stamp_id, 1 << _ID_BITS))
     return StampLayout(
-        layout.offset, layout.length, layout.as_hex, first_half - epoch_ns, second_half, epoch_ns
+        layout.offset, layout.length, layout.is_hex, first_half - epoch_ns, second_half, epoch_ns
     )
 
 
@@ -90,7 +94,7 @@ class Stamps:
     seq: Int64s
     sent_ns: Int64s | None
     """Times of sending (CLOCK_MONOTONIC); None if the messages are too small for them."""
-    own_mask: npt.NDArray[np.bool_] | None = None
+    own_run_mask: npt.NDArray[np.bool_] | None = None
     """Which of the messages have a stamp of this run; None: all."""
 
 
@@ -114,13 +118,13 @@ def write_stamps(
     if not stamp_words:
         return
     stamps = np.empty((len(payloads), stamp_words), np.int64)
-    stamps[:, 0] = due_ns + layout.time_word
-    stamps[:, 1] = seqs + layout.run_word + (publisher << _SEQ_BITS)
+    stamps[:, 0] = due_ns + layout.first_word_at_zero
+    stamps[:, 1] = seqs + layout.second_word_at_zero + (publisher << _SEQ_BITS)
     if stamp_words == 3:
         stamps[:, 2] = sent_ns
     raw = stamps.view(np.uint8)
-    if layout.as_hex:
-        raw = _TO_HEX[raw].reshape(len(payloads), layout.width)
+    if layout.is_hex:
+        raw = _HEX_DIGITS_BY_BYTE[raw].reshape(len(payloads), layout.width)
     payloads[:, layout.offset : layout.offset + layout.width] = raw
 
 
@@ -132,24 +136,24 @@ def read_stamps(payloads: Bytes2D, layout: StampLayout) -> Stamps | None:
     if not layout.length or payloads.shape[1] < layout.offset + layout.width:
         return None
     raw = payloads[:, layout.offset : layout.offset + layout.width]
-    if layout.as_hex:
-        nibbles = _FROM_HEX[raw]
+    if layout.is_hex:
+        nibbles = _VALUE_BY_HEX_DIGIT[raw]
         raw = ((nibbles[:, 0::2] << 4) | nibbles[:, 1::2]).astype(np.uint8)
     # Each column is copied once, so that it is contiguous in memory: operations are faster then.
     stamp_words: Int64s = np.array(raw.view(np.int64).T, order="C")
-    own_mask = None
-    stamp_words[0] -= layout.time_word + layout.epoch_ns
-    stamp_words[1] -= layout.run_word
+    own_run_mask = None
+    stamp_words[0] -= layout.first_word_at_zero + layout.epoch_ns
+    stamp_words[1] -= layout.second_word_at_zero
     # In a message of this run the highest bits of both words are now 0.
     foreign_bits = (stamp_words[0] | stamp_words[1]) >> _TIME_BITS
     if foreign_bits.any():
-        own_mask = foreign_bits == 0
-        stamp_words = stamp_words[:, own_mask]
+        own_run_mask = foreign_bits == 0
+        stamp_words = stamp_words[:, own_run_mask]
     stamp_words[0] += layout.epoch_ns
     return Stamps(
         due_ns=stamp_words[0],
         publisher=(stamp_words[1] >> _SEQ_BITS) & _PUBLISHER_MASK,
         seq=stamp_words[1] & _SEQ_MASK,
         sent_ns=stamp_words[2] if layout.length == STAMP_BYTES else None,
-        own_mask=own_mask,
+        own_run_mask=own_run_mask,
     )

@@ -8,16 +8,16 @@ import numpy as np
 import numpy.typing as npt
 
 from natstui.bench.job.digits import Int64s
-from natstui.bench.job.sequences import FOREIGN, ReceivedSequences
+from natstui.bench.job.sequences import FOREIGN_PUBLISHER, ReceivedSequences
 from natstui.bench.job.stamps import StampLayout, read_stamps
 from natstui.model.bench.counts import LATENCY_FIELDS, Counts, Latencies
 from natstui.model.bench.latency import LatencyCounts
 
-_BUCKETS = 128 * 58
+_BUCKETS_COUNT = 128 * 58
 """Number of buckets: enough for every latency below 2⁶³ ns."""
 _EXACT_BELOW_NS = 128
 """Every latency in ns below this has a bucket of its own."""
-_BELOW_BUCKET_BITS = 52 - 7
+_IGNORED_MANTISSA_BITS = 52 - 7
 """Bits of a float's mantissa that are shifted out: the other seven distinguish the buckets of
 one power of two.
 """
@@ -35,11 +35,11 @@ def buckets_of(latencies_ns: Int64s) -> Int64s:
     # A float begins with exponent and mantissa: the bit length and the first bits behind it, which
     # are the bucket. Exact below 2⁵³ ns, which is 104 days.
     buckets: Int64s = (
-        values.astype(np.float64).view(np.int64) >> _BELOW_BUCKET_BITS
+        values.astype(np.float64).view(np.int64) >> _IGNORED_MANTISSA_BITS
     ) - _BUCKET_OFFSET
-    is_small = values < _EXACT_BELOW_NS
-    if is_small.any():
-        buckets[is_small] = values[is_small]
+    is_exact = values < _EXACT_BELOW_NS
+    if is_exact.any():
+        buckets[is_exact] = values[is_exact]
     return buckets
 
 
@@ -47,29 +47,29 @@ class LatencyHistogram:
     """The histogram of the latencies that were added since the last `pop_new`."""
 
     def __init__(self) -> None:
-        self._counts = np.zeros(_BUCKETS, np.int64)
+        self._counts = np.zeros(_BUCKETS_COUNT, np.int64)
 
     def add(self, latencies_ns: Int64s) -> None:
         """Add latencies in ns, one per message."""
         if len(latencies_ns):
             buckets = buckets_of(latencies_ns)
             # Latencies of one call are similar: few buckets, far from the first.
-            lowest = int(buckets.min())
-            counts = np.bincount(buckets - lowest)
-            self._counts[lowest : lowest + len(counts)] += counts
+            lowest_bucket = int(buckets.min())
+            counts = np.bincount(buckets - lowest_bucket)
+            self._counts[lowest_bucket : lowest_bucket + len(counts)] += counts
 
     def pop_new(self) -> LatencyCounts:
         """Return the histogram of latencies since the last call, and empty it."""
         (used_buckets,) = np.nonzero(self._counts)
-        delta = LatencyCounts(
+        new_counts = LatencyCounts(
             tuple(used_buckets.tolist()), tuple(self._counts[used_buckets].tolist())
         )
         self._counts[used_buckets] = 0
-        return delta
+        return new_counts
 
 
 _NEVER_NS = 1 << 62
-_COUNT_NAMES = tuple(part.name for part in fields(Counts))
+_COUNT_NAMES = tuple(count_field.name for count_field in fields(Counts))
 
 
 class Tally:
@@ -127,11 +127,11 @@ class Tally:
             steady_mask &= due_ns < self.steady_end_ns
         count = int(np.count_nonzero(steady_mask))
         # Choosing rows costs as much as all the rest, and nearly always all are chosen.
-        selected = slice(None) if count == len(due_ns) else steady_mask
-        self._histograms[name].add((now_ns - due_ns)[selected])
+        steady_rows = slice(None) if count == len(due_ns) else steady_mask
+        self._histograms[name].add((now_ns - due_ns)[steady_rows])
         if sent_ns is not None:
             sent_times = np.broadcast_to(np.asarray(sent_ns, np.int64), due_ns.shape)
-            self._histograms[f"{name}_uncorrected"].add((now_ns - sent_times)[selected])
+            self._histograms[f"{name}_uncorrected"].add((now_ns - sent_times)[steady_rows])
         return count
 
     def record_lateness(self, due_ns: Int64s, now_ns: int) -> None:
@@ -174,26 +174,26 @@ class Tally:
                 return np.zeros(count, np.bool_)
             self.count_unstamped(count, size_bytes, now_ns)
             return None
-        if stamps.own_mask is not None:
+        if stamps.own_run_mask is not None:
             foreign_count, count = count - len(stamps.seq), len(stamps.seq)
             self._count_foreign(
-                foreign_count, None if stream_seqs is None else stream_seqs[~stamps.own_mask]
+                foreign_count, None if stream_seqs is None else stream_seqs[~stamps.own_run_mask]
             )
             if not count:
-                return stamps.own_mask
+                return stamps.own_run_mask
         steady_count = int(np.count_nonzero(stamps.due_ns >= self.steady_ns))
         self.record_latencies("e2e", stamps.due_ns, stamps.sent_ns, now_ns)
         new_count, out_of_order_count = self.received_sequences.add(stamps.publisher, stamps.seq)
         self._totals["duplicate_msgs"] += count - new_count
         self._totals["out_of_order_msgs"] += out_of_order_count
         self._add_received(count, steady_count, size_bytes, now_ns)
-        return stamps.own_mask
+        return stamps.own_run_mask
 
     def _count_foreign(self, count: int, stream_seqs: Int64s | None) -> None:
         """Count messages of other senders, with repeats, and store their stream sequences."""
         self._totals["foreign_msgs"] += count
         if stream_seqs is not None:
-            self.received_sequences.add(np.full(count, FOREIGN), stream_seqs)
+            self.received_sequences.add(np.full(count, FOREIGN_PUBLISHER), stream_seqs)
 
     def count_unstamped(self, count: int, size_bytes: int, now_ns: int) -> None:
         """Count received messages without a stamp, of `size_bytes` each."""
@@ -250,20 +250,20 @@ class Tally:
 
         `name` is the count of accepted replies, a field of `Counts`.
         """
-        reply_counts = (name, "duplicate_acked_msgs", "refused_msgs", "unanswered_msgs")
-        replied_msgs = sum(self._totals[reply_count] for reply_count in reply_counts)
+        reply_count_names = (name, "duplicate_acked_msgs", "refused_msgs", "unanswered_msgs")
+        replied_msgs = sum(self._totals[count_name] for count_name in reply_count_names)
         self._totals["unanswered_msgs"] += max(self._totals["sent_msgs"] - replied_msgs, 0)
 
     def pop_new(self) -> tuple[Counts, Latencies]:
         """Return the counts and latencies since the last call."""
-        delta = Counts(
+        new_counts = Counts(
             *(self._totals[name] - self._reported_totals[name] for name in _COUNT_NAMES)
         )
         self._reported_totals = dict(self._totals)
         latencies = Latencies(
             **{name: histogram.pop_new() for name, histogram in self._histograms.items()}
         )
-        return delta, latencies
+        return new_counts, latencies
 
     def totals(self) -> Counts:
         """Return the total counts up to the last `pop_new`."""

@@ -15,15 +15,15 @@ from natstui.model.bench.plan import (
     Role,
 )
 
-_NAME = re.compile(r"[A-Za-z0-9_-]{1,40}")
-_SUBJECT = re.compile(r"[^\s*>.]+(\.[^\s*>.]+)*")
-_SERVER_TOKENS = ("$JS", "$SYS")
+_ROLE_NAME_PATTERN = re.compile(r"[A-Za-z0-9_-]{1,40}")
+_SUBJECT_PATTERN = re.compile(r"[^\s*>.]+(\.[^\s*>.]+)*")
+_RESERVED_FIRST_TOKENS = ("$JS", "$SYS")
 _MAX_WORKERS_OF_ROLE = 256
 MAX_WORKERS = 4000
 """Limit of workers in all roles, below the publishers that the stamp of a message can number."""
 _MAX_IN_FLIGHT_MSGS = 1_000_000
 """Limit of messages in flight: each needs memory of a worker before the first is sent."""
-_MAX_MSGS = 10**15
+_MAX_TOTAL_MSGS = 10**15
 _MAX_RATE_PER_S = 10**9
 _MAX_DURATION_S = 365 * 86_400
 MIN_REQUEST_BYTES = 24
@@ -42,7 +42,7 @@ def plan_errors(plan: BenchmarkPlan) -> Iterator[str]:
         yield "no role is defined"
     names = [role.name for role in plan.roles]
     for name in names:
-        if not _NAME.fullmatch(name):
+        if not _ROLE_NAME_PATTERN.fullmatch(name):
             yield f"role name {name!r} is not valid: use letters, digits, - and _"
         if names.count(name) > 1:
             yield f"two roles are named {name!r}"
@@ -64,15 +64,15 @@ def plan_errors(plan: BenchmarkPlan) -> Iterator[str]:
 def _role_errors(role: Role, plan: BenchmarkPlan) -> Iterator[str]:
     yield from _number_errors(role)
     pattern, traits = role.pattern, role.traits
-    if not _SUBJECT.fullmatch(role.subject):
+    if not _SUBJECT_PATTERN.fullmatch(role.subject):
         yield f"{role.subject!r} must be a subject without wildcards"
-    if role.subject.split(".")[0] in _SERVER_TOKENS and (traits.sends or traits.replies):
+    if role.subject.split(".")[0] in _RESERVED_FIRST_TOKENS and (traits.sends or traits.replies):
         yield f"{role.subject!r} belongs to the server: messages there are requests to the server"
     if plan.stream is None and traits.needs_stream:
         yield f"pattern {pattern} needs a [stream]"
     if traits.needs_responses:
         yield from _requester_errors(role, plan)
-    if traits.has_end and role.total_msgs is None and plan.duration_s is None:
+    if traits.has_own_end and role.total_msgs is None and plan.duration_s is None:
         yield "the run has no end: set msgs or a duration"
     if traits.consumes and role.acks == "all" and role.nak_ratio + role.never_ack_ratio:
         yield "with acks 'all', single messages cannot be left unacknowledged"
@@ -87,7 +87,7 @@ def _role_errors(role: Role, plan: BenchmarkPlan) -> Iterator[str]:
 
 
 def _requester_errors(role: Role, plan: BenchmarkPlan) -> Iterator[str]:
-    """Yield the errors of requests and responses over streams."""
+    """Yield the errors of a role that sends requests over a stream, or stores responses."""
     if plan.responses is None:
         yield f"pattern {role.pattern} needs a table [responses]: the stream for its responses"
     elif not plan.responses.create:
@@ -97,7 +97,7 @@ def _requester_errors(role: Role, plan: BenchmarkPlan) -> Iterator[str]:
             f"{role.payload.size_bytes} bytes are too small: a request contains its sender "
             "and time"
         )
-    if role.traits.responds and (role.acks not in ("explicit", "double") or role.consumer):
+    if role.traits.stores_responses and (role.acks not in ("explicit", "double") or role.consumer):
         yield "responders need acks 'explicit' or 'double', and no consumer of their own"
     if role.nak_ratio + role.term_ratio + role.never_ack_ratio:
         yield "every request gets a response: leave out naks, terms and never-acked"
@@ -121,18 +121,20 @@ def _number_errors(role: Role) -> Iterator[str]:
         yield "batch, window and subjects must be at least 1"
     if max(role.batch_msgs, role.window_msgs) > _MAX_IN_FLIGHT_MSGS:
         yield f"batch and window must be at most {_MAX_IN_FLIGHT_MSGS:,}"
-    if max(role.total_msgs or 0, role.subjects_count) > _MAX_MSGS:
-        yield f"msgs and subjects must be at most {_MAX_MSGS:,}"
+    if max(role.total_msgs or 0, role.subjects_count) > _MAX_TOTAL_MSGS:
+        yield f"msgs and subjects must be at most {_MAX_TOTAL_MSGS:,}"
     if role.payload.size_bytes < 0 or (role.payload.size_max_bytes or 0) < 0:
         yield "a size must not be negative"
     if role.total_msgs is not None and role.total_msgs < 1:
         yield f"msgs must be at least 1, not {role.total_msgs}"
-    if any(min(step.start_per_s, step.end_per_s) < 0 for step in role.schedule):
+    if any(min(segment.start_per_s, segment.end_per_s) < 0 for segment in role.schedule):
         yield "a rate must not be negative"
-    if any(max(step.start_per_s, step.end_per_s) <= 0 for step in role.schedule):
+    if any(max(segment.start_per_s, segment.end_per_s) <= 0 for segment in role.schedule):
         yield "a rate must be above 0"
     # As it is written: a NaN of TOML is not above it either.
-    if not all(max(step.start_per_s, step.end_per_s) <= _MAX_RATE_PER_S for step in role.schedule):
+    if not all(
+        max(segment.start_per_s, segment.end_per_s) <= _MAX_RATE_PER_S for segment in role.schedule
+    ):
         yield f"a rate must be at most {_MAX_RATE_PER_S:,} messages a second"
 
 

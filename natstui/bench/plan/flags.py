@@ -37,7 +37,7 @@ def _change_roles(
     )
 
 
-def _sends(role: Role) -> bool:
+def _is_sender(role: Role) -> bool:
     return role.traits.sends
 
 
@@ -45,12 +45,12 @@ def _has_rate(role: Role) -> bool:
     return role.traits.has_rate
 
 
-def _receives(role: Role) -> bool:
+def _is_receiver(role: Role) -> bool:
     return role.traits.receives
 
 
 def _has_end(role: Role) -> bool:
-    return role.traits.has_end
+    return role.traits.has_own_end
 
 
 def _has_shared_consumer(role: Role) -> bool:
@@ -59,7 +59,7 @@ def _has_shared_consumer(role: Role) -> bool:
 
 def _change_payloads(plan: BenchmarkPlan, change: Callable[[Payload], Payload]) -> BenchmarkPlan:
     return _change_roles(
-        plan, _sends, lambda role: replace(role, payload=change(role.payload)), "sends"
+        plan, _is_sender, lambda role: replace(role, payload=change(role.payload)), "sends"
     )
 
 
@@ -72,7 +72,10 @@ def _change_new_stream(plan: BenchmarkPlan, **changes: Any) -> BenchmarkPlan:
 
 
 def _set_clients(plan: BenchmarkPlan, value: str) -> BenchmarkPlan:
-    """Set the number of workers of roles that send or get messages; without one, of all roles."""
+    """Set the number of workers of the roles that send or get messages.
+
+    If no role does, set that of all roles.
+    """
     count = parse_count(value)
     is_selected = _has_end if any(map(_has_end, plan.roles)) else lambda _role: True
     return _change_roles(
@@ -81,37 +84,39 @@ def _set_clients(plan: BenchmarkPlan, value: str) -> BenchmarkPlan:
 
 
 def _set_sleep(plan: BenchmarkPlan, value: str) -> BenchmarkPlan:
-    """Set the rate of each worker that has one to one message per `value`, a duration.
+    """Let each worker with a rate send one message per `value`, a duration.
 
-    Without such workers, set the processing delay of the receivers.
+    If no role has a rate, set the processing delay of the receivers.
     """
-    each_s = parse_duration_ns(value) / 1e9
-    if not each_s:
+    interval_s = parse_duration_ns(value) / 1e9
+    if not interval_s:
         return plan
     if any(map(_has_rate, plan.roles)):
 
         def set_rate(role: Role) -> Role:
-            per_s = role.workers_count / each_s
-            return replace(role, schedule=(RateSegment(None, per_s, per_s),))
+            msgs_per_s = role.workers_count / interval_s
+            return replace(role, schedule=(RateSegment(None, msgs_per_s, msgs_per_s),))
 
         return _change_roles(plan, _has_rate, set_rate, "has a rate")
     if any(role.traits.replies for role in plan.roles):
         raise ValueError(
             "a service in a benchmark replies at once; for a delay use natstui reply NAME --sleep"
         )
-    return _change_roles(plan, _receives, lambda role: replace(role, think_s=each_s), "receives")
+    return _change_roles(
+        plan, _is_receiver, lambda role: replace(role, think_s=interval_s), "receives"
+    )
 
 
 def _add_headers(plan: BenchmarkPlan, value: str) -> BenchmarkPlan:
     """Add headers to the payloads; each line of `value` is one header."""
-    pairs = []
+    new_headers = []
     for line in value.splitlines():
         name, colon, text = line.partition(":")
         if not colon or not name.strip() or " " in name.strip():
             raise ValueError(f"write {line!r} as NAME:VALUE")
-        pairs.append((name.strip(), text.strip()))
+        new_headers.append((name.strip(), text.strip()))
     return _change_payloads(
-        plan, lambda payload: replace(payload, headers=(*payload.headers, *pairs))
+        plan, lambda payload: replace(payload, headers=(*payload.headers, *new_headers))
     )
 
 
@@ -126,7 +131,7 @@ def _spread_subjects(plan: BenchmarkPlan, value: str) -> BenchmarkPlan:
     count = parse_count(value)
     if count < 2:
         raise ValueError("use 2 or more: a subject for each message is not supported")
-    if any(map(_has_end, plan.roles)) and not any(map(_sends, plan.roles)):
+    if any(map(_has_end, plan.roles)) and not any(map(_is_sender, plan.roles)):
         raise ValueError("a benchmark that reads stored messages has no subject")
     plan = replace(plan, roles=tuple(replace(role, subjects_count=count) for role in plan.roles))
     if plan.stream is None or plan.stream.history_count is not None:
@@ -142,7 +147,10 @@ def _choose_random_subjects(plan: BenchmarkPlan, _value: str) -> BenchmarkPlan:
 
 
 def _set_keys(plan: BenchmarkPlan, value: str) -> BenchmarkPlan:
-    """Choose among `value` keys at random; 0: change nothing, one key per message in order."""
+    """Choose the key of each message at random among `value` keys.
+
+    0 leaves the plan unchanged: the keys are used in order.
+    """
     if plan.stream is None or plan.stream.history_count is None:
         raise ValueError("only a bucket has keys")
     count = parse_count(value)
@@ -177,7 +185,7 @@ def _set_double_acks(plan: BenchmarkPlan, _value: str) -> BenchmarkPlan:
 
 
 def _check_filter(plan: BenchmarkPlan, value: str) -> BenchmarkPlan:
-    """Accept the filter `>`; raise ValueError for another one, which a consumer must have."""
+    """Accept the filter `>`; raise ValueError for any other, which needs an existing consumer."""
     if value == ">":
         return plan
     stream = plan.stream.name if plan.stream is not None else "STREAM"
@@ -210,7 +218,7 @@ def _set_outstanding_acks(plan: BenchmarkPlan, value: str) -> BenchmarkPlan:
     count = parse_count(value)
     return _change_roles(
         plan,
-        _sends,
+        _is_sender,
         lambda role: replace(role, window_msgs=max(count, 1) * role.batch_msgs),
         "sends",
     )
@@ -259,7 +267,7 @@ def bucket_plan_stream(name: str, *, create: bool) -> StreamPlan:
 
 
 _DEFAULT_MSGS = 100_000
-_SLOW_MSGS = 10_000
+_DEFAULT_ONE_AT_A_TIME_MSGS = 10_000
 """Default number of messages for patterns with one in flight."""
 
 
@@ -271,7 +279,7 @@ def core_plan(subject: str, *, pubs: int = 0, subs: int = 0) -> BenchmarkPlan:
     if pubs:
         total = _DEFAULT_MSGS
         roles.append(Role("publishers", "publish", pubs, subject=subject, total_msgs=total))
-    return _checked_plan(f"core on {subject}", roles, None)
+    return _build_checked_plan(f"core on {subject}", roles, None)
 
 
 def service_plan(subject: str, *, clients: int = 0, servers: int = 0) -> BenchmarkPlan:
@@ -280,9 +288,9 @@ def service_plan(subject: str, *, clients: int = 0, servers: int = 0) -> Benchma
     if servers:
         roles.append(Role("service", "serve", servers, subject=subject))
     if clients:
-        total = _SLOW_MSGS
+        total = _DEFAULT_ONE_AT_A_TIME_MSGS
         roles.append(Role("clients", "request", clients, subject=subject, total_msgs=total))
-    return _checked_plan(f"requests to {subject}", roles, None)
+    return _build_checked_plan(f"requests to {subject}", roles, None)
 
 
 def publish_plan(
@@ -290,19 +298,19 @@ def publish_plan(
 ) -> BenchmarkPlan:
     """Return the plan of `workers` that publish to a stream with this pattern."""
     role = Role("publishers", pattern, workers, subject=subject, total_msgs=_default_msgs(pattern))
-    return _checked_plan(f"{pattern} to {subject}", [role], stream)
+    return _build_checked_plan(f"{pattern} to {subject}", [role], stream)
 
 
 def consume_plan(pattern: Pattern, workers: int, stream: StreamPlan) -> BenchmarkPlan:
     """Return the plan of `workers` that consume a stream with this pattern."""
     role = Role("consumers", pattern, workers)
-    return _checked_plan(f"{pattern} of {stream.name}", [role], stream)
+    return _build_checked_plan(f"{pattern} of {stream.name}", [role], stream)
 
 
-def read_plan(pattern: Pattern, workers: int, stream: StreamPlan) -> BenchmarkPlan:
+def direct_get_plan(pattern: Pattern, workers: int, stream: StreamPlan) -> BenchmarkPlan:
     """Return the plan of `workers` that get stored messages with this pattern."""
     role = Role("readers", pattern, workers, total_msgs=_default_msgs(pattern))
-    return _checked_plan(f"{pattern} of {stream.name}", [role], stream)
+    return _build_checked_plan(f"{pattern} of {stream.name}", [role], stream)
 
 
 def bucket_plan(
@@ -320,7 +328,7 @@ def bucket_plan(
         raise UsageError(f"--msgs: {error}") from error
     role = Role("keys", pattern, subject=f"$KV.{name}.key", subjects_count=total, total_msgs=total)
     stream = bucket_plan_stream(name, create=create)
-    return _checked_plan(f"{pattern} of {name}", [role], stream)
+    return _build_checked_plan(f"{pattern} of {name}", [role], stream)
 
 
 def stream_plan(subject: str, *, pubs: int, subs: int, stream: StreamPlan) -> BenchmarkPlan:
@@ -329,14 +337,14 @@ def stream_plan(subject: str, *, pubs: int, subs: int, stream: StreamPlan) -> Be
         Role("consumers", "js-consume", subs, subject=subject),
         Role("publishers", "js-publish-async", pubs, subject=subject, total_msgs=_DEFAULT_MSGS),
     ]
-    return _checked_plan(f"JetStream on {subject}", roles, stream)
+    return _build_checked_plan(f"JetStream on {subject}", roles, stream)
 
 
 def _default_msgs(pattern: Pattern) -> int:
-    return _SLOW_MSGS if traits(pattern).is_slow else _DEFAULT_MSGS
+    return _DEFAULT_ONE_AT_A_TIME_MSGS if traits(pattern).is_one_at_a_time else _DEFAULT_MSGS
 
 
-def _checked_plan(title: str, roles: list[Role], stream: StreamPlan | None) -> BenchmarkPlan:
+def _build_checked_plan(title: str, roles: list[Role], stream: StreamPlan | None) -> BenchmarkPlan:
     plan = BenchmarkPlan(title, "", tuple(roles), stream, None)
     check_plan(plan, "the benchmark")
     return plan
@@ -349,9 +357,9 @@ def with_changes(plan: BenchmarkPlan, changes: Mapping[str, str]) -> BenchmarkPl
     """
     # A duration replaces the number of messages of the plan, but not that of another flag.
     for name, value in sorted(changes.items(), key=lambda entry: entry[0] != "duration"):
-        change = _CHANGES.get(name)
+        change = _CHANGE_BY_FLAG.get(name)
         if change is None:
-            raise UsageError(f"no override {name!r}: there are {', '.join(_CHANGES)}")
+            raise UsageError(f"no override {name!r}: there are {', '.join(_CHANGE_BY_FLAG)}")
         try:
             plan = change(plan, value)
         except ValueError as error:
@@ -385,15 +393,15 @@ def _set_msgs(plan: BenchmarkPlan, value: str) -> BenchmarkPlan:
     total = parse_count(value)
     return _change_roles(
         plan,
-        _has_end if any(map(_has_end, plan.roles)) else _receives,
+        _has_end if any(map(_has_end, plan.roles)) else _is_receiver,
         lambda role: replace(role, total_msgs=total),
         "ends after a number of messages",
     )
 
 
 def _set_rate(plan: BenchmarkPlan, value: str) -> BenchmarkPlan:
-    per_s = parse_count(value)
-    schedule = rate_segments(float(per_s)) if per_s else ()
+    msgs_per_s = parse_count(value)
+    schedule = rate_segments(float(msgs_per_s)) if msgs_per_s else ()
     return _change_roles(
         plan, _has_rate, lambda role: replace(role, schedule=schedule), "has a rate"
     )
@@ -412,7 +420,7 @@ def _set_pubs(plan: BenchmarkPlan, value: str) -> BenchmarkPlan:
 def _set_subs(plan: BenchmarkPlan, value: str) -> BenchmarkPlan:
     count = parse_count(value)
     return _change_roles(
-        plan, _receives, lambda role: replace(role, workers_count=count), "receives"
+        plan, _is_receiver, lambda role: replace(role, workers_count=count), "receives"
     )
 
 
@@ -449,7 +457,7 @@ def _with_field(role: Role, name: str, value: object) -> Role:
     return replace(role, **changes)
 
 
-_CHANGES: dict[str, Callable[[BenchmarkPlan, str], BenchmarkPlan]] = {
+_CHANGE_BY_FLAG: dict[str, Callable[[BenchmarkPlan, str], BenchmarkPlan]] = {
     "msgs": _set_msgs,
     "duration": _set_duration,
     "rate": _set_rate,

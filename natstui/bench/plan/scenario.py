@@ -17,7 +17,7 @@ from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 import msgspec
 
 from natstui.bench.plan.check import check_plan, with_file_size
-from natstui.bench.plan.removed import CLIENT_OPTION_REMOVED
+from natstui.bench.plan.removed import CLIENT_OPTION_REMOVED_TEXT
 from natstui.errors import UsageError
 from natstui.files import MAX_TEXT_BYTES, read_user_file
 from natstui.model.bench.patterns import traits
@@ -36,11 +36,11 @@ from natstui.parsing import parse_toml
 from natstui.units import parse_bytes, parse_count, parse_duration_ns
 
 
-class Table(msgspec.Struct, forbid_unknown_fields=True, rename="kebab"):
-    """A table that refuses unknown keys."""
+class ScenarioTable(msgspec.Struct, forbid_unknown_fields=True, rename="kebab"):
+    """A table of a scenario file; unknown keys are an error."""
 
 
-class RateTable(Table):
+class RateTable(ScenarioTable):
     """The table `rate = {…}` with one of ramp, steps, burst."""
 
     ramp: tuple[float, float] | None = None
@@ -50,7 +50,7 @@ class RateTable(Table):
     burst: int | None = None
 
 
-class PayloadTable(Table):
+class PayloadTable(ScenarioTable):
     """The table `payload = {…}` of a role."""
 
     kind: Literal["fixed", "range", "file", "json"] = "fixed"
@@ -62,7 +62,7 @@ class PayloadTable(Table):
     duplicates: float = 0.0
 
 
-class RoleTable(Table):
+class RoleTable(ScenarioTable):
     """A table `[[role]]`."""
 
     name: str
@@ -88,7 +88,7 @@ class RoleTable(Table):
     timeout: str = "10s"
 
 
-class StreamTable(Table):
+class StreamTable(ScenarioTable):
     """The table `[stream]` or `[responses]`."""
 
     name: str = "NATSTUI_BENCH"
@@ -106,7 +106,7 @@ class StreamTable(Table):
     """Number of values per key; a stream with a history is a KV bucket."""
 
 
-class FaultTable(Table):
+class FaultTable(ScenarioTable):
     """A table `[[fault]]`."""
 
     at: str
@@ -115,7 +115,7 @@ class FaultTable(Table):
     worker: int | None = None
 
 
-class ScenarioFile(Table):
+class ScenarioFile(ScenarioTable):
     """A scenario file: its keys and tables."""
 
     title: str
@@ -133,63 +133,71 @@ class ScenarioFile(Table):
     """Conditions at the end, as for `--assert`."""
 
 
-_MESSAGE = re.compile(r"(?P<what>.*?)(?: - at `\$(?P<path>.*)`)?", re.DOTALL)
-_UNKNOWN = re.compile(r"Object contains unknown field `(.*)`", re.DOTALL)
-_STEP = re.compile(r"\.(?P<name>\w[\w-]*)(?:\[(?P<number>\d+)\])?")
+_ERROR_PATTERN = re.compile(r"(?P<what>.*?)(?: - at `\$(?P<path>.*)`)?", re.DOTALL)
+_UNKNOWN_FIELD_PATTERN = re.compile(r"Object contains unknown field `(.*)`", re.DOTALL)
+_PATH_STEP_PATTERN = re.compile(r"\.(?P<name>\w[\w-]*)(?:\[(?P<number>\d+)\])?")
 
 
 def validation_sentence(error: msgspec.ValidationError) -> str:
     """Return a validation error as a sentence: its location in the file and the problem.
 
-    For an unknown key it has the similar or all valid names.
+    For a key that is not valid, the sentence names the most similar valid key, or all valid keys.
     """
-    match = _MESSAGE.fullmatch(str(error))
+    match = _ERROR_PATTERN.fullmatch(str(error))
     problem, path = (match["what"], match["path"] or "") if match else (str(error), "")
-    steps = list(_STEP.finditer(path))
-    location = " › ".join(_step_text(step) for step in steps) or "the top of the file"
-    unknown = _UNKNOWN.fullmatch(problem)
-    if unknown is None:
+    path_steps = list(_PATH_STEP_PATTERN.finditer(path))
+    location = " › ".join(_step_text(step) for step in path_steps) or "the top of the file"
+    unknown_field_match = _UNKNOWN_FIELD_PATTERN.fullmatch(problem)
+    if unknown_field_match is None:
         return f"{location}: {problem[:1].lower()}{problem[1:]}"
-    if unknown[1] == "client" and _valid_names(steps) == _field_names(RoleTable):
-        return f"{location} has no `client`: {CLIENT_OPTION_REMOVED}"
-    return f"{location} has no `{unknown[1]}`{_correction_text(unknown[1], _valid_names(steps))}"
+    if unknown_field_match[1] == "client" and _list_valid_keys(path_steps) == _field_names(
+        RoleTable
+    ):
+        return f"{location} has no `client`: {CLIENT_OPTION_REMOVED_TEXT}"
+    unknown_field = unknown_field_match[1]
+    correction_text = _correction_text(unknown_field, _list_valid_keys(path_steps))
+    return f"{location} has no `{unknown_field}`{correction_text}"
 
 
-def _step_text(step: re.Match[str]) -> str:
-    return step["name"] if step["number"] is None else f"{step['name']} {int(step['number']) + 1}"
+def _step_text(path_step: re.Match[str]) -> str:
+    return (
+        path_step["name"]
+        if path_step["number"] is None
+        else f"{path_step['name']} {int(path_step['number']) + 1}"
+    )
 
 
-def _valid_names(steps: list[re.Match[str]]) -> list[str]:
+def _list_valid_keys(path_steps: list[re.Match[str]]) -> list[str]:
     """Return the valid keys of the table at a path; empty if there is no such table."""
     table: Any = ScenarioFile
-    for step in steps:
+    for step in path_steps:
         table = _table_type(get_type_hints(table).get(step["name"].replace("-", "_")))
         if table is None:
             return []
     return _field_names(table)
 
 
-def _field_names(table: type[Table]) -> list[str]:
+def _field_names(table: type[ScenarioTable]) -> list[str]:
     return [field.encode_name for field in msgspec.structs.fields(table)]
 
 
-def _table_type(hint: Any) -> type[Table] | None:
-    """Return the class of the tables in a type hint, such as that of a list; None without one."""
-    if isinstance(hint, type) and issubclass(hint, Table):
+def _table_type(hint: Any) -> type[ScenarioTable] | None:
+    """Return the table class in a type hint, also inside a list or union; None without one."""
+    if isinstance(hint, type) and issubclass(hint, ScenarioTable):
         return hint
     if get_origin(hint) in (list, Union, UnionType):
         return next(filter(None, map(_table_type, get_args(hint))), None)
     return None
 
 
-def _correction_text(name: str, valid_names: list[str]) -> str:
-    similar = get_close_matches(name, valid_names, 1)
-    if similar:
-        return f"; did you mean `{similar[0]}`?"
-    top = _field_names(ScenarioFile)
-    if name in top and valid_names != top:
+def _correction_text(name: str, valid_keys: list[str]) -> str:
+    similar_names = get_close_matches(name, valid_keys, 1)
+    if similar_names:
+        return f"; did you mean `{similar_names[0]}`?"
+    top_level_keys = _field_names(ScenarioFile)
+    if name in top_level_keys and valid_keys != top_level_keys:
         return ": it belongs to the top of the file"
-    return f"; valid names are {', '.join(valid_names)}" if valid_names else ""
+    return f"; valid names are {', '.join(valid_keys)}" if valid_keys else ""
 
 
 def built_in_scenarios() -> dict[str, str]:
@@ -204,16 +212,17 @@ def find_scenario(name: str) -> BenchmarkPlan:
 
     Raises UsageError if there is neither, or if the file is invalid.
     """
-    built_in = built_in_scenarios()
-    if name in built_in:
-        return read_scenario(built_in[name], name)
+    text_by_built_in_name = built_in_scenarios()
+    if name in text_by_built_in_name:
+        return read_scenario(text_by_built_in_name[name], name)
     path = Path(name)
     try:
         return read_scenario(read_user_file(path, MAX_TEXT_BYTES).decode(), name)
     except FileNotFoundError as error:
-        names = ", ".join(built_in)
+        scenario_names = ", ".join(text_by_built_in_name)
         raise UsageError(
-            f"no scenario {name!r}: it is neither a file nor built-in; built-in are {names}"
+            f"no scenario {name!r}: it is neither a file nor built-in; "
+            f"built-in are {scenario_names}"
         ) from error
     except OSError as error:
         raise UsageError(f"the scenario {name!r} cannot be read: {error.strerror}") from error
@@ -258,7 +267,9 @@ def _build_plan(file: ScenarioFile) -> BenchmarkPlan:
         description=file.description,
         roles=tuple(_build_role(table, ramp_s) for table in file.role),
         stream=None if file.stream is None else _build_stream(file.stream, file.role),
-        responses=None if file.responses is None else _build_responses(file.responses, file.role),
+        responses=None
+        if file.responses is None
+        else _build_response_stream(file.responses, file.role),
         duration_s=None if file.duration is None else _parse_seconds(file.duration),
         warmup_s=_parse_seconds(file.warmup),
         ramp_s=ramp_s,
@@ -304,21 +315,24 @@ def rate_segments(rate: float | RateTable | None, ramp_s: float = 0.0) -> tuple[
         return ()
     if isinstance(rate, RateTable):
         return _table_segments(rate)
-    start = (RateSegment(ramp_s, 0.0, rate),) if ramp_s else ()
-    return (*start, RateSegment(None, rate, rate))
+    ramp_segments = (RateSegment(ramp_s, 0.0, rate),) if ramp_s else ()
+    return (*ramp_segments, RateSegment(None, rate, rate))
 
 
 def _table_segments(rate: RateTable) -> tuple[RateSegment, ...]:
     if rate.ramp is not None:
-        first, last = rate.ramp
-        return (RateSegment(_parse_seconds(rate.over), first, last), RateSegment(None, last, last))
+        start_per_s, end_per_s = rate.ramp
+        return (
+            RateSegment(_parse_seconds(rate.over), start_per_s, end_per_s),
+            RateSegment(None, end_per_s, end_per_s),
+        )
     every_s = _parse_seconds(rate.every)
     if rate.steps:
         return tuple(RateSegment(every_s, step, step) for step in rate.steps)
     if rate.burst is None or every_s <= 0:
         raise ValueError("a rate is a number, or has one of: ramp, steps, burst with every")
-    per_s = rate.burst / every_s
-    return (RateSegment(None, per_s, per_s, burst_msgs=rate.burst),)
+    msgs_per_s = rate.burst / every_s
+    return (RateSegment(None, msgs_per_s, msgs_per_s, burst_msgs=rate.burst),)
 
 
 def _build_payload(table: PayloadTable) -> Payload:
@@ -356,12 +370,12 @@ def _build_stream(table: StreamTable, roles: list[RoleTable]) -> StreamPlan:
         duplicate_window_s=_parse_seconds(table.duplicate_window)
         if table.duplicate_window
         else None,
-        allow_batches=any(traits(role.pattern).stream_switch for role in roles),
+        allow_batches=any(traits(role.pattern).required_stream_option for role in roles),
         history_count=table.history,
     )
 
 
-def _build_responses(table: StreamTable, roles: list[RoleTable]) -> StreamPlan:
+def _build_response_stream(table: StreamTable, roles: list[RoleTable]) -> StreamPlan:
     """Return the plan of the stream for responses, whose subject begins with that of requests."""
     request_subject = next(
         (role.subject for role in roles if traits(role.pattern).awaits_responses), "bench"

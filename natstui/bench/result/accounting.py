@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from natstui.bench.job.content import message_numbering
-from natstui.bench.job.sequences import FOREIGN, SequenceSet, union
+from natstui.bench.job.sequences import FOREIGN_PUBLISHER, SequenceSet, merge_dumps
 from natstui.model.bench.counts import Counts, total_counts
 from natstui.model.bench.plan import Role
 from natstui.model.bench.result import Accounting
@@ -94,7 +94,7 @@ def deliverable_msgs(start: ConsumerFigures, stored_msgs: int | None) -> int | N
 
 @dataclass(frozen=True, slots=True)
 class WorkerCounts:
-    """The final counts of one worker, and what it should have received."""
+    """The final counts of one worker, and the sequences that it received."""
 
     name: str
     role: Role
@@ -105,9 +105,9 @@ class WorkerCounts:
     """The totals in its final report; None without one."""
     received_sequences: dict[str, dict[str, str]] | None
     publisher_id: int = 0
-    sent_before_msgs: Mapping[int, int] = field(default_factory=dict)
+    sent_before_subscribing_by_publisher: Mapping[int, int] = field(default_factory=dict)
     """Publisher id → messages that it had sent, at most, when this receiver subscribed."""
-    dropped_before_msgs: int = 0
+    removed_before_start_msgs: int = 0
     """Messages that the stream had removed before this ordered receiver started."""
     has_stamps: bool = False
     """Whether stamps identify the messages of its run."""
@@ -136,11 +136,11 @@ class ReceiverGroup:
 
         Messages of core NATS have no sequence: repeats are counted too.
         """
-        foreign_seqs = self._all_sequences().get(FOREIGN)
+        foreign_seqs = self._all_sequences().get(FOREIGN_PUBLISHER)
         return self.foreign_msgs if foreign_seqs is None else foreign_seqs.count
 
     @property
-    def is_unreported(self) -> bool:
+    def has_missing_report(self) -> bool:
         """Return whether a receiver ended without a final report."""
         return any(worker.received_sequences is None for worker in self.workers)
 
@@ -149,7 +149,7 @@ class ReceiverGroup:
 
         It is unknown without final reports, and for messages without stamps and sequences.
         """
-        if self.is_unreported:
+        if self.has_missing_report:
             return None
         sequences = self.sequences_by_publisher()
         if not sequences and self.received_msgs:
@@ -163,7 +163,7 @@ class ReceiverGroup:
         }
 
     def _all_sequences(self) -> dict[int, SequenceSet]:
-        return union(
+        return merge_dumps(
             worker.received_sequences
             for worker in self.workers
             if worker.received_sequences is not None
@@ -176,22 +176,22 @@ def receiver_groups(workers: Sequence[WorkerCounts]) -> list[ReceiverGroup]:
     The members of a queue group or the readers of a consumer are a group; every other receiver is
     a group of one.
     """
-    by_group: dict[str, list[WorkerCounts]] = {}
+    workers_by_group: dict[str, list[WorkerCounts]] = {}
     single_receiver_groups: list[ReceiverGroup] = []
     for worker in workers:
         if not worker.role.traits.receives:
             continue
-        if is_shared(worker.role):
-            by_group.setdefault(worker.role.name, []).append(worker)
+        if has_shared_messages(worker.role):
+            workers_by_group.setdefault(worker.role.name, []).append(worker)
         else:
             single_receiver_groups.append(ReceiverGroup(worker.role, (worker,)))
     return [
         ReceiverGroup(group_workers[0].role, tuple(group_workers))
-        for group_workers in by_group.values()
+        for group_workers in workers_by_group.values()
     ] + single_receiver_groups
 
 
-def is_shared(role: Role) -> bool:
+def has_shared_messages(role: Role) -> bool:
     """Return whether the workers of a receiving role share one copy of the messages."""
     return role.traits.has_shared_consumer or (not role.traits.consumes and role.queue is not None)
 
@@ -222,54 +222,64 @@ def expected_msgs(
         if stored_msgs is None or group.role.traits.has_shared_consumer:
             return None
         if own_msgs is not None and all(worker.has_stamps for worker in group.workers):
-            return _expected_of_stream(group, own_msgs)
-        return _expected_of_stream(group, stored_msgs + (waiting_msgs or 0))
+            return _expected_stream_msgs(group, own_msgs)
+        return _expected_stream_msgs(group, stored_msgs + (waiting_msgs or 0))
     senders = [
         worker
         for worker in workers
         if worker.role.traits.sends and worker.role.subject == group.role.subject
     ]
-    return _expected_of_subject(group, senders) if senders else None
+    return _expected_subject_msgs(group, senders) if senders else None
 
 
-def _expected_of_stream(group: ReceiverGroup, all_msgs: int) -> int:
+def _expected_stream_msgs(group: ReceiverGroup, all_msgs: int) -> int:
     """Return how many of `all_msgs` an ordered receiver should have received.
 
     Messages that the stream removed before its start are left out, except those that it received.
     """
-    dropped_msgs = min(worker.dropped_before_msgs for worker in group.workers)
+    dropped_msgs = min(worker.removed_before_start_msgs for worker in group.workers)
     return min(max(all_msgs - dropped_msgs, group.distinct_msgs() or 0), all_msgs)
 
 
-def _expected_of_subject(group: ReceiverGroup, senders: Sequence[WorkerCounts]) -> int:
+def _expected_subject_msgs(group: ReceiverGroup, senders: Sequence[WorkerCounts]) -> int:
     """Return how many messages subscribers should have received: those sent after the first one
     subscribed.
 
     Messages sent just before it count if they were received.
     """
     sent_msgs = sum(worker.reported.sent_msgs for worker in senders)
-    sent_before_msgs = {
+    sent_before_subscribing_by_publisher = {
         worker.publisher_id: _count_sent_before(group, worker) for worker in senders
     }
     if group.distinct_msgs() is None:
-        return min(max(sent_msgs - sum(sent_before_msgs.values()), group.received_msgs), sent_msgs)
+        return min(
+            max(
+                sent_msgs - sum(sent_before_subscribing_by_publisher.values()), group.received_msgs
+            ),
+            sent_msgs,
+        )
     seqs_by_publisher, expected_count = group.sequences_by_publisher(), 0
     for worker in senders:
-        start = _count_different(worker.role, sent_before_msgs[worker.publisher_id])
-        early_seqs = seqs_by_publisher.get(worker.publisher_id)
-        expected_count += _count_different(worker.role, worker.reported.sent_msgs) - start
-        expected_count += 0 if early_seqs is None else start - early_seqs.missing_below(start)
+        start = _count_distinct_msgs(
+            worker.role, sent_before_subscribing_by_publisher[worker.publisher_id]
+        )
+        received_seqs = seqs_by_publisher.get(worker.publisher_id)
+        expected_count += _count_distinct_msgs(worker.role, worker.reported.sent_msgs) - start
+        expected_count += (
+            0 if received_seqs is None else start - received_seqs.missing_below(start)
+        )
     return expected_count
 
 
 def _count_sent_before(group: ReceiverGroup, sender: WorkerCounts) -> int:
-    subscribed_at_msgs = min(
-        worker.sent_before_msgs.get(sender.publisher_id, 0) for worker in group.workers
+    min_sent_before_msgs = min(
+        worker.sent_before_subscribing_by_publisher.get(sender.publisher_id, 0)
+        for worker in group.workers
     )
-    return min(subscribed_at_msgs, sender.reported.sent_msgs)
+    return min(min_sent_before_msgs, sender.reported.sent_msgs)
 
 
-def _count_different(role: Role, sent_msgs: int) -> int:
+def _count_distinct_msgs(role: Role, sent_msgs: int) -> int:
     """Return how many different messages the first `sent_msgs` sends of a role have.
 
     Some messages are sent twice on purpose.
@@ -290,7 +300,7 @@ class _Deliveries:
     unread_msgs: int | None
     unsettled_msgs: int | None
     redelivered_msgs: int
-    missing: tuple[str, ...]
+    errors: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -300,9 +310,9 @@ class _GroupCounts:
     received_msgs: int
     expected_msgs: tuple[int | None, ...]
     distinct_msgs: tuple[int | None, ...]
-    different_msgs: tuple[int, ...]
+    distinct_or_received_msgs: tuple[int, ...]
     """Numbers of different received messages; of all received ones if that is unknown."""
-    lost_msgs: tuple[int | None, ...]
+    lost_msgs_by_group: tuple[int | None, ...]
 
 
 def compute_accounting(
@@ -321,20 +331,22 @@ def compute_accounting(
     """
     counts = total_counts(worker.reported for worker in workers)
     groups = receiver_groups(workers)
-    others_msgs = _stored_by_others(
+    msgs_of_others = _count_stored_by_others(
         workers, groups, stored_msgs, is_stream_shared=is_stream_shared
     )
-    own_msgs = None if stored_msgs is None else max(stored_msgs - others_msgs, 0)
+    own_msgs = None if stored_msgs is None else max(stored_msgs - msgs_of_others, 0)
     group_counts = _count_groups(groups, consumers, workers, stored_msgs, waiting_msgs, own_msgs)
-    deliveries = _deliveries(groups, consumers, stored_msgs)
-    missing = [
-        *_report_errors(workers),
+    deliveries = _sum_deliveries(groups, consumers, stored_msgs)
+    errors = [
+        *_final_report_errors(workers),
         *_ack_errors(workers, own_msgs),
-        *deliveries.missing,
+        *deliveries.errors,
     ]
-    missing += _excess_errors(groups, group_counts.expected_msgs, group_counts.different_msgs)
+    errors += _excess_errors(
+        groups, group_counts.expected_msgs, group_counts.distinct_or_received_msgs
+    )
     return Accounting(
-        sent_msgs=_sum_sent(workers),
+        sent_msgs=_sum_sent_msgs(workers),
         acked_msgs=counts.acked_msgs,
         duplicate_acked_msgs=counts.duplicate_acked_msgs,
         refused_msgs=counts.refused_msgs,
@@ -345,11 +357,13 @@ def compute_accounting(
         received_msgs=group_counts.received_msgs if groups else _sum_replies(workers),
         distinct_msgs=_sum_or_none(group_counts.distinct_msgs),
         redelivered_msgs=deliveries.redelivered_msgs,
-        duplicate_msgs=max(group_counts.received_msgs - sum(group_counts.different_msgs), 0),
-        lost_msgs=_sum_or_none(group_counts.lost_msgs),
+        duplicate_msgs=max(
+            group_counts.received_msgs - sum(group_counts.distinct_or_received_msgs), 0
+        ),
+        lost_msgs=_sum_or_none(group_counts.lost_msgs_by_group),
         out_of_order_msgs=counts.out_of_order_msgs,
-        closes=not missing,
-        missing=tuple(missing),
+        closes=not errors,
+        missing=tuple(errors),
         delivered_msgs=deliveries.delivered_msgs,
         unread_msgs=deliveries.unread_msgs,
         unsettled_msgs=deliveries.unsettled_msgs,
@@ -359,7 +373,7 @@ def compute_accounting(
     )
 
 
-def _stored_by_others(
+def _count_stored_by_others(
     workers: Sequence[WorkerCounts],
     groups: Sequence[ReceiverGroup],
     stored_msgs: int | None,
@@ -383,16 +397,16 @@ def _stored_by_others(
     return foreign_msgs
 
 
-def _sum_sent(workers: Sequence[WorkerCounts]) -> int:
+def _sum_sent_msgs(workers: Sequence[WorkerCounts]) -> int:
     return sum(worker.reported.sent_msgs for worker in workers if worker.role.traits.sends)
 
 
-def _deliveries(
+def _sum_deliveries(
     groups: Sequence[ReceiverGroup], consumers: Mapping[str, ConsumerSpan], stored_msgs: int | None
 ) -> _Deliveries:
     """Return the server's counts of deliveries, with a sentence if the workers received more."""
-    delivered_msgs = unread = ack_pending_msgs = redelivered_msgs = 0
-    missing, spans = [], [consumers.get(group.role.name) for group in groups]
+    delivered_msgs = unread_msgs = ack_pending_msgs = redelivered_msgs = 0
+    errors, spans = [], [consumers.get(group.role.name) for group in groups]
     for group, span in zip(groups, spans, strict=True):
         counted_msgs = sum(worker.reported.redelivered_msgs for worker in group.workers)
         received_msgs = group.received_msgs + group.foreign_msgs
@@ -400,21 +414,21 @@ def _deliveries(
             redelivered_msgs += counted_msgs
             continue
         delivered_msgs += span.delivered_msgs
-        unread += max(span.delivered_msgs - received_msgs, 0)
+        unread_msgs += max(span.delivered_msgs - received_msgs, 0)
         ack_pending_msgs += span.end.ack_pending_msgs
         redelivered_msgs += span.redelivered_msgs(stored_msgs, counted_msgs, received_msgs)
         if received_msgs > span.delivered_msgs:
-            missing.append(
+            errors.append(
                 f"role {group.role.name} received {counted(received_msgs, 'delivery')}, "
                 f"but the server counts {span.delivered_msgs}"
             )
     has_span = any(span is not None for span in spans)
     return _Deliveries(
         delivered_msgs=delivered_msgs if has_span else None,
-        unread_msgs=unread if has_span else None,
+        unread_msgs=unread_msgs if has_span else None,
         unsettled_msgs=ack_pending_msgs if has_span else None,
         redelivered_msgs=redelivered_msgs,
-        missing=tuple(missing),
+        errors=tuple(errors),
     )
 
 
@@ -433,36 +447,36 @@ def _count_groups(
         for group, span in zip(groups, spans, strict=True)
     ]
     distinct_msgs = [group.distinct_msgs() for group in groups]
-    different_msgs = [
+    distinct_or_received_msgs = [
         group.received_msgs if msgs is None else msgs
         for group, msgs in zip(groups, distinct_msgs, strict=True)
     ]
     lost_counts = [
         None
-        if expected is None or group.is_unreported
-        else max(expected - received - _count_not_lost(group, span), 0)
+        if expected is None or group.has_missing_report
+        else max(expected - received - _count_undelivered_msgs(group, span), 0)
         for group, expected, received, span in zip(
-            groups, expected_counts, different_msgs, spans, strict=True
+            groups, expected_counts, distinct_or_received_msgs, spans, strict=True
         )
     ]
     return _GroupCounts(
         received_msgs=sum(group.received_msgs for group in groups),
         expected_msgs=tuple(expected_counts),
         distinct_msgs=tuple(distinct_msgs),
-        different_msgs=tuple(different_msgs),
-        lost_msgs=tuple(lost_counts),
+        distinct_or_received_msgs=tuple(distinct_or_received_msgs),
+        lost_msgs_by_group=tuple(lost_counts),
     )
 
 
-def _count_not_lost(group: ReceiverGroup, span: ConsumerSpan | None) -> int:
+def _count_undelivered_msgs(group: ReceiverGroup, span: ConsumerSpan | None) -> int:
     """Return how many messages a group did not receive that are not lost.
 
     They are pending or ack pending; without acks also those that were delivered after the run.
     """
     if span is None or group.role.acks != "none" or not group.foreign_msgs:
         return undelivered_msgs(span)
-    unread = span.delivered_msgs - group.received_msgs - group.foreign_msgs
-    return undelivered_msgs(span) + max(unread, 0)
+    unread_msgs = span.delivered_msgs - group.received_msgs - group.foreign_msgs
+    return undelivered_msgs(span) + max(unread_msgs, 0)
 
 
 def undelivered_msgs(span: ConsumerSpan | None) -> int:
@@ -487,7 +501,7 @@ def _sum_or_none(numbers: Sequence[int | None]) -> int | None:
     )
 
 
-def _report_errors(workers: Sequence[WorkerCounts]) -> list[str]:
+def _final_report_errors(workers: Sequence[WorkerCounts]) -> list[str]:
     sentences = []
     for worker in workers:
         if worker.totals is None:
@@ -498,10 +512,10 @@ def _report_errors(workers: Sequence[WorkerCounts]) -> list[str]:
 
 
 def _ack_errors(workers: Sequence[WorkerCounts], stored_msgs: int | None) -> list[str]:
-    storing = [worker.reported for worker in workers if worker.role.traits.is_stored]
-    if not storing:
+    storing_counts = [worker.reported for worker in workers if worker.role.traits.is_stored]
+    if not storing_counts:
         return []
-    counts, sentences = total_counts(storing), []
+    counts, sentences = total_counts(storing_counts), []
     replied_msgs = counts.acked_msgs + counts.duplicate_acked_msgs + counts.refused_msgs
     if replied_msgs + counts.unanswered_msgs != counts.sent_msgs:
         sentences.append(

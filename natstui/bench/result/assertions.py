@@ -11,7 +11,7 @@ from natstui.bench.result.metrics import Metrics, metric_names
 from natstui.errors import UsageError
 from natstui.units import parse_count, parse_duration_ns
 
-_CHECK = re.compile(r"\s*([a-z0-9_.]+)\s*(<=|>=|==|!=|<|>)\s*(\S.*?)\s*")
+_CHECK_PATTERN = re.compile(r"\s*([a-z0-9_.]+)\s*(<=|>=|==|!=|<|>)\s*(\S.*?)\s*")
 _OPERATORS: dict[str, Callable[[float, float], bool]] = {
     "<": operator.lt,
     "<=": operator.le,
@@ -23,7 +23,7 @@ _OPERATORS: dict[str, Callable[[float, float], bool]] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Check:
+class FigureCheck:
     """A parsed assertion on a figure, such as `e2e.p99 < 20ms`."""
 
     text: str
@@ -41,12 +41,12 @@ class Check:
         return f"{self.text}: it is {_value_text(self.metric, value)}"
 
 
-def parse_check(text: str, valid_metrics: Metrics) -> Check:
+def parse_check(text: str, valid_metrics: Metrics) -> FigureCheck:
     """Return the check of a text such as `e2e.p99 < 20ms`; raises UsageError for an invalid one.
 
     The keys of `valid_metrics` are the names of all figures.
     """
-    match = _CHECK.fullmatch(text)
+    match = _CHECK_PATTERN.fullmatch(text)
     if match is None:
         raise UsageError(f"{text!r} is not a check: write it as 'e2e.p99 < 20ms' or 'lost == 0'")
     name, comparison, limit = match.groups()
@@ -54,10 +54,10 @@ def parse_check(text: str, valid_metrics: Metrics) -> Check:
         raise UsageError(
             f"{text!r}: there is no metric {name!r}; there are {', '.join(valid_metrics)}"
         )
-    return Check(text.strip(), name, comparison, _parse_limit(text, name, limit))
+    return FigureCheck(text.strip(), name, comparison, _parse_limit(text, name, limit))
 
 
-def parse_checks(texts: Iterable[str]) -> list[Check]:
+def parse_checks(texts: Iterable[str]) -> list[FigureCheck]:
     """Return the checks of texts such as `lost == 0`; raises UsageError for an invalid one."""
     valid_metrics: Metrics = dict.fromkeys(metric_names())
     return [parse_check(text, valid_metrics) for text in texts]

@@ -11,10 +11,10 @@ from natstui.bench.result.assertions import is_latency
 from natstui.bench.result.library import SavedRun
 from natstui.model.bench.latency import COMPARED_PERCENTILES
 
-_RESAMPLES = 4000
-_SEED = 20
-_LOW_PERCENT, _HIGH_PERCENT = 2.5, 97.5
-_FIGURES = ("publish_rate", "receive_rate", "fairness")
+_RESAMPLES_COUNT = 4000
+_RANDOM_SEED = 20
+_LOW_PERCENTILE, _HIGH_PERCENTILE = 2.5, 97.5
+_COMPARED_FIGURES = ("publish_rate", "receive_rate", "fairness")
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +49,7 @@ def _differences(before: SavedRun, after: SavedRun) -> Iterator[Difference]:
         for name in before.metrics
         if is_latency(name) and name.rpartition(".")[2] in COMPARED_PERCENTILES
     ]
-    for name in (*_FIGURES, *latencies):
+    for name in (*_COMPARED_FIGURES, *latencies):
         before_values, after_values = _values(before, name), _values(after, name)
         if len(before_values) and len(after_values) and np.median(before_values) > 0:
             yield compute_difference(name, before_values, after_values)
@@ -71,16 +71,17 @@ def compute_difference(
     change = after / before - 1
     low_end = high_end = None
     if min(len(before_values), len(after_values)) > 1:
-        rng = np.random.default_rng(_SEED)
+        rng = np.random.default_rng(_RANDOM_SEED)
         before_medians = np.median(
-            rng.choice(before_values, (_RESAMPLES, len(before_values))), axis=1
+            rng.choice(before_values, (_RESAMPLES_COUNT, len(before_values))), axis=1
         )
         after_medians = np.median(
-            rng.choice(after_values, (_RESAMPLES, len(after_values))), axis=1
+            rng.choice(after_values, (_RESAMPLES_COUNT, len(after_values))), axis=1
         )
-        changes = after_medians / np.maximum(before_medians, 1e-12) - 1
+        change_ratios = after_medians / np.maximum(before_medians, 1e-12) - 1
         low_end, high_end = (
-            float(end) for end in np.percentile(changes, [_LOW_PERCENT, _HIGH_PERCENT])
+            float(bound)
+            for bound in np.percentile(change_ratios, [_LOW_PERCENTILE, _HIGH_PERCENTILE])
         )
     return Difference(
         name, before, after, change, low_end, high_end, _verdict(name, change, low_end, high_end)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, fields, is_dataclass, replace
 from pathlib import Path
 
@@ -27,7 +27,7 @@ from natstui.model.bench.counts import (
     merge_latencies,
     total_counts,
 )
-from natstui.model.bench.latency import LatencyCounts, TaggedInterval, hdr_log, is_histogram
+from natstui.model.bench.latency import LatencyCounts, TaggedInterval, hdr_log, is_valid_histogram
 from natstui.model.bench.plan import BenchmarkPlan
 from natstui.model.bench.result import Accounting, BenchmarkResult, PreviousRun
 from natstui.model.bench.timeline import Timeline
@@ -36,7 +36,7 @@ from natstui.paths import create_private_folder, expand_user_path
 from natstui.units import is_possible_time
 
 SCHEMA_VERSION = 1
-_STAMP_LETTERS = len("20261123-174231-810-")
+_TIME_PREFIX_LETTERS = len("20261123-174231-810-")
 _MAX_SLUG_LETTERS = 40
 """Maximum of letters of the title in the name of a run; only entire words are included."""
 
@@ -171,7 +171,7 @@ def load(name: str, folder: Path) -> SavedRun:
 
 def previous_run(run: SavedRun, folder: Path) -> PreviousRun | None:
     """Return the figures of the last complete run of the same plan before `run`, if any."""
-    title = run.name[_STAMP_LETTERS:]
+    title = run.name[_TIME_PREFIX_LETTERS:]
     for name in reversed(run_names(folder)):
         if name >= run.name or not name.endswith(title):
             continue
@@ -185,16 +185,16 @@ def previous_run(run: SavedRun, folder: Path) -> PreviousRun | None:
 
 
 def _make_previous_run(run: SavedRun) -> PreviousRun:
-    last = run.results[-1]
-    main = main_latency(last.latencies)
+    last_result = run.results[-1]
+    main_name_and_latency = main_latency(last_result.latencies)
     return PreviousRun(
         name=run.name,
         at_us=run.at_us,
-        publish_per_s=last.publish_per_s,
-        receive_per_s=last.receive_per_s,
-        latency=main and main[0],
-        p99_ns=main and main[1].percentile_ns(99),
-        lost_msgs=last.accounting.lost_msgs,
+        publish_per_s=last_result.publish_per_s,
+        receive_per_s=last_result.receive_per_s,
+        latency=main_name_and_latency and main_name_and_latency[0],
+        p99_ns=main_name_and_latency and main_name_and_latency[1].percentile_ns(99),
+        lost_msgs=last_result.accounting.lost_msgs,
     )
 
 
@@ -207,14 +207,14 @@ def _read_run(path: Path) -> SavedRun:
         ) from error
     if run.schema_version != SCHEMA_VERSION:
         raise SessionError(f"{path} was saved by another version of natstui")
-    problem = next(_find_errors(run), None)
+    problem = next(_find_run_errors(run), None)
     if problem is not None:
         raise SessionError(f"{path} is not a saved benchmark: {problem}")
     figures = tuple(metrics(result) for result in run.results)
     return replace(run, metrics=medians(list(figures)), repetitions=figures)
 
 
-def _find_errors(run: SavedRun) -> Iterator[str]:
+def _find_run_errors(run: SavedRun) -> Iterator[str]:
     """Yield a sentence for each impossible value of a saved run, with the name of its field."""
     if not run.results:
         yield "results is empty"
@@ -234,31 +234,30 @@ def _find_errors(run: SavedRun) -> Iterator[str]:
     yield from _find_wrong_figures(run.metrics, medians(figures), "metrics")
 
 
-def _find_wrong_figures(saved: Metrics, figures: Metrics, field: str) -> Iterator[str]:
+def _find_wrong_figures(saved_figures: Metrics, figures: Metrics, field: str) -> Iterator[str]:
     """Yield a sentence for each saved figure that differs from the figure of the results."""
-    for name, value in saved.items():
+    for name, value in saved_figures.items():
         if name in figures and value != figures[name]:
             yield f"{field}.{name} is {value}, and {figures[name]} by its results"
 
 
-_TotalNames = tuple[tuple[str, tuple[str, ...]], ...]
-_TOTALS_OF_COUNTS: _TotalNames = (
-    ("duplicate_msgs", ("received_msgs",)),
-    ("out_of_order_msgs", ("received_msgs",)),
-    ("steady_sent_msgs", ("sent_msgs",)),
-    ("steady_acked_msgs", ("acked_msgs", "duplicate_acked_msgs")),
-    ("steady_received_msgs", ("received_msgs",)),
-    ("steady_received_bytes", ("received_bytes",)),
-)
+_TOTAL_NAMES_BY_COUNT: dict[str, tuple[str, ...]] = {
+    "duplicate_msgs": ("received_msgs",),
+    "out_of_order_msgs": ("received_msgs",),
+    "steady_sent_msgs": ("sent_msgs",),
+    "steady_acked_msgs": ("acked_msgs", "duplicate_acked_msgs"),
+    "steady_received_msgs": ("received_msgs",),
+    "steady_received_bytes": ("received_bytes",),
+}
 """Count of a worker → the counts whose sum it cannot exceed."""
-_TOTALS_OF_ACCOUNTING: _TotalNames = (
-    ("duplicate_msgs", ("received_msgs",)),
-    ("lost_msgs", ("expected_msgs",)),
-    ("unread_msgs", ("delivered_msgs",)),
-    ("unresponded_msgs", ("stored_msgs",)),
-)
+_TOTAL_NAMES_BY_ACCOUNTING_COUNT: dict[str, tuple[str, ...]] = {
+    "duplicate_msgs": ("received_msgs",),
+    "lost_msgs": ("expected_msgs",),
+    "unread_msgs": ("delivered_msgs",),
+    "unresponded_msgs": ("stored_msgs",),
+}
 """Count of an accounting → the counts whose sum it cannot exceed."""
-_SUMS = (
+_COUNTS_OF_ALL_WORKERS = (
     "acked_msgs",
     "duplicate_acked_msgs",
     "refused_msgs",
@@ -269,32 +268,34 @@ _SUMS = (
     "foreign_msgs",
 )
 """Counts of an accounting that are sums over all workers."""
-_PARTIAL_SUMS = ("sent_msgs", "received_msgs")
+_COUNTS_OF_SOME_WORKERS = ("sent_msgs", "received_msgs")
 """Counts of an accounting that are sums over some workers."""
-_ROUNDING_RATIO = 1e-9
+_ROUNDING_TOLERANCE_RATIO = 1e-9
 
 
 def find_impossible_values(value: object, field: str) -> Iterator[str]:
     """Yield a sentence for each impossible part of a value; `field` is the name of its field."""
     if isinstance(value, LatencyCounts):
-        if not is_histogram(value):
+        if not is_valid_histogram(value):
             yield f"{field} is no histogram"
         return
     if isinstance(value, tuple):
         for number, part_value in enumerate(value):
             yield from find_impossible_values(part_value, f"{field}[{number}]")
     elif is_dataclass(value):
-        for part in fields(value):
-            yield from find_impossible_values(getattr(value, part.name), f"{field}.{part.name}")
+        for value_field in fields(value):
+            yield from find_impossible_values(
+                getattr(value, value_field.name), f"{field}.{value_field.name}"
+            )
     elif isinstance(value, int | float) and value < 0:
         yield f"{field} is {value}, which is negative"
     match value:
         case Counts():
-            yield from _find_excessive_counts(value, _TOTALS_OF_COUNTS, field)
+            yield from _find_excessive_counts(value, _TOTAL_NAMES_BY_COUNT, field)
         case Accounting():
             yield from _find_accounting_contradictions(value, field)
         case BenchmarkResult():
-            yield from _find_contradictions(value, field)
+            yield from _find_result_contradictions(value, field)
         case Timeline():
             times_us = (value.began_at_us, value.ended_at_us)
             if not all(map(is_possible_time, times_us)) or times_us[0] > times_us[1]:
@@ -304,36 +305,34 @@ def find_impossible_values(value: object, field: str) -> Iterator[str]:
 
 
 def _find_accounting_contradictions(accounting: Accounting, field: str) -> Iterator[str]:
-    yield from _find_excessive_counts(accounting, _TOTALS_OF_ACCOUNTING, field)
+    yield from _find_excessive_counts(accounting, _TOTAL_NAMES_BY_ACCOUNTING_COUNT, field)
     if accounting.closes == bool(accounting.missing):
         yield f"{field}.closes is {str(accounting.closes).lower()}, which its missing contradicts"
     # Without the last reports of a worker the sums do not add up, and it received more.
     if accounting.closes:
-        yield from _find_excessive_counts(
-            accounting, (("distinct_msgs", ("received_msgs",)),), field
-        )
+        yield from _find_excessive_counts(accounting, {"distinct_msgs": ("received_msgs",)}, field)
 
 
-def _find_contradictions(result: BenchmarkResult, field: str) -> Iterator[str]:
+def _find_result_contradictions(result: BenchmarkResult, field: str) -> Iterator[str]:
     """Yield a sentence for each part of a result that contradicts another part."""
     accounting, counts = result.accounting, result.counts
     if counts != total_counts(worker.counts for worker in result.workers):
         yield f"{field}.counts is not the sum of the workers"
-    for name in (*_SUMS, *_PARTIAL_SUMS):
+    for name in (*_COUNTS_OF_ALL_WORKERS, *_COUNTS_OF_SOME_WORKERS):
         msgs, workers_msgs = getattr(accounting, name), getattr(counts, name)
-        if msgs > workers_msgs or (name in _SUMS and msgs != workers_msgs):
+        if msgs > workers_msgs or (name in _COUNTS_OF_ALL_WORKERS and msgs != workers_msgs):
             yield f"{field}.accounting.{name} is {msgs}, but that of all workers is {workers_msgs}"
     if result.verdict == "ok" and accounting.incomplete_reasons:
         yield f"{field}.verdict is ok, but {accounting.incomplete_reasons[0]}"
-    if (result.fairness_ratio or 0) > 1 + _ROUNDING_RATIO:
+    if (result.fairness_ratio or 0) > 1 + _ROUNDING_TOLERANCE_RATIO:
         yield f"{field}.fairness_ratio is {result.fairness_ratio}, which is above 1"
 
 
 def _find_excessive_counts(
-    counts: Counts | Accounting, totals: _TotalNames, field: str
+    counts: Counts | Accounting, totals: Mapping[str, tuple[str, ...]], field: str
 ) -> Iterator[str]:
     """Yield a sentence for each count that exceeds the sum of its totals."""
-    for name, total_names in totals:
+    for name, total_names in totals.items():
         part_msgs = getattr(counts, name)
         total_msgs = [getattr(counts, total_name) for total_name in total_names]
         if part_msgs is not None and None not in total_msgs and part_msgs > sum(total_msgs):
@@ -358,13 +357,13 @@ def _resolve_run_name(name: str, names: list[str]) -> str:
 
 def _histogram_log(run: SavedRun) -> str:
     """Return the histograms of all repetitions, merged, as the text of an HdrHistogram log."""
-    merged: Latencies = merge_latencies(result.latencies for result in run.results)
-    length_s = sum(result.duration_s for result in run.results)
+    merged_latencies: Latencies = merge_latencies(result.latencies for result in run.results)
+    total_duration_s = sum(result.duration_s for result in run.results)
     return hdr_log(
         run.at_us,
         [
-            TaggedInterval(name, 0.0, length_s, getattr(merged, name))
+            TaggedInterval(name, 0.0, total_duration_s, getattr(merged_latencies, name))
             for name in LATENCY_FIELDS
-            if getattr(merged, name).total_count
+            if getattr(merged_latencies, name).total_count
         ],
     )

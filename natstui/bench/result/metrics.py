@@ -13,7 +13,7 @@ from natstui.model.bench.result import BenchmarkResult
 
 Metrics = dict[str, float | None]
 
-COUNTS = (
+COUNT_AND_RATE_NAMES = (
     "sent",
     "acked",
     "repeats_refused",
@@ -34,8 +34,10 @@ COUNTS = (
     "receive_rate",
     "fairness",
 )
-LATENCIES = ("ack", "e2e", "store", "rtt", "response", "late")
-_UNSCHEDULED = frozenset(n for n in LATENCIES if f"{n}_uncorrected" not in LATENCY_FIELDS)
+LATENCY_NAMES = ("ack", "e2e", "store", "rtt", "response", "late")
+_LATENCIES_WITHOUT_DUE_TIME = frozenset(
+    name for name in LATENCY_NAMES if f"{name}_uncorrected" not in LATENCY_FIELDS
+)
 """Latencies that start with an event, not with a due time."""
 
 
@@ -72,9 +74,9 @@ def metrics(result: BenchmarkResult) -> Metrics:
 def latency_metrics(latencies: Latencies) -> Metrics:
     """Return percentiles, maximum and mean of each histogram in ns, by the name of the figure."""
     figures: Metrics = {}
-    for name in LATENCIES:
+    for name in LATENCY_NAMES:
         figures |= _latency_figures(name, getattr(latencies, name))
-        if name not in _UNSCHEDULED:
+        if name not in _LATENCIES_WITHOUT_DUE_TIME:
             uncorrected_counts = getattr(latencies, f"{name}_uncorrected")
             figures |= _latency_figures(f"{name}.uncorrected", uncorrected_counts)
     return figures
@@ -82,36 +84,40 @@ def latency_metrics(latencies: Latencies) -> Metrics:
 
 def _latency_figures(name: str, histogram: LatencyCounts) -> Metrics:
     figures: Metrics = {
-        f"{name}.{part}": histogram.percentile_ns(percent) for part, percent in PERCENTILES.items()
+        f"{name}.{percentile_name}": histogram.percentile_ns(percent)
+        for percentile_name, percent in PERCENTILES.items()
     }
     return figures | {f"{name}.max": histogram.max_ns, f"{name}.mean": histogram.mean_ns}
 
 
 def medians(repetitions: list[Metrics]) -> Metrics:
     """Return the median of each figure over repetitions; of lost messages, the maximum."""
-    figures_of_all: Metrics = {}
+    median_figures: Metrics = {}
     for name in repetitions[0]:
         values = [figures[name] for figures in repetitions]
         present_values = [value for value in values if value is not None]
-        figures_of_all[name] = median(present_values) if present_values else None
+        median_figures[name] = median(present_values) if present_values else None
     # One repetition that loses messages, among three that do not, is no run without loss.
     lost_counts = [figures["lost"] for figures in repetitions]
-    figures_of_all["lost"] = (
+    median_figures["lost"] = (
         None if None in lost_counts else max(value or 0 for value in lost_counts)
     )
-    return figures_of_all
+    return median_figures
 
 
 def metric_names() -> tuple[str, ...]:
     """Return the names of all figures."""
-    parts = (*PERCENTILES, "max", "mean")
-    kinds = [
-        key
-        for latency_name in LATENCIES
-        for key in (
+    figure_parts = (*PERCENTILES, "max", "mean")
+    histogram_names = [
+        latency_key
+        for latency_name in LATENCY_NAMES
+        for latency_key in (
             (latency_name,)
-            if latency_name in _UNSCHEDULED
+            if latency_name in _LATENCIES_WITHOUT_DUE_TIME
             else (latency_name, f"{latency_name}.uncorrected")
         )
     ]
-    return (*COUNTS, *(f"{kind}.{part}" for kind in kinds for part in parts))
+    return (
+        *COUNT_AND_RATE_NAMES,
+        *(f"{name}.{figure_part}" for name in histogram_names for figure_part in figure_parts),
+    )

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Self
 from urllib.parse import urlsplit
 
-_LOOPBACK = ("127.0.0.1", "localhost", "::1")
-_LISTEN_STATE = "0A"
+_LOOPBACK_HOSTS = ("127.0.0.1", "localhost", "::1")
+_TCP_LISTEN_STATE = "0A"
 _MIN_MEASURED_S = 0.2
 """Minimum time of a measurement: the system counts CPU time in hundredths of a second."""
 
@@ -32,7 +32,7 @@ class ServerProcess:
 
     pid: int | None
     cpu_s: float = 0.0
-    at_s: float = 0.0
+    started_s: float = 0.0
     """Start of the measurement (monotonic)."""
     unknown_reason: str | None = None
 
@@ -43,7 +43,7 @@ class ServerProcess:
         If it is not found on this machine, the result has no pid but `unknown_reason`.
         """
         address = urlsplit(url or "")
-        if address.hostname not in _LOOPBACK:
+        if address.hostname not in _LOOPBACK_HOSTS:
             return cls(None, unknown_reason="the server is on another machine")
         if not Path("/proc/net/tcp").exists():
             return cls(None, unknown_reason="this system does not show its processes")
@@ -59,13 +59,13 @@ class ServerProcess:
         """Return the same process with a measurement that starts now."""
         if self.pid is None:
             return self
-        return replace(self, cpu_s=_cpu_s(self.pid) or 0.0, at_s=time.monotonic())
+        return replace(self, cpu_s=_cpu_s(self.pid) or 0.0, started_s=time.monotonic())
 
     def cpu_since(self) -> ServerCpu:
-        """Return the CPU use of the server since the measurement started, or why it is unknown."""
+        """Return the CPU use of the server since the start, or the reason why it is unknown."""
         if self.pid is None:
             return ServerCpu(None, self.unknown_reason)
-        cpu_s, elapsed_s = _cpu_s(self.pid), time.monotonic() - self.at_s
+        cpu_s, elapsed_s = _cpu_s(self.pid), time.monotonic() - self.started_s
         if cpu_s is None:
             return ServerCpu(None, "the server's process ended during the run")
         if elapsed_s < _MIN_MEASURED_S:
@@ -89,7 +89,8 @@ def _find_listener(port: int) -> int | None:
         for file in ("/proc/net/tcp", "/proc/net/tcp6")
         if Path(file).exists()
         for line in Path(file).read_text("utf-8").splitlines()[1:]
-        if (columns := line.split())[3] == _LISTEN_STATE and columns[1].endswith(f":{port:04X}")
+        if (columns := line.split())[3] == _TCP_LISTEN_STATE
+        and columns[1].endswith(f":{port:04X}")
     }
     socket_links = {f"socket:[{inode}]" for inode in inodes}
     for folder in Path("/proc").glob("[0-9]*/fd"):

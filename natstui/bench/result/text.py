@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterator, Sequence
 from natstui.bench.result.assertions import is_latency
 from natstui.bench.result.compare import Difference
 from natstui.bench.result.library import SavedRun
-from natstui.bench.result.merge import MergedRun, MergedRuns, moment_text
-from natstui.bench.result.metrics import COUNTS, LATENCIES, Metrics
+from natstui.bench.result.merge_saved_runs import MergedRun, MergedRuns, moment_text
+from natstui.bench.result.metrics import COUNT_AND_RATE_NAMES, LATENCY_NAMES, Metrics
 from natstui.clean import clean_line
 from natstui.model.bench.counts import LATENCY_MEANINGS, Counts
 from natstui.model.bench.latency import SHOWN_PERCENTILES
@@ -16,11 +16,11 @@ from natstui.model.bench.plan import BenchmarkPlan
 from natstui.model.bench.result import Accounting, BenchmarkResult, WorkerResult
 from natstui.units import UNKNOWN, count_text, duration_text, rate_text
 
-ALL_ACCOUNTED = "every message accounted for"
+ALL_ACCOUNTED_TEXT = "every message accounted for"
 _SHOWN_FIGURES = (*SHOWN_PERCENTILES, "max")
-LABEL_CELLS = 13
+LABEL_WIDTH_CELLS = 13
 """Column at which the values of a summary begin."""
-_FIGURE_CELLS = 8
+_FIGURE_WIDTH_CELLS = 8
 """Width of a latency column, so that the table fits beside the distribution from 110 columns on.
 """
 _COUNT_COLUMNS = (
@@ -30,7 +30,7 @@ _COUNT_COLUMNS = (
     ("acks", "acks_sent_msgs"),
     ("again", "redelivered_msgs"),
 )
-_MIN_CELLS = 8
+_MIN_COLUMN_CELLS = 8
 
 
 def summary_text(run: SavedRun) -> str:
@@ -39,27 +39,27 @@ def summary_text(run: SavedRun) -> str:
 
 
 def _summary_lines(run: SavedRun) -> Iterator[str]:
-    last, figures = run.results[-1], run.metrics
+    last_result, figures = run.results[-1], run.metrics
     yield ""
     times = f", median of {len(run.results)}" if len(run.results) > 1 else ""
     yield f"{clean_line(run.title)}{times}"
     partial = " · PARTIAL" if run.partial else ""
     # A good last repetition must not hide a bad one.
     verdict = next((result.verdict for result in run.results if result.verdict != "ok"), "ok")
-    yield f"  verdict    {verdict}{partial} in {duration_text(last.duration_s)}"
-    yield f"  rates      {_rates_text(last, figures)}"
+    yield f"  verdict    {verdict}{partial} in {duration_text(last_result.duration_s)}"
+    yield f"  rates      {_rates_text(last_result, figures)}"
     yield f"  messages   {_messages_text(run)}"
     yield from _latency_lines(figures)
-    yield f"  server     {_server_text(last)}"
-    for number, row in enumerate(worker_rows(last.workers, _ms_text)):
-        yield f"  {'' if number else 'workers':<{LABEL_CELLS - 2}}{row}"
+    yield f"  server     {_server_text(last_result)}"
+    for number, row in enumerate(worker_rows(last_result.workers, _ms_text)):
+        yield f"  {'' if number else 'workers':<{LABEL_WIDTH_CELLS - 2}}{row}"
     for note in dict.fromkeys(note for result in run.results for note in result.notes):
         yield f"  note       {clean_line(note)}"
 
 
 def _rates_text(result: BenchmarkResult, figures: Metrics) -> str:
-    publish, receive = figures["publish_rate"], figures["receive_rate"]
-    parts = [f"published {rate_text(publish)}/s", f"received {rate_text(receive)}/s"]
+    publish_per_s, receive_per_s = figures["publish_rate"], figures["receive_rate"]
+    parts = [f"published {rate_text(publish_per_s)}/s", f"received {rate_text(receive_per_s)}/s"]
     if result.fan_out_ratio is not None:
         parts.append(f"fan-out {result.fan_out_ratio:.4g}")
     if figures["fairness"] is not None:
@@ -69,8 +69,8 @@ def _rates_text(result: BenchmarkResult, figures: Metrics) -> str:
 
 _STREAM_COUNTS = ("acked", "stored", "redelivered")
 """Figures that are only shown if messages are stored."""
-_ALWAYS_SHOWN = ("sent", *_STREAM_COUNTS, "received", "lost", "duplicates", "missed")
-_SHOWN_IF_ANY = (
+_ALWAYS_SHOWN_COUNTS = ("sent", *_STREAM_COUNTS, "received", "lost", "duplicates", "missed")
+_COUNTS_SHOWN_IF_NONZERO = (
     "foreign",
     "repeats_refused",
     "refused",
@@ -86,16 +86,22 @@ def _messages_text(run: SavedRun) -> str:
 
 
 def _counts_text(plan: BenchmarkPlan, figures: Metrics, accountings: Sequence[Accounting]) -> str:
-    """Return the counts that apply to the plan as text, and whether messages are missing."""
-    always_shown = _ALWAYS_SHOWN if plan.stream else set(_ALWAYS_SHOWN).difference(_STREAM_COUNTS)
-    names = [
+    """Return the counts that apply to the plan as text, then a text about missing messages."""
+    always_shown = (
+        _ALWAYS_SHOWN_COUNTS
+        if plan.stream
+        else set(_ALWAYS_SHOWN_COUNTS).difference(_STREAM_COUNTS)
+    )
+    shown_names = [
         name
-        for name in COUNTS
+        for name in COUNT_AND_RATE_NAMES
         if name in always_shown
-        or (name in (*_STREAM_COUNTS, *_SHOWN_IF_ANY) and figures.get(name))
+        or (name in (*_STREAM_COUNTS, *_COUNTS_SHOWN_IF_NONZERO) and figures.get(name))
     ]
-    texts = [f"{name.replace('_', ' ')} {_integer_text(figures.get(name))}" for name in names]
-    return f"{', '.join(texts)} · {_loss_text(plan, accountings)}"
+    count_texts = [
+        f"{name.replace('_', ' ')} {_integer_text(figures.get(name))}" for name in shown_names
+    ]
+    return f"{', '.join(count_texts)} · {_loss_text(plan, accountings)}"
 
 
 def _loss_text(plan: BenchmarkPlan, accountings: Sequence[Accounting]) -> str:
@@ -105,13 +111,13 @@ def _loss_text(plan: BenchmarkPlan, accountings: Sequence[Accounting]) -> str:
         return "MESSAGE COUNTS DO NOT ADD UP"
     if any(accounting.lost_msgs for accounting in accountings):
         return "MESSAGES WERE LOST"
-    consumes = any(role.traits.consumes for role in plan.roles)
-    if consumes and any(accounting.lost_msgs is None for accounting in accountings):
+    has_consumers = any(role.traits.consumes for role in plan.roles)
+    if has_consumers and any(accounting.lost_msgs is None for accounting in accountings):
         return "whether messages were lost is unknown"
-    stores = plan.stream is not None and any(role.traits.is_stored for role in plan.roles)
-    if stores and any(accounting.stored_msgs is None for accounting in accountings):
+    stores_messages = plan.stream is not None and any(role.traits.is_stored for role in plan.roles)
+    if stores_messages and any(accounting.stored_msgs is None for accounting in accountings):
         return "whether messages were stored is unknown"
-    return ALL_ACCOUNTED
+    return ALL_ACCOUNTED_TEXT
 
 
 def _integer_text(value: float | None) -> str:
@@ -121,18 +127,19 @@ def _integer_text(value: float | None) -> str:
 def _latency_lines(figures: Metrics) -> Iterator[str]:
     shown_columns = [
         name
-        for base in LATENCIES
-        for name in (base, f"{base}.uncorrected")
+        for latency_name in LATENCY_NAMES
+        for name in (latency_name, f"{latency_name}.uncorrected")
         if figures.get(f"{name}.p50") is not None
     ]
     if shown_columns:
-        heads = "".join(f"{part:>{_FIGURE_CELLS}}" for part in _SHOWN_FIGURES)
-        yield f"  latency    {'in ms':<16}{heads}"
+        column_heads = "".join(f"{part:>{_FIGURE_WIDTH_CELLS}}" for part in _SHOWN_FIGURES)
+        yield f"  latency    {'in ms':<16}{column_heads}"
     for name in shown_columns:
-        values = "".join(
-            f"{_ms_text(figures[f'{name}.{part}']):>{_FIGURE_CELLS}}" for part in _SHOWN_FIGURES
+        min_value_cells = "".join(
+            f"{_ms_text(figures[f'{name}.{part}']):>{_FIGURE_WIDTH_CELLS}}"
+            for part in _SHOWN_FIGURES
         )
-        yield f"             {name:<16}{values}"
+        yield f"             {name:<16}{min_value_cells}"
     for name in shown_columns:
         if name in LATENCY_MEANINGS:
             yield f"             {name:<16}  {LATENCY_MEANINGS[name]}"
@@ -153,7 +160,7 @@ def _server_text(result: BenchmarkResult) -> str:
     return f"CPU {result.server_cpu_ratio:.0%} of one core"
 
 
-_MERGED_HEAD = (
+_MERGED_TABLE_HEAD = (
     "", "verdict", "published/s", "received/s", "sent", "received", "lost", "foreign", "account",
 )  # fmt: skip
 
@@ -161,42 +168,47 @@ _MERGED_HEAD = (
 def merged_text(merged_runs: MergedRuns) -> str:
     """Return merged runs as text: their common figures, and a row for each of them."""
     figures, runs = merged_runs.metrics, merged_runs.runs
-    begin_text, end = moment_text(merged_runs.begin_at_us), moment_text(merged_runs.end_at_us)
-    rates = [f"published {rate_text(figures['publish_rate'])}/s"]
-    rates.append(f"received {rate_text(figures['receive_rate'])}/s")
+    begin_text, end_text = moment_text(merged_runs.begin_at_us), moment_text(merged_runs.end_at_us)
+    rate_texts = [f"published {rate_text(figures['publish_rate'])}/s"]
+    rate_texts.append(f"received {rate_text(figures['receive_rate'])}/s")
     accountings = [run.accounting for run in runs]
     lines = [
         "",
         f"{clean_line(merged_runs.title)}, {len(runs)} runs together",
-        f"  interval   {begin_text} … {end}, {duration_text(merged_runs.common_s)} "
+        f"  interval   {begin_text} … {end_text}, {duration_text(merged_runs.common_s)} "
         "measured by all runs",
-        f"  rates      {', '.join(rates)}, in this interval",
+        f"  rates      {', '.join(rate_texts)}, in this interval",
         f"  messages   {_counts_text(merged_runs.plan, figures, accountings)}",
         *_latency_lines(figures),
     ]
-    rows = [_MERGED_HEAD, *(_merged_row(merged_runs.plan, run) for run in runs)]
-    widths = [max(len(row[cell]) for row in rows) for cell in range(len(rows[0]))]
+    rows = [_MERGED_TABLE_HEAD, *(_merged_row(merged_runs.plan, run) for run in runs)]
+    column_widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
     for number, row in enumerate(rows):
-        cells = zip(row[1:], widths[1:], strict=True)
-        text = "".join(f"  {cell:>{width}}" for cell, width in cells)
-        lines.append(f"  {'' if number else 'runs':<{LABEL_CELLS - 2}}{row[0]:<{widths[0]}}{text}")
+        cells = zip(row[1:], column_widths[1:], strict=True)
+        cells_text = "".join(f"  {cell:>{width}}" for cell, width in cells)
+        lines.append(
+            f"  {'' if number else 'runs':<{LABEL_WIDTH_CELLS - 2}}{row[0]:<{column_widths[0]}}"
+            f"{cells_text}"
+        )
     notes = (f"{run.name}: {note}" for run in runs for note in run.notes)
     lines += [f"  note       {clean_line(note)}" for note in notes]
     return "\n".join(line.rstrip() for line in lines)
 
 
-def _merged_row(plan: BenchmarkPlan, part: MergedRun) -> tuple[str, ...]:
-    accounting = part.accounting
+def _merged_row(plan: BenchmarkPlan, run: MergedRun) -> tuple[str, ...]:
+    accounting = run.accounting
     return (
-        clean_line(part.name),
-        f"{part.verdict}{' PARTIAL' if part.partial else ''}",
-        rate_text(part.publish_per_s),
-        rate_text(part.receive_per_s),
+        clean_line(run.name),
+        f"{run.verdict}{' PARTIAL' if run.partial else ''}",
+        rate_text(run.publish_per_s),
+        rate_text(run.receive_per_s),
         _integer_text(accounting.sent_msgs),
         _integer_text(accounting.received_msgs),
         _integer_text(accounting.lost_msgs),
         _integer_text(accounting.foreign_msgs),
-        "closes" if (loss_text := _loss_text(plan, [accounting])) == ALL_ACCOUNTED else loss_text,
+        "closes"
+        if (loss_text := _loss_text(plan, [accounting])) == ALL_ACCOUNTED_TEXT
+        else loss_text,
     )
 
 
@@ -208,11 +220,15 @@ def comparison_text(before: SavedRun, after: SavedRun, differences: list[Differe
             _figure_text(difference.metric, value)
             for value in (difference.before, difference.after)
         )
-        change = f"{difference.change_ratio:+.1%}"
+        change_text = f"{difference.change_ratio:+.1%}"
         verdict = "" if difference.low_ratio is None else difference.verdict
-        values = f"{before_text:>10} → {after_text:<10}{change:>9}"
-        lines.append(f"  {difference.metric:<21}{values}  {verdict}".rstrip())
-    lines += dict.fromkeys(f"  note       {d.verdict}" for d in differences if d.low_ratio is None)
+        min_value_cells = f"{before_text:>10} → {after_text:<10}{change_text:>9}"
+        lines.append(f"  {difference.metric:<21}{min_value_cells}  {verdict}".rstrip())
+    lines += dict.fromkeys(
+        f"  note       {difference.verdict}"
+        for difference in differences
+        if difference.low_ratio is None
+    )
     return "\n".join(lines)
 
 
@@ -239,7 +255,7 @@ def worker_rows(
 
 
 def _pad_cell(cell: str, head: str) -> str:
-    return cell.rjust(max(len(head) + 2, _MIN_CELLS) if head else 2)
+    return cell.rjust(max(len(head) + 2, _MIN_COLUMN_CELLS) if head else 2)
 
 
 def _worker_columns(
@@ -279,5 +295,5 @@ def _worker_columns(
 
 
 def _count_cells(counts: Sequence[Counts], name: str) -> list[str]:
-    amounts: list[int] = [getattr(count, name) for count in counts]
-    return [count_text(amount) if any(amounts) else "" for amount in amounts]
+    msgs_by_worker: list[int] = [getattr(count, name) for count in counts]
+    return [count_text(amount) if any(msgs_by_worker) else "" for amount in msgs_by_worker]

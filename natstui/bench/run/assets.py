@@ -31,31 +31,31 @@ from natstui.jetstream.connection.storing import (
 )
 from natstui.jetstream.connection.subject_counts import SubjectCounts, read_subject_counts
 from natstui.jetstream.connection.times import time_us
-from natstui.jetstream.messages.pull import listening_loss, receiving_loss
+from natstui.jetstream.messages.pull import describe_listening_loss, describe_receiving_loss
 from natstui.model.assets.defaults import consumer_request
 from natstui.model.assets.fields import is_on
 from natstui.model.assets.limits_loss import (
-    OVERHEAD_BYTES,
+    MAX_MESSAGE_OVERHEAD_BYTES,
     LimitedStream,
-    Publishing,
+    PlannedMessages,
     find_target_subjects,
     rolled_up_filters,
     stored_filters,
 )
 from natstui.model.assets.rules import newer_server_text
-from natstui.model.assets.stream_fields import STREAM_FIELD
+from natstui.model.assets.stream_fields import STREAM_FIELD_BY_PATH
 from natstui.model.assets.subjects import overlap
 from natstui.model.bench.plan import (
-    BENCHMARK_STREAM,
-    SERVICE_QUEUE,
+    BENCHMARK_STREAM_DESCRIPTION,
+    SERVICE_QUEUE_GROUP,
     BenchmarkPlan,
     Role,
     StreamPlan,
 )
 from natstui.units import counted, is_or_are
 
-_NAME_IN_USE = 10058
-_KEPT_STREAM = StreamPlan("", keep=True)
+_NAME_IN_USE_ERR_CODE = 10058
+_NO_STREAM_TO_DELETE = StreamPlan("", keep=True)
 _INACTIVE_THRESHOLD_S = 60
 """Inactive threshold of consumers: the server deletes them even if natstui is killed."""
 
@@ -66,7 +66,7 @@ class RunTarget:
 
     name: str
     """The name to type, if the run must be confirmed."""
-    loses: str | None = None
+    loss_text: str | None = None
     """A text about messages of others that the run removes, by acks or by limits of streams."""
     streams: tuple[str, ...] = ()
     """The names of the existing streams that store its messages, or that it reads."""
@@ -120,7 +120,7 @@ class RunAssets:
     run_id: str
     runs_count: int = 1
     """How many repetitions the run has: removed messages are counted for all of them."""
-    keeps_none: bool = False
+    keeps_no_messages: bool = False
     """Whether the stream keeps no messages: it has interest retention and no consumer."""
     epoch_ns: int = field(default_factory=time.monotonic_ns)
     """A time (CLOCK_MONOTONIC) before the first message is due."""
@@ -132,17 +132,17 @@ class RunAssets:
     """Number of messages in the stream before the run."""
     consumers: dict[str, str] = field(default_factory=dict)
     """Role → name of the consumer that its workers share."""
-    start_figures: dict[str, ConsumerFigures] = field(default_factory=dict)
+    start_figures_by_role: dict[str, ConsumerFigures] = field(default_factory=dict)
     """Role → the figures of its shared consumer before the run."""
-    own_consumers: list[str] = field(default_factory=list)
+    created_consumers: list[str] = field(default_factory=list)
     """Names of the consumers that the run created."""
     created_streams: dict[str, CreatedStream] = field(default_factory=dict)
     """The streams that the run created, by name."""
-    _in_memory: bool = True
+    _is_in_memory_storage: bool = True
     _checked_streams: list[_StoringStream] = field(default_factory=list)
-    _largest_senders: dict[str, Role] = field(default_factory=dict)
+    _largest_sender_by_role: dict[str, Role] = field(default_factory=dict)
     """Name of a role → the role with its largest payload so far."""
-    _created_at_us: dict[str, int] = field(default_factory=dict)
+    _created_at_us_by_verb: dict[str, int] = field(default_factory=dict)
     """API verb that reads the stream or a shared consumer → creation time (UTC µs) in the first
     reply.
     """
@@ -154,27 +154,32 @@ class RunAssets:
         return None if stream is None else stream_name(stream)
 
     @property
-    def responses(self) -> str | None:
+    def response_stream(self) -> str | None:
         """Return the name of the stream for responses; None without one."""
         return None if self.plan.responses is None else self.plan.responses.name
 
-    def cleanup_verbs(self) -> tuple[str, ...]:
+    def delete_verbs(self) -> tuple[str, ...]:
         """Return the API verbs that delete the streams and consumers that the run created."""
-        has_responses = self.responses in self.created_streams
-        deletes_responses = has_responses and not (self.plan.responses or _KEPT_STREAM).keep
+        has_responses = self.response_stream in self.created_streams
+        deletes_responses = (
+            has_responses and not (self.plan.responses or _NO_STREAM_TO_DELETE).keep
+        )
         return (
             *self._stream_cleanup_verbs(),
-            *((f"STREAM.DELETE.{self.responses}",) if deletes_responses else ()),
+            *((f"STREAM.DELETE.{self.response_stream}",) if deletes_responses else ()),
         )
 
     @property
     def _removes_stream(self) -> bool:
-        return self.stream in self.created_streams and not (self.plan.stream or _KEPT_STREAM).keep
+        return (
+            self.stream in self.created_streams
+            and not (self.plan.stream or _NO_STREAM_TO_DELETE).keep
+        )
 
     def _stream_cleanup_verbs(self) -> tuple[str, ...]:
         if self._removes_stream:
             return (f"STREAM.DELETE.{self.stream}",)
-        return tuple(f"CONSUMER.DELETE.{self.stream}.{name}" for name in self.own_consumers)
+        return tuple(f"CONSUMER.DELETE.{self.stream}.{name}" for name in self.created_consumers)
 
     async def create(self) -> None:
         """Create the streams and consumers, and read their state before the run.
@@ -190,21 +195,21 @@ class RunAssets:
             await self._create_stream(stream)
         if self.plan.responses is not None:
             await self._create_stream(self.plan.responses)
-        info = await self._request_same(f"STREAM.INFO.{self.stream}")
-        await self._check_keys(stream, info)
+        info = await self._request_info_unless_recreated(f"STREAM.INFO.{self.stream}")
+        await self._refuse_overwriting_keys(stream, info)
         self.first_seq = info["state"]["last_seq"] + 1
         self.oldest_seq = max(info["state"]["first_seq"], 1)
         self.waiting_msgs = info["state"]["messages"]
         # A consumer of stored messages must survive what they survive.
-        self._in_memory = info["config"]["storage"] == "memory"
+        self._is_in_memory_storage = info["config"]["storage"] == "memory"
         for role in self.plan.roles:
             if role.traits.has_shared_consumer:
                 await self._create_consumer(role)
-        self.start_figures = await self.read_figures()
-        self.keeps_none = (
+        self.start_figures_by_role = await self.read_consumer_figures()
+        self.keeps_no_messages = (
             info["config"]["retention"] == "interest"
             and not info["state"]["consumer_count"]
-            and not self.own_consumers
+            and not self.created_consumers
         )
 
     async def find_target(self) -> RunTarget:
@@ -213,58 +218,60 @@ class RunAssets:
         Raises ActionRefusal if its messages would be requests to the server, or if its messages or
         acks would also reach another domain.
         """
-        self._check_subjects()
+        self._refuse_server_subjects()
         stream = self.plan.stream
-        existing = None if stream is None or stream.create else stream_name(stream)
-        streams = dict.fromkeys((existing,) if existing else ())
+        existing_stream = None if stream is None or stream.create else stream_name(stream)
+        streams = dict.fromkeys((existing_stream,) if existing_stream else ())
         senders = [role for role in self.plan.roles if role.traits.sends]
         for role in senders:
             await check_domain(self.client, sent_subject(role))
-        losses, notes = await self._subscription_losses()
+        loss_texts, notes = await self._subscription_losses()
         created_at_us = dict[str, int]()
-        stored_by = {role.name: await self._storing_streams(role) for role in senders}
+        streams_by_role = {role.name: await self._storing_streams(role) for role in senders}
         for role in senders:
-            losses += await self._side_effect_losses(role, stored_by[role.name])
-        streams |= dict.fromkeys(name for names in stored_by.values() for name in names or ())
-        consumers = await self._consumers_to_read(existing)
+            loss_texts += await self._side_effect_losses(role, streams_by_role[role.name])
+        streams |= dict.fromkeys(
+            name for names in streams_by_role.values() for name in names or ()
+        )
+        consumers = await self._consumers_to_read(existing_stream)
         shared_consumer_roles = [
             role for role in self.plan.roles if role.traits.has_shared_consumer
         ]
         if any(role.acks != "none" for role in shared_consumer_roles):
             for consumer in consumers:
-                await check_ack_consumer(self.client, str(existing), consumer)
+                await check_ack_consumer(self.client, str(existing_stream), consumer)
         for name in streams:
-            own_senders = [role for role in senders if name in (stored_by[role.name] or ())]
+            own_senders = [role for role in senders if name in (streams_by_role[role.name] or ())]
             try:
-                info = await self._request(f"STREAM.INFO.{name}")
-                if stream is not None and name == existing:
-                    await self._check_keys(stream, info)
+                info = await self._request_json(f"STREAM.INFO.{name}")
+                if stream is not None and name == existing_stream:
+                    await self._refuse_overwriting_keys(stream, info)
                 subject_counts = await self._read_subject_counts(info, own_senders)
             except PermissionDenied:
-                if name == existing:
+                if name == existing_stream:
                     raise
-                losses.append(
+                loss_texts.append(
                     f"messages of {name} may be removed: you have no permission to read its limits"
                 )
                 continue
             created_at_us[name] = time_us(info["created"])
             self._checked_streams.append(_StoringStream(info, tuple(own_senders), subject_counts))
             max_msgs_by_role = self._max_msgs_by_role(own_senders, {})
-            losses += filter(
+            loss_texts += filter(
                 None, [published_loss(info, own_senders, subject_counts, max_msgs_by_role)]
             )
-            if name == existing:
-                losses += await self._consumer_losses(name, consumers)
-                losses += await self._own_consumer_losses(name, info)
+            if name == existing_stream:
+                loss_texts += await self._consumer_losses(name, consumers)
+                loss_texts += await self._own_consumer_losses(name, info)
         # The newest creation time: a consumer or stream that was recreated later has a newer one.
         times_us = [time_us(info["created"]) for info in consumers.values()]
         times_us = times_us or list(created_at_us.values())
         return RunTarget(
-            self._name_to_confirm(tuple(consumers), tuple(streams), is_loss=bool(losses)),
-            " and ".join(dict.fromkeys(losses)) or None,
+            self._name_to_confirm(tuple(consumers), tuple(streams), is_loss=bool(loss_texts)),
+            " and ".join(dict.fromkeys(loss_texts)) or None,
             tuple(streams),
             next(iter(consumers), None),
-            created_at_us.get(existing or next(iter(streams), "")),
+            created_at_us.get(existing_stream or next(iter(streams), "")),
             max(times_us, default=None),
             tuple(notes),
         )
@@ -276,29 +283,31 @@ class RunAssets:
         were added by hand, by role.
         """
         # What was sent before a change may be larger.
-        largest = {
-            role.name: max(role, self._largest_senders.get(role.name, role), key=_message_bytes)
+        largest_by_role = {
+            role.name: max(
+                role, self._largest_sender_by_role.get(role.name, role), key=_message_bytes
+            )
             for role in senders
         }
         for stream in self._checked_streams:
-            now_senders = [largest.get(role.name, role) for role in stream.senders]
+            largest_senders = [largest_by_role.get(role.name, role) for role in stream.senders]
             max_msgs_by_role = self._max_msgs_by_role(stream.senders, {})
-            before = published_removal(
+            removal_before = published_removal(
                 stream.info, stream.senders, stream.subject_counts, max_msgs_by_role
             )
             max_msgs_by_role = self._max_msgs_by_role(stream.senders, added_counts)
-            after = published_removal(
-                stream.info, now_senders, stream.subject_counts, max_msgs_by_role
+            removal_after = published_removal(
+                stream.info, largest_senders, stream.subject_counts, max_msgs_by_role
             )
             if (
-                after.present_msgs > before.present_msgs
-                or after.includes_later_msgs > before.includes_later_msgs
+                removal_after.present_msgs > removal_before.present_msgs
+                or removal_after.includes_later_msgs > removal_before.includes_later_msgs
             ):
                 raise ActionRefusal(
-                    f"with this change {after.text(stream.info['config']['name'])}: start a new "
-                    "run, which must be confirmed before"
+                    f"with this change {removal_after.text(stream.info['config']['name'])}: "
+                    "start a new run, which must be confirmed before"
                 )
-        self._largest_senders |= largest
+        self._largest_sender_by_role |= largest_by_role
 
     def _max_msgs_by_role(
         self, senders: Iterable[Role], added_counts: Mapping[str, int]
@@ -317,7 +326,7 @@ class RunAssets:
             )
         return max_msgs_by_role
 
-    def _check_subjects(self) -> None:
+    def _refuse_server_subjects(self) -> None:
         for role in self.plan.roles:
             if not role.traits.sends and not role.traits.replies:
                 continue
@@ -344,7 +353,7 @@ class RunAssets:
             return {}
         roles = [role for role in self.plan.roles if role.traits.has_shared_consumer]
         names = dict.fromkeys(role.consumer for role in roles if role.consumer is not None)
-        return {name: await self._request(f"CONSUMER.INFO.{stream}.{name}") for name in names}
+        return {name: await self._request_json(f"CONSUMER.INFO.{stream}.{name}") for name in names}
 
     async def _subscription_losses(self) -> tuple[list[str], list[str]]:
         """Return the losses of push consumers to the run's subscribers, and notes.
@@ -360,7 +369,7 @@ class RunAssets:
         losses: list[str | None] = []
         for queue, subjects in subjects_by_queue.items():
             try:
-                losses.append(await listening_loss(self.client, subjects, queue))
+                losses.append(await describe_listening_loss(self.client, subjects, queue))
             except RequestFailed as error:
                 return [], [f"unknown whether push consumers lose messages: {error}"]
         return list(filter(None, losses)), []
@@ -370,17 +379,19 @@ class RunAssets:
     ) -> list[str]:
         """Return a clause for each existing consumer that loses messages to the run.
 
-        They are acked, or delivered for the last time.
+        A message is lost when it is acked, or delivered for the last time.
         """
         losses: list[str | None] = []
         for name, info in consumers.items():
             count = info.get("num_pending", 0) + info.get("num_ack_pending", 0)
             if any(role.consumer == name and role.acks != "none" for role in self.plan.roles):
-                losses.append(_consumed_text(count, f"consumer {name}", "acknowledged"))
+                losses.append(_consumed_msgs_text(count, f"consumer {name}", "acknowledged"))
                 continue
             # Without acks nothing is known to be processed: ack policy none is the loss then.
             acks = None if info["config"].get("ack_policy") == "none" else False
-            losses.append(await receiving_loss(self.client, stream, info, None, acks=acks))
+            losses.append(
+                await describe_receiving_loss(self.client, stream, info, None, acks=acks)
+            )
         return list(filter(None, losses))
 
     async def _own_consumer_losses(self, stream: str, info: dict[str, Any]) -> list[str]:
@@ -393,7 +404,7 @@ class RunAssets:
             return []
         stored_msgs, retention = info["state"]["messages"], info["config"]["retention"]
         if retention == "workqueue":
-            return [_consumed_text(stored_msgs, stream, "consumed")]
+            return [_consumed_msgs_text(stored_msgs, stream, "consumed")]
         if retention != "interest" or not stored_msgs:
             return []
         unneeded_msgs = stored_msgs - await self._needed_msgs(stream)
@@ -424,11 +435,11 @@ class RunAssets:
 
         If `streams`, which store the messages, is None, the clause states that they are unknown.
         """
-        effects = await describe_side_effects(
+        effects_text = await describe_side_effects(
             self.client, find_target_subjects(role.payload.headers)
         )
-        if effects is not None:
-            return [effects]
+        if effects_text is not None:
+            return [effects_text]
         is_bucket = self.plan.stream is not None and self.plan.stream.history_count is not None
         # What puts keys is meant for them.
         if streams != () and not is_bucket:
@@ -468,24 +479,26 @@ class RunAssets:
             for subject_filter in stored_filters(config, map(sent_subject, senders))
         ]
         msgs = {subject: count for page in pages for subject, count in page.msgs.items()}
-        return SubjectCounts(msgs, sum(page.left_count for page in pages))
+        return SubjectCounts(msgs, sum(page.later_subjects_count for page in pages))
 
-    async def remove(self, own_msgs: Mapping[str, int]) -> tuple[str, ...]:
+    async def remove(self, own_msgs_by_stream: Mapping[str, int]) -> tuple[str, ...]:
         """Delete the assets that the run created; return a sentence for each stream that is kept.
 
-        A stream with more messages than `own_msgs`, which the workers have published, by stream,
-        is kept: it has messages of others. Consumers that cannot be deleted expire.
+        A stream with more messages than the workers published to it (`own_msgs_by_stream`) is
+        kept: it has messages of others. Consumers that cannot be deleted expire.
         """
-        kept_streams = [await self._delete(verb, own_msgs) for verb in self.cleanup_verbs()]
+        kept_stream_texts = [
+            await self._delete_asset(verb, own_msgs_by_stream) for verb in self.delete_verbs()
+        ]
         with contextlib.suppress(NatstuiError):
             for verb in await self._leftover_verbs():
-                await self._delete(verb, own_msgs)
-        return tuple(filter(None, kept_streams))
+                await self._delete_asset(verb, own_msgs_by_stream)
+        return tuple(filter(None, kept_stream_texts))
 
-    async def _delete(self, verb: str, own_msgs: Mapping[str, int]) -> str:
+    async def _delete_asset(self, verb: str, own_msgs_by_stream: Mapping[str, int]) -> str:
         """Delete an asset by an API verb; return why it is kept if it is a stream, else ""."""
         try:
-            return await delete_asset(self.client, verb, self.created_streams, own_msgs)
+            return await delete_asset(self.client, verb, self.created_streams, own_msgs_by_stream)
         except NotFound:
             return ""
         except NatstuiError as error:
@@ -501,10 +514,10 @@ class RunAssets:
         if self.stream is None or self._removes_stream:
             return ()
         names: list[str] = []
-        async for data in self.client.pages(f"CONSUMER.LIST.{self.stream}"):
+        async for page in self.client.pages(f"CONSUMER.LIST.{self.stream}"):
             names += [
                 consumer["name"] or consumer["config"]["name"]
-                for consumer in json.loads(data).get("consumers") or []
+                for consumer in json.loads(page).get("consumers") or []
                 if consumer["config"].get("description") == consumer_description(self.run_id)
             ]
         return tuple(f"CONSUMER.DELETE.{self.stream}.{name}" for name in names)
@@ -516,7 +529,7 @@ class RunAssets:
         """
         if self.stream is None:
             return None
-        info = await self._request_same(f"STREAM.INFO.{self.stream}")
+        info = await self._request_info_unless_recreated(f"STREAM.INFO.{self.stream}")
         last_seq: int = info["state"]["last_seq"]
         return max(last_seq + 1 - self.first_seq, 0)
 
@@ -525,27 +538,29 @@ class RunAssets:
 
         Raises Conflict if the stream was recreated meanwhile.
         """
-        state = (await self._request_same(f"STREAM.INFO.{self.stream}"))["state"]
+        state = (await self._request_info_unless_recreated(f"STREAM.INFO.{self.stream}"))["state"]
         ever_stored_msgs: int = state["last_seq"] + 1 - self.first_seq + self.waiting_msgs
-        messages: int = state["messages"]
-        return ever_stored_msgs - messages
+        present_msgs: int = state["messages"]
+        return ever_stored_msgs - present_msgs
 
     async def read_pending(self) -> tuple[int, int] | None:
         """Return the sums of pending and ack pending of the shared consumers; None without one."""
         if not self.consumers:
             return None
-        figures = (await self.read_figures()).values()
+        figures = (await self.read_consumer_figures()).values()
         return sum(consumer.pending_msgs for consumer in figures), sum(
             consumer.ack_pending_msgs for consumer in figures
         )
 
-    async def read_figures(self) -> dict[str, ConsumerFigures]:
+    async def read_consumer_figures(self) -> dict[str, ConsumerFigures]:
         """Return the current figures of the shared consumers, by role.
 
         Raises Conflict if one was recreated meanwhile.
         """
         return {
-            role: decode_figures(await self._request_same(f"CONSUMER.INFO.{self.stream}.{name}"))
+            role: decode_figures(
+                await self._request_info_unless_recreated(f"CONSUMER.INFO.{self.stream}.{name}")
+            )
             for role, name in self.consumers.items()
         }
 
@@ -554,16 +569,20 @@ class RunAssets:
 
         `stored_msgs` are the messages stored during the run.
         """
-        if role.name in self.start_figures:
-            return deliverable_msgs(self.start_figures[role.name], stored_msgs)
+        if role.name in self.start_figures_by_role:
+            return deliverable_msgs(self.start_figures_by_role[role.name], stored_msgs)
         return None if stored_msgs is None else stored_msgs + self.waiting_msgs
 
     def _refuse_newer_patterns(self) -> None:
         """Raise ActionRefusal for a pattern that needs a newer server."""
         for role in self.plan.roles:
-            switch = role.traits.stream_switch
-            if switch is not None and not _supports(self.client.api_level, switch):
-                raise ActionRefusal(f"{role.pattern}: {newer_server_text(STREAM_FIELD[switch])}")
+            stream_option = role.traits.required_stream_option
+            if stream_option is not None and not _supports_field(
+                self.client.api_level, stream_option
+            ):
+                raise ActionRefusal(
+                    f"{role.pattern}: {newer_server_text(STREAM_FIELD_BY_PATH[stream_option])}"
+                )
 
     async def _create_stream(self, stream: StreamPlan) -> None:
         """Create a stream of the run; raises ActionRefusal if one of this name exists."""
@@ -574,7 +593,7 @@ class RunAssets:
         try:
             reply = await self.client.request(f"STREAM.CREATE.{name}", config)
         except RequestFailed as error:
-            if error.err_code != _NAME_IN_USE:
+            if error.err_code != _NAME_IN_USE_ERR_CODE:
                 raise
             raise ActionRefusal(
                 f"stream {name} exists, and a benchmark removes what it creates: name another with"
@@ -585,46 +604,49 @@ class RunAssets:
             json.loads(reply).get("created", ""), tuple(config["subjects"])
         )
 
-    async def _check_keys(self, bucket: StreamPlan, info: dict[str, Any]) -> None:
+    async def _refuse_overwriting_keys(self, bucket: StreamPlan, info: dict[str, Any]) -> None:
         """Raise ActionRefusal if the run would overwrite keys of a bucket that no benchmark
         created.
         """
-        if bucket.history_count is None or info["config"].get("description") == BENCHMARK_STREAM:
+        if (
+            bucket.history_count is None
+            or info["config"].get("description") == BENCHMARK_STREAM_DESCRIPTION
+        ):
             return
         for role in self.plan.roles:
             if not role.traits.sends:
                 continue
-            body = {"subjects_filter": f"{role.subject}.*"}
-            reply = await self.client.request(f"STREAM.INFO.{self.stream}", body)
+            request_body = {"subjects_filter": f"{role.subject}.*"}
+            reply = await self.client.request(f"STREAM.INFO.{self.stream}", request_body)
             keys = json.loads(reply)["state"].get("subjects")
             if keys:
-                key = min(keys).removeprefix(f"$KV.{bucket.name}.")
+                first_key = min(keys).removeprefix(f"$KV.{bucket.name}.")
                 raise ActionRefusal(
                     f"bucket {bucket.name} has keys that this benchmark would overwrite, such as"
-                    f" {key}: name another with --bucket, or none"
+                    f" {first_key}: name another with --bucket, or none"
                 )
 
     async def _create_consumer(self, role: Role) -> None:
         if role.consumer is not None:
-            await self._request(f"CONSUMER.INFO.{self.stream}.{role.consumer}")
+            await self._request_json(f"CONSUMER.INFO.{self.stream}.{role.consumer}")
             self.consumers[role.name] = role.consumer
             return
         name = f"natstui-{self.run_id}-{role.name}"
         config = consumer_config(role, name, f"_natstui.{name}")
-        config["mem_storage"] = self._in_memory
+        config["mem_storage"] = self._is_in_memory_storage
         await self.client.request(*consumer_request(self.stream or "", name, config, "create"))
-        self.own_consumers.append(name)
+        self.created_consumers.append(name)
         self.consumers[role.name] = name
 
-    async def _request(self, verb: str) -> dict[str, Any]:
+    async def _request_json(self, verb: str) -> dict[str, Any]:
         reply: dict[str, Any] = json.loads(await self.client.request(verb))
         return reply
 
-    async def _request_same(self, verb: str) -> dict[str, Any]:
+    async def _request_info_unless_recreated(self, verb: str) -> dict[str, Any]:
         """Return the INFO of a stream or consumer; raises Conflict if it was recreated."""
-        info = await self._request(verb)
+        info = await self._request_json(verb)
         created_at_us = time_us(info["created"])
-        if self._created_at_us.setdefault(verb, created_at_us) != created_at_us:
+        if self._created_at_us_by_verb.setdefault(verb, created_at_us) != created_at_us:
             is_consumer = verb.startswith("CONSUMER.")
             name = f"consumer {info['name']} of {self.stream}" if is_consumer else self.stream
             raise Conflict(
@@ -638,8 +660,8 @@ def stream_name(stream: StreamPlan) -> str:
     return stream.name if stream.history_count is None else f"KV_{stream.name}"
 
 
-def _supports(api_level: int | None, field_name: str) -> bool:
-    return api_level is None or STREAM_FIELD[field_name].api_level_count <= api_level
+def _supports_field(api_level: int | None, field_name: str) -> bool:
+    return api_level is None or STREAM_FIELD_BY_PATH[field_name].needed_api_level <= api_level
 
 
 def stream_config(stream: StreamPlan, api_level: int | None = None) -> dict[str, Any]:
@@ -657,11 +679,11 @@ def stream_config(stream: StreamPlan, api_level: int | None = None) -> dict[str,
         "max_msgs": -1 if stream.max_msgs is None else stream.max_msgs,
         "max_bytes": -1 if stream.max_bytes is None else stream.max_bytes,
         "allow_direct": True,
-        "description": BENCHMARK_STREAM,
+        "description": BENCHMARK_STREAM_DESCRIPTION,
     }
     if stream.allow_batches:
-        switches = ("allow_atomic", "allow_batched")
-        config |= {switch: True for switch in switches if _supports(api_level, switch)}
+        stream_options = ("allow_atomic", "allow_batched")
+        config |= {option: True for option in stream_options if _supports_field(api_level, option)}
     if stream.duplicate_window_s is not None:
         config["duplicate_window"] = round(stream.duplicate_window_s * 1e9)
     if stream.history_count is not None:
@@ -699,7 +721,7 @@ def consumer_config(role: Role, name: str, deliver_subject: str) -> dict[str, An
     return config
 
 
-def _consumed_text(count: int, owner: str, action: str) -> str:
+def _consumed_msgs_text(count: int, owner: str, action: str) -> str:
     """Return the clause about `count` messages of a consumer or stream that the run consumes."""
     if not count:
         return f"messages of {owner} that others publish until the run ends are {action}"
@@ -718,10 +740,10 @@ def new_run_id() -> str:
 def subscribed_queue(role: Role, run_id: str) -> str:
     """Return the queue group of a role's workers, "" without one.
 
-    That of receivers has the run's id, so that receivers of other runs are in another group.
+    The group of receivers has the run's id, so that receivers of other runs are in another group.
     """
     if role.traits.replies:
-        return role.queue or SERVICE_QUEUE
+        return role.queue or SERVICE_QUEUE_GROUP
     return f"{role.queue}-{run_id}" if role.queue is not None else ""
 
 
@@ -740,7 +762,7 @@ def published_loss(
 ) -> str | None:
     """Return the clause about messages of a stream that publishing to it removes, or None.
 
-    The arguments are those of `published_removal`.
+    `info` is the reply to STREAM.INFO; the other parameters are those of `published_removal`.
     """
     removal = published_removal(info, senders, subject_counts, max_msgs_by_role)
     return removal.text(info["config"]["name"]) or None
@@ -756,10 +778,10 @@ def published_removal(
 
     `info` is the reply to STREAM.INFO; `subject_counts` has the subjects that are published to, or
     some of them; `max_msgs_by_role` is None without a number of messages. Limits remove the oldest
-    messages, and a roll-up those before it. A stream that a benchmark created loses none.
+    messages, and a roll-up the messages before it. A stream that a benchmark created loses none.
     """
     config, state = info["config"], info["state"]
-    if config.get("description") == BENCHMARK_STREAM:
+    if config.get("description") == BENCHMARK_STREAM_DESCRIPTION:
         return PublishedRemoval()
     # Without a number of messages it ends by time, and reaches any limit.
     msgs = None if max_msgs_by_role is None else sum(max_msgs_by_role.values())
@@ -767,19 +789,24 @@ def published_removal(
         (max_msgs_by_role or {}).get(role.name, 0) * _message_bytes(role) for role in senders
     )
     limited_stream = LimitedStream(config, state, subject_counts.msgs, subject_counts.is_last)
-    publishing = Publishing(msgs, stored_bytes)
-    limited_msgs = limited_stream.count_removed(publishing).others_msgs
+    planned_messages = PlannedMessages(msgs, stored_bytes)
+    removed_by_limits_msgs = limited_stream.count_removed(planned_messages).existing_msgs
     rolled_up_msgs = _count_rolled_up_msgs(config, state["messages"], senders, subject_counts)
     return PublishedRemoval(
-        max(limited_msgs, rolled_up_msgs or 0),
-        rolled_up_msgs is not None or limited_stream.may_remove_later(publishing),
+        max(removed_by_limits_msgs, rolled_up_msgs or 0),
+        rolled_up_msgs is not None
+        or limited_stream.may_remove_concurrent_messages(planned_messages),
     )
 
 
 def _message_bytes(role: Role) -> int:
     payload = role.payload
     headers_bytes = sum(len(name) + len(value) + 4 for name, value in payload.headers)
-    return max(payload.size_bytes, payload.size_max_bytes or 0) + headers_bytes + OVERHEAD_BYTES
+    return (
+        max(payload.size_bytes, payload.size_max_bytes or 0)
+        + headers_bytes
+        + MAX_MESSAGE_OVERHEAD_BYTES
+    )
 
 
 def _count_rolled_up_msgs(
@@ -793,13 +820,15 @@ def _count_rolled_up_msgs(
     """
     if not is_on(config, "allow_rollup_hdrs") and not is_on(config, "allow_msg_schedules"):
         return None
-    filters = {
+    published_filters = {
         subject_filter
         for role in senders
         for subject_filter in rolled_up_filters(sent_subject(role), role.payload.headers)
     }
-    if not filters:
+    if not published_filters:
         return None
-    if not subject_counts.is_last or not filters <= {sent_subject(role) for role in senders}:
+    if not subject_counts.is_last or not published_filters <= {
+        sent_subject(role) for role in senders
+    }:
         return stored_msgs
     return sum(subject_counts.msgs.values())

@@ -10,7 +10,7 @@ from dataclasses import replace
 from types import TracebackType
 from typing import Any, TypeVar
 
-from natstui.bench.job.content import check_fits, payload_stamp_layout
+from natstui.bench.job.content import check_payload_sizes, payload_stamp_layout
 from natstui.bench.job.protocol import (
     PauseCommand,
     PayloadChange,
@@ -22,12 +22,12 @@ from natstui.bench.job.protocol import (
 from natstui.bench.job.schedule import segment_at
 from natstui.bench.plan.check import plan_errors, with_file_size
 from natstui.bench.result.accounting import ConsumerSpan, WorkerCounts
-from natstui.bench.result.outcome import RunOutcome, WorkerEnd, make_result
+from natstui.bench.result.run_result import RunOutcome, WorkerEnd, make_result
 from natstui.bench.result.server_process import ServerCpu, ServerProcess
 from natstui.bench.run.assets import RunAssets, RunTarget, new_run_id
-from natstui.bench.run.knee import Knee
+from natstui.bench.run.knee import KneeDetector
 from natstui.bench.run.orders import added_orders, all_orders
-from natstui.bench.run.progress import LEADER_TIMEOUT_S, Watcher
+from natstui.bench.run.progress import LEADER_TIMEOUT_S, RunWatcher
 from natstui.bench.run.state import RunState, now_us
 from natstui.bench.run.worker_processes import WorkerProcess
 from natstui.config.connection import Connection
@@ -77,13 +77,13 @@ class RunJournalEntry:
         self._writer = writer
         self._plan = plan
         self._reserved_line: ReservedLine | None = None
-        changes = any(role.traits.sends or _sends_acks(role) for role in plan.roles)
+        has_changes = any(role.traits.sends or _sends_acks(role) for role in plan.roles)
         self._journal_draft = (
-            _make_journal_draft(plan, run_id, target) if changes and target.streams else None
+            _make_journal_draft(plan, run_id, target) if has_changes and target.streams else None
         )
 
     def __enter__(self) -> RunJournalEntry:
-        """Write the start to the journal; raises SessionError, and no message is sent then."""
+        """Write the start of the run to the journal; if that fails, raises SessionError."""
         if self._journal_draft is not None:
             self._reserved_line = self._writer.journal_begin(self._journal_draft)
         return self
@@ -94,15 +94,19 @@ class RunJournalEntry:
         error: BaseException | None,
         _traceback: TracebackType | None,
     ) -> None:
-        """Write the end to the journal; stores an error of it in `failure`."""
+        """Write the end of the run to the journal; `failure` is the error if that fails."""
         if self._journal_draft is None or self._reserved_line is None:
             return
-        after = None if self.result is None else _message_counts(self._plan, self.result)
+        message_counts = (
+            None if self.result is None else _journal_message_counts(self._plan, self.result)
+        )
         reason = None
         if error is not None:
             reason = str(error) if isinstance(error, NatstuiError) else "natstui was ended"
         try:
-            self._writer.journal_end(self._reserved_line, self._journal_draft, after, reason)
+            self._writer.journal_end(
+                self._reserved_line, self._journal_draft, message_counts, reason
+            )
         except SessionError as failure:
             self.failure = failure
 
@@ -115,15 +119,22 @@ def _make_journal_draft(plan: BenchmarkPlan, run_id: str, target: RunTarget) -> 
     streams = ", ".join(target.streams)
     target_text = f"{target.consumer} of {streams}" if target.consumer else streams
     roles = [f"{role.workers_count} {role.pattern}" for role in plan.roles]
-    request = {"run": run_id, "what": target_text, "title": plan.title, "roles": ", ".join(roles)}
+    request_fields = {
+        "run": run_id,
+        "what": target_text,
+        "title": plan.title,
+        "roles": ", ".join(roles),
+    }
     asset = None
     if target.created_at_us is not None:
-        loss = Loss((target.loses,) if target.loses else (), None)
+        loss = Loss((target.loss_text,) if target.loss_text else (), None)
         asset = Asset({}, target.created_at_us, {}, loss, target.stream_created_at_us)
-    return JournalDraft("benchmark", target.streams[0], target.consumer, request, target=asset)
+    return JournalDraft(
+        "benchmark", target.streams[0], target.consumer, request_fields, target=asset
+    )
 
 
-def _message_counts(plan: BenchmarkPlan, result: BenchmarkResult) -> dict[str, Any]:
+def _journal_message_counts(plan: BenchmarkPlan, result: BenchmarkResult) -> dict[str, Any]:
     """Return the numbers of published, received and acked messages, for the journal."""
     roles = {role.name: role for role in plan.roles}
     published_msgs = received_msgs = acked_msgs = 0
@@ -145,7 +156,7 @@ def _message_counts(plan: BenchmarkPlan, result: BenchmarkResult) -> dict[str, A
     }
 
 
-def changed_payload(plan: BenchmarkPlan, role: Role, text: str) -> Role:
+def role_with_payload(plan: BenchmarkPlan, role: Role, text: str) -> Role:
     """Return a role of a running plan with the payload that a text describes.
 
     Raises UsageError for an invalid one, and ActionRefusal for one that cannot be changed during
@@ -169,10 +180,10 @@ def _check_stamp(planned_payload: Payload, changed_role: Role) -> None:
     stamp_layout = payload_stamp_layout(planned_payload)
     if not stamp_layout.length:
         return
-    if (changed_role.payload.kind == "json") != stamp_layout.as_hex:
+    if (changed_role.payload.kind == "json") != stamp_layout.is_hex:
         raise ActionRefusal("a run cannot change between JSON and bytes: start a new one")
     min_bytes = stamp_layout.offset + stamp_layout.width
-    if changed_role.payload.size_bytes < min_bytes and not stamp_layout.as_hex:
+    if changed_role.payload.size_bytes < min_bytes and not stamp_layout.is_hex:
         raise ActionRefusal(
             f"messages of this run contain a time stamp and need {min_bytes} bytes: start a "
             "new run for smaller ones"
@@ -180,7 +191,7 @@ def _check_stamp(planned_payload: Payload, changed_role: Role) -> None:
 
 
 _START_TIMEOUT_S = 30.0
-_START_PER_WORKER_S = 5.0
+_START_TIMEOUT_PER_WORKER_S = 5.0
 """Additional start time per worker: they share the processors."""
 _FINAL_REPORT_TIMEOUT_S = 20.0
 _RETRY_DELAY_S = 0.5
@@ -207,7 +218,7 @@ class Benchmark:
         decided_on: Confirmation | None = None,
         runs_count: int = 1,
     ) -> None:
-        """Create without workers; `confirmed_name` is the name that was typed to confirm the run.
+        """Create a run without workers; `confirmed_name` is the name that was typed to confirm it.
 
         `decided_on` is the confirmation that was shown: the run is refused for another target.
         `runs_count` is the number of repetitions, over which the confirmation counts losses.
@@ -222,11 +233,11 @@ class Benchmark:
         """The connection of the run, with its server; None before it."""
         self._connection = connection
         self._state = RunState(plan, self.run_id, sink)
-        self._started_count = {role.name: role.workers_count for role in plan.roles}
-        self._schedules = {role.name: role.schedule for role in plan.roles}
-        self._payloads: dict[str, Payload] = {}
+        self._started_count_by_role = {role.name: role.workers_count for role in plan.roles}
+        self._schedule_by_role = {role.name: role.schedule for role in plan.roles}
+        self._changed_payload_by_role: dict[str, Payload] = {}
         """Role → the changed payload of its senders, if it was changed during the run."""
-        self._added_counts = Counter[str]()
+        self._added_workers_by_role = Counter[str]()
         """Role → the number of workers that were added by hand."""
         self._max_payload_bytes: int | None = None
         self._timeline: Timeline | None = None
@@ -253,23 +264,23 @@ class Benchmark:
         NatstuiError if nothing could be measured.
         """
         state = self._state
-        kept_assets = tuple[str, ...]()
+        kept_asset_texts = tuple[str, ...]()
         client = await connect(self._connection)
         self.link = client.link
         assets = state.assets = RunAssets(client, self.plan, self.run_id, self._runs_count)
         try:
             target = await self._checked_target(client, assets)
             state.sink.add(BenchmarkPlanned(now_us(), self.run_id, self.plan))
-            state.enter("starting")
+            state.enter_phase("starting")
             for note in target.notes:
                 state.add_remark(note)
             self._max_payload_bytes = client.nc.max_payload
-            check_fits(self.plan, self._max_payload_bytes)
+            check_payload_sizes(self.plan, self._max_payload_bytes)
             with RunJournalEntry(
                 self._make_writer(client), self.plan, self.run_id, target
-            ) as entry:
+            ) as journal_entry:
                 await assets.create()
-                if assets.keeps_none:
+                if assets.keeps_no_messages:
                     state.add_remark(
                         f"{assets.stream} keeps none of the stored messages: it has interest "
                         "retention and no consumer"
@@ -277,22 +288,24 @@ class Benchmark:
                 await self._start_workers(assets)
                 # Before the run begins, because it reads every process of this machine.
                 server_url = self.link.server_url if self.link else None
-                server = await asyncio.to_thread(ServerProcess.find, server_url)
+                server_process = await asyncio.to_thread(ServerProcess.find, server_url)
                 self._send_start(start_at_us)
                 await self._wait_for_start()
-                result = entry.result = await self._measure(assets, server.start_measurement())
-            state.failure = state.failure or entry.failure
+                result = journal_entry.result = await self._measure(
+                    assets, server_process.start_measurement()
+                )
+            state.failure = state.failure or journal_entry.failure
         finally:
             try:
                 await state.pool.end_all()
-                kept_assets = await assets.remove(state.pool.published_msgs())
-                for text in kept_assets:
+                kept_asset_texts = await assets.remove(state.pool.count_published_msgs())
+                for text in kept_asset_texts:
                     state.log(text)
             finally:
                 await client.close()
-        if kept_assets:
-            result = replace(result, notes=(*result.notes, *kept_assets))
-        state.enter("finished")
+        if kept_asset_texts:
+            result = replace(result, notes=(*result.notes, *kept_asset_texts))
+        state.enter_phase("finished")
         state.sink.add(BenchmarkFinished(now_us(), self.run_id, result, None))
         return result
 
@@ -315,7 +328,7 @@ class Benchmark:
         target than was confirmed.
         """
         target, writer = await assets.find_target(), self._make_writer(client)
-        if target.loses is not None or self._connection.production:
+        if target.loss_text is not None or self._connection.production:
             writer.check_target(target.name, target.created_at_us)
         confirmation = Confirmation(
             "",
@@ -325,7 +338,7 @@ class Benchmark:
             place=writer.server_identity,
         )
         try:
-            writer.check_allowed(target.name, self._confirmed_name, loses=target.loses)
+            writer.check_allowed(target.name, self._confirmed_name, loses=target.loss_text)
         except MissingConfirmation as error:
             prompt_text = error.confirmation.question
             raise MissingConfirmation(
@@ -342,20 +355,20 @@ class Benchmark:
         pool = self._state.pool
         for orders in all_orders(self.plan, assets, self._connection.to_json_line()):
             await pool.start(orders)
-        within_s = _START_TIMEOUT_S + _START_PER_WORKER_S * len(pool.members)
+        timeout_s = _START_TIMEOUT_S + _START_TIMEOUT_PER_WORKER_S * len(pool.members)
         await self._state.wait_until(
             lambda: (
                 self._state.is_over
                 or all(member.is_ready or member.is_over for member in pool.members)
             ),
-            within_s,
+            timeout_s,
         )
         if self._state.failure is not None:
             raise self._state.failure
         missing_names = [member.name for member in pool.members if not member.is_ready]
         if missing_names and not self._state.stopped:
             raise NatstuiError(
-                f"workers {', '.join(missing_names)} were not ready in {within_s:g} s"
+                f"workers {', '.join(missing_names)} were not ready in {timeout_s:g} s"
             )
 
     def _send_start(self, start_at_us: int | None) -> None:
@@ -379,12 +392,12 @@ class Benchmark:
     async def _wait_for_start(self) -> None:
         """Wait until the workers start; raises ActionRefusal if the run is stopped before."""
         state = self._state
-        while (left_s := (state.start_ns - time.monotonic_ns()) / 1e9) > 0:
+        while (remaining_s := (state.start_ns - time.monotonic_ns()) / 1e9) > 0:
             if state.failure is not None:
                 raise state.failure
             if state.stopped:
                 raise ActionRefusal("the run was stopped before it began")
-            await state.wait_for_report(left_s)
+            await state.wait_for_report(remaining_s)
 
     def _start_command(self, start_ns: int) -> StartCommand:
         state = self._state
@@ -397,10 +410,10 @@ class Benchmark:
 
     async def _measure(self, assets: RunAssets, server: ServerProcess) -> BenchmarkResult:
         state = self._state
-        watcher = Watcher(state, assets, self._cause_fault)
+        watcher = RunWatcher(state, assets, self._cause_fault)
         try:
             await watcher.watch()
-            state.enter("drain")
+            state.enter_phase("drain")
             await watcher.drain()
         except NatstuiError as error:
             state.failure = state.failure or error
@@ -413,7 +426,7 @@ class Benchmark:
         state.release_reports(is_final=True)
         outcome = await self._read_outcome(assets, server_cpu)
         result = make_result(outcome)
-        began_at_us = state.wall_us(outcome.measured_ns)
+        began_at_us = state.wall_us(outcome.measured_start_ns)
         ended_at_us = began_at_us + round(result.duration_s * 1e6)
         self._timeline = state.timeline.timeline(began_at_us, ended_at_us)
         return result
@@ -425,9 +438,10 @@ class Benchmark:
         spans: dict[str, ConsumerSpan] = {}
         try:
             stored_msgs = await self._retry_while_unavailable(assets.read_stored_msgs)
-            ends = await self._retry_while_unavailable(assets.read_figures)
+            end_figures_by_role = await self._retry_while_unavailable(assets.read_consumer_figures)
             spans = {
-                role: ConsumerSpan(assets.start_figures[role], end) for role, end in ends.items()
+                role: ConsumerSpan(assets.start_figures_by_role[role], figures)
+                for role, figures in end_figures_by_role.items()
             }
         except Conflict as error:
             state.failure = state.failure or error
@@ -488,30 +502,32 @@ class Benchmark:
             for rated_role in self.plan.roles
             if rated_role.traits.has_rate
             and role in (None, rated_role.name)
-            and self._schedules[rated_role.name]
+            and self._schedule_by_role[rated_role.name]
             and (members := self._started_workers_of(rated_role.name))
         ]
         if not rated_roles:
             raise NotFound("no running role has a rate: all send as fast as possible")
-        sentences, rates = [], []
+        sentences, rate_texts = [], []
         for rated_role, members in rated_roles:
-            segment = segment_at(self._schedules[rated_role.name], self._state.elapsed_s())
+            segment = segment_at(self._schedule_by_role[rated_role.name], self._state.elapsed_s())
             worker_per_s = (
                 segment.end_per_s / rated_role.workers_count * (factor or 1)
                 if per_s is None
                 else per_s / len(members)
             )
             schedule_per_s = worker_per_s * rated_role.workers_count
-            self._schedules[rated_role.name] = (RateSegment(None, schedule_per_s, schedule_per_s),)
+            self._schedule_by_role[rated_role.name] = (
+                RateSegment(None, schedule_per_s, schedule_per_s),
+            )
             for member in members:
                 _send_rate(member, worker_per_s)
             rate_per_s = worker_per_s * len(members)
             verb = "sends" if rated_role.traits.sends else "gets"
             sentences.append(f"{rated_role.name} {verb} {rate_per_s:g} messages per second now")
-            rates.append(f"{rate_per_s:,.0f}/s")
+            rate_texts.append(f"{rate_per_s:,.0f}/s")
         # From here on the rate has no planned steps, so there is no knee to find.
-        self._state.knee = Knee(replace(self.plan, roles=()))
-        return self._note_change(sentences, "rate", ", ".join(rates))
+        self._state.knee = KneeDetector(replace(self.plan, roles=()))
+        return self._note_change(sentences, "rate", ", ".join(rate_texts))
 
     def change_payload(self, text: str, role: str | None = None) -> str:
         """Change the payload of the senders, or of one role's; return a sentence for people.
@@ -528,33 +544,42 @@ class Benchmark:
         if not sender_roles:
             raise NotFound("no sending role is running")
         changed_roles = [
-            changed_payload(self.plan, sender_role, text) for sender_role in sender_roles
+            role_with_payload(self.plan, sender_role, text) for sender_role in sender_roles
         ]
-        check_fits(replace(self.plan, roles=tuple(changed_roles)), self._max_payload_bytes)
+        check_payload_sizes(
+            replace(self.plan, roles=tuple(changed_roles)), self._max_payload_bytes
+        )
         if state.assets is not None:
-            state.assets.check_change(changed_roles, self._added_counts)
+            state.assets.check_change(changed_roles, self._added_workers_by_role)
         sentences = []
-        for sender_role, changed in zip(sender_roles, changed_roles, strict=True):
-            self._payloads[sender_role.name] = changed.payload
+        for sender_role, changed_role in zip(sender_roles, changed_roles, strict=True):
+            self._changed_payload_by_role[sender_role.name] = changed_role.payload
             for member in self._started_workers_of(sender_role.name):
-                member.send(PayloadChange(payload=changed.payload))
-            before, after = (
+                member.send(PayloadChange(payload=changed_role.payload))
+            size_before_text, size_after_text = (
                 describe_payload(sender_role.payload),
-                describe_payload(changed.payload),
+                describe_payload(changed_role.payload),
             )
-            sentences.append(f"{sender_role.name} now sends {after} a message, not {before}")
+            sentences.append(
+                f"{sender_role.name} now sends {size_after_text} a message, not {size_before_text}"
+            )
         return self._note_change(sentences)
 
     def _sender_roles(self) -> Iterator[Role]:
         """Yield the roles that send, with their current payload."""
         for role in self.plan.roles:
             if role.traits.sends:
-                yield replace(role, payload=self._payloads.get(role.name, role.payload))
+                yield replace(
+                    role, payload=self._changed_payload_by_role.get(role.name, role.payload)
+                )
 
     def _note_change(
         self, sentences: list[str], change: RunChange | None = None, mark: str | None = None
     ) -> str:
-        """Add the change, with its time, to the remarks of the result; return it as text."""
+        """Add a change, with its time, to the remarks of the result; return it as text.
+
+        `change` is its kind, `mark` its label in charts.
+        """
         text = ", ".join(sentences)
         self._state.add_remark(f"after {self._state.elapsed_s():.1f} s: {text}", change, mark)
         return text
@@ -562,7 +587,8 @@ class Benchmark:
     def kill_worker(self, role: str, worker_id: int | None = None) -> str:
         """Kill a worker of a role as in a crash; return a sentence for people.
 
-        `worker_id` is its number in the role, None: the last worker. Raises NotFound without it.
+        `worker_id` is its number in the role, None: the last worker. Raises NotFound if there is
+        no such worker.
         """
         member = _find_worker(self._workers_of(role), role, worker_id)
         member.kill()
@@ -573,11 +599,12 @@ class Benchmark:
         """Pause the last worker of a role, or every worker, or resume paused ones.
 
         Returns a sentence for people. The schedule continues meanwhile: overdue messages are sent
-        after the pause. Raises NotFound, and ActionRefusal while workers are starting.
+        after the pause. Raises NotFound without a running worker, and ActionRefusal while workers
+        are starting.
         """
         self._check_started()
-        names = self._started_count if role is None else (role,)
-        members = [member for name in names for member in self._started_workers_of(name)]
+        role_names = self._started_count_by_role if role is None else (role,)
+        members = [member for name in role_names for member in self._started_workers_of(name)]
         chosen_members = members if role is None else members[-1:]
         if not chosen_members:
             raise NotFound("no worker is running that could be frozen")
@@ -611,24 +638,24 @@ class Benchmark:
                 " start the run with two workers to add more"
             )
         if not is_planned:
-            added_counts = self._added_counts + Counter([role])
+            added_counts = self._added_workers_by_role + Counter([role])
             state.assets.check_change(self._sender_roles(), added_counts)
-            self._added_counts = added_counts
-        joining_role = replace(matching_roles[0], schedule=self._schedules[role])
-        worker_id, number = self._started_count[role], len(state.pool.members)
-        self._started_count[role] += 1
+            self._added_workers_by_role = added_counts
+        joining_role = replace(matching_roles[0], schedule=self._schedule_by_role[role])
+        worker_id, publisher_id = self._started_count_by_role[role], len(state.pool.members)
+        self._started_count_by_role[role] += 1
         line = self._connection.to_json_line()
-        orders = added_orders(self.plan, state.assets, line, joining_role, worker_id, number)
+        orders = added_orders(self.plan, state.assets, line, joining_role, worker_id, publisher_id)
         member = await state.pool.start(orders)
         await state.wait_until(lambda: member.is_ready or member.is_over, _START_TIMEOUT_S)
         if joining_role.traits.is_ordered:
-            member.dropped_before_msgs = await state.assets.read_dropped_msgs()
-        if role in self._payloads:
-            member.send(PayloadChange(payload=self._payloads[role]))
+            member.removed_before_start_msgs = await state.assets.read_dropped_msgs()
+        if role in self._changed_payload_by_role:
+            member.send(PayloadChange(payload=self._changed_payload_by_role[role]))
         member.send_start(self._start_command(time.monotonic_ns()))
-        if self._schedules[role] is not joining_role.schedule:
+        if self._schedule_by_role[role] is not joining_role.schedule:
             # It was changed while the worker started.
-            (segment,) = self._schedules[role]
+            (segment,) = self._schedule_by_role[role]
             _send_rate(member, segment.end_per_s / matching_roles[0].workers_count)
         state.log("is added", member, "added", f"+{member.name}")
         return f"worker {member.name} is added"
@@ -666,7 +693,7 @@ class Benchmark:
 def _find_worker(
     members: Sequence[WorkerProcess], role: str, worker_id: int | None
 ) -> WorkerProcess:
-    """Return the last of the members with this number; raises NotFound without it."""
+    """Return the member `worker_id`, or the last one if that is None; raises NotFound."""
     for member in reversed(members):
         if worker_id in (None, member.orders.worker_id):
             return member
@@ -674,7 +701,7 @@ def _find_worker(
 
 
 def _send_rate(member: WorkerProcess, per_s: float) -> None:
-    """Let a worker send `per_s` messages per second: its share of its schedule."""
+    """Let a worker send `per_s` messages per second, by a new rate of its schedule."""
     member.send(RateChange(per_s=per_s * member.orders.workers_count))
 
 
@@ -686,10 +713,10 @@ def _worker_end(member: WorkerProcess, members: Sequence[WorkerProcess]) -> Work
         role=member.orders.role,
         worker_id=member.orders.worker_id,
         publisher_id=member.orders.publisher_id,
-        sent_before_msgs={
+        sent_before_subscribing_by_publisher={
             sender.orders.publisher_id: member.count_sent_before(sender) for sender in members
         },
-        dropped_before_msgs=member.dropped_before_msgs,
+        removed_before_start_msgs=member.removed_before_start_msgs,
         has_stamps=member.orders.received_payload is not None,
         reported=member.counts,
         totals=None if final_report is None else final_report.counts,
@@ -703,7 +730,7 @@ def _worker_end(member: WorkerProcess, members: Sequence[WorkerProcess]) -> Work
         first_received_ns=0 if final_report is None else final_report.first_received_ns,
         first_received_msgs=0 if final_report is None else final_report.first_received_msgs,
         cpu_ratio=member.steady_cpu_s / member.steady_s if member.steady_s > 0.05 else None,
-        ended=_end_kind(member),
+        end_kind=_end_kind(member),
         latencies=member.latencies.total(),
         most_in_flight_msgs=member.most_in_flight_msgs,
     )

@@ -17,30 +17,30 @@ SHARP_RISE_FACTOR = 5
 _LATENCY_NAMES = ("e2e", "ack", "rtt")
 
 
-class Knee:
+class KneeDetector:
     """Finds the step of a rising rate at which latency rises sharply."""
 
     def __init__(self, plan: BenchmarkPlan) -> None:
-        """Create for a plan; in a plan without a stepped rate no rise is found."""
+        """Create a detector for a plan; it finds nothing in a plan without a stepped rate."""
         self._steps = _steps(plan)
-        self._ends_s = list(accumulate(step.duration_s or 0.0 for step in self._steps))
-        self._latency_sums = [LatencyTotals() for _ in self._steps]
-        self._past_p99_ns: list[int] = []
+        self._step_ends_s = list(accumulate(step.duration_s or 0.0 for step in self._steps))
+        self._latencies_by_step = [LatencyTotals() for _ in self._steps]
+        self._cached_p99_ns: list[int] = []
         """The cached p99 (ns) of the first completed steps."""
 
     def add(self, elapsed_s: float, latencies: Latencies) -> None:
         """Add the latencies of a report to the step at `elapsed_s` after the start."""
         if not self._steps:
             return
-        step = min(bisect_right(self._ends_s, elapsed_s), len(self._steps) - 1)
-        self._latency_sums[step].add(latencies)
+        step = min(bisect_right(self._step_ends_s, elapsed_s), len(self._steps) - 1)
+        self._latencies_by_step[step].add(latencies)
 
     def sharp_rise_text(self, elapsed_s: float) -> str | None:
         """Return a sentence about the first completed step with a sharp rise; None without one."""
-        p99_ns = self._p99_ns(bisect_right(self._ends_s, elapsed_s))
+        p99_ns = self._p99_ns(bisect_right(self._step_ends_s, elapsed_s))
         for number in range(1, len(p99_ns)):
-            best_ns = min(p99_ns[:number])
-            if p99_ns[number] > max(SHARP_RISE_ABOVE_NS, SHARP_RISE_FACTOR * best_ns):
+            lowest_p99_ns = min(p99_ns[:number])
+            if p99_ns[number] > max(SHARP_RISE_ABOVE_NS, SHARP_RISE_FACTOR * lowest_p99_ns):
                 step, next_step = self._steps[number - 1], self._steps[number]
                 return (
                     f"latency rises sharply above {rate_text(step.end_per_s)} msgs/s: p99 is "
@@ -52,32 +52,32 @@ class Knee:
 
     def no_sharp_rise_text(self, elapsed_s: float) -> str | None:
         """Return a sentence about a run without a sharp rise; None before its last step ends."""
-        if not self._steps or elapsed_s < self._ends_s[-1]:
+        if not self._steps or elapsed_s < self._step_ends_s[-1]:
             return None
         p99_ns = self._p99_ns(len(self._steps))
         if len(p99_ns) < len(self._steps):
             return None
-        last = f"{rate_text(self._steps[-1].end_per_s)} msgs/s"
+        last_rate_text = f"{rate_text(self._steps[-1].end_per_s)} msgs/s"
         return (
-            f"no sharp rise of latency up to {last}: p99 is "
+            f"no sharp rise of latency up to {last_rate_text}: p99 is "
             f"{duration_text(p99_ns[-1] / 1e9)} there"
         )
 
     def _p99_ns(self, count: int) -> list[int]:
         """Return the p99 (ns) of the first `count` steps, up to one without latencies."""
-        percentiles = self._past_p99_ns[:count]
-        for number in range(len(percentiles), count):
-            total = self._latency_sums[number].total()
+        known_p99_ns = self._cached_p99_ns[:count]
+        for number in range(len(known_p99_ns), count):
+            total = self._latencies_by_step[number].total()
             histograms = (getattr(total, name) for name in _LATENCY_NAMES)
             histogram = next((counts for counts in histograms if counts.buckets), None)
             p99_ns = histogram.percentile_ns(99) if histogram is not None else None
             if p99_ns is None:
                 break
-            percentiles.append(p99_ns)
+            known_p99_ns.append(p99_ns)
             # The last step also gets the latencies after its end.
             if number < len(self._steps) - 1:
-                self._past_p99_ns.append(p99_ns)
-        return percentiles
+                self._cached_p99_ns.append(p99_ns)
+        return known_p99_ns
 
 
 def _steps(plan: BenchmarkPlan) -> tuple[RateSegment, ...]:

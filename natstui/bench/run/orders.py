@@ -16,8 +16,10 @@ def all_orders(plan: BenchmarkPlan, assets: RunAssets, connection_line: str) -> 
     publisher_id = 0
     for role in plan.roles:
         for worker_id in range(role.workers_count):
-            share = _worker_share(role.total_msgs, worker_id, role.workers_count)
-            yield orders_for(plan, assets, connection_line, role, worker_id, publisher_id, share)
+            share_msgs = _worker_share(role.total_msgs, worker_id, role.workers_count)
+            yield orders_for(
+                plan, assets, connection_line, role, worker_id, publisher_id, share_msgs
+            )
             publisher_id += 1
 
 
@@ -36,9 +38,11 @@ def added_orders(
     own_schedule = tuple(
         _scale_to_worker(segment, role.workers_count) for segment in role.schedule
     )
-    share = None if role.total_msgs is None else role.total_msgs // role.workers_count
+    share_msgs = None if role.total_msgs is None else role.total_msgs // role.workers_count
     single_role = replace(role, schedule=own_schedule, workers_count=1)
-    return orders_for(plan, assets, connection_line, single_role, worker_id, publisher_id, share)
+    return orders_for(
+        plan, assets, connection_line, single_role, worker_id, publisher_id, share_msgs
+    )
 
 
 def _scale_to_worker(segment: RateSegment, workers_count: int) -> RateSegment:
@@ -49,9 +53,13 @@ def _scale_to_worker(segment: RateSegment, workers_count: int) -> RateSegment:
     )
 
 
-def _worker_share(total: int | None, index: int, workers_count: int) -> int | None:
-    """Return the number of messages of one worker, whose sum over the workers is `total`."""
-    return None if total is None else total // workers_count + (index < total % workers_count)
+def _worker_share(total_msgs: int | None, worker_index: int, workers_count: int) -> int | None:
+    """Return the number of messages of one worker, whose sum over the workers is `total_msgs`."""
+    return (
+        None
+        if total_msgs is None
+        else total_msgs // workers_count + (worker_index < total_msgs % workers_count)
+    )
 
 
 def orders_for(
@@ -61,7 +69,7 @@ def orders_for(
     role: Role,
     worker_id: int,
     publisher_id: int,
-    share: int | None,
+    share_msgs: int | None,
 ) -> Orders:
     """Return the orders of one worker."""
     consumer = assets.consumers.get(role.name)
@@ -76,7 +84,7 @@ def orders_for(
         publisher_id=publisher_id,
         worker_index=worker_id % role.workers_count,
         workers_count=role.workers_count,
-        share_msgs=share if role.traits.has_end else None,
+        share_msgs=share_msgs if role.traits.has_own_end else None,
         received_payload=_common_payload(plan, assets, role),
         epoch_ns=assets.epoch_ns,
         stream=assets.stream,
@@ -86,9 +94,9 @@ def orders_for(
         first_seq=assets.oldest_seq,
         last_seq=assets.first_seq - 1,
         stored_msgs=assets.waiting_msgs,
-        responses=assets.responses,
+        responses=assets.response_stream,
         response_subject=_response_subject(plan) if role.traits.needs_responses else None,
-        cleanup_verbs=assets.cleanup_verbs(),
+        delete_verbs=assets.delete_verbs(),
         created_streams=assets.created_streams,
     )
 

@@ -7,11 +7,12 @@ import time
 from collections import deque
 from collections.abc import Callable
 from dataclasses import replace
+from typing import NamedTuple
 
 from natstui.bench.job.protocol import LogLine, Report, WorkerFailure, WorkerLine
-from natstui.bench.result.outcome import steady_published_msgs, steady_received_msgs
+from natstui.bench.result.run_result import steady_published_msgs, steady_received_msgs
 from natstui.bench.run.assets import RunAssets
-from natstui.bench.run.knee import Knee
+from natstui.bench.run.knee import KneeDetector
 from natstui.bench.run.worker_processes import WorkerPool, WorkerProcess
 from natstui.errors import NatstuiError
 from natstui.feed import Sink
@@ -27,7 +28,7 @@ from natstui.model.records.benchmark import (
 )
 
 _NO_COUNTS = Counts()
-_MAX_QUEUED_S = 1.0
+_MAX_REPORT_QUEUED_S = 1.0
 """Maximum time that a receiver's report is queued for the reports of the senders."""
 
 
@@ -37,6 +38,14 @@ class WorkerFailed(NatstuiError):
     def __init__(self, failure: WorkerFailure) -> None:
         super().__init__(failure.sentence)
         self.exit_code = failure.exit_code
+
+
+class _QueuedReport(NamedTuple):
+    """A report that waits, with the time at which it arrived (monotonic s)."""
+
+    arrived_s: float
+    member: WorkerProcess
+    report: Report
 
 
 class RunState:
@@ -51,7 +60,7 @@ class RunState:
         self.phase: PhaseName = "starting"
         self.stopped = False
         self.failure: NatstuiError | None = None
-        self.knee = Knee(plan)
+        self.knee = KneeDetector(plan)
         self.paused_names: set[str] = set()
         """Names of the paused workers."""
         self.remarks: list[str] = []
@@ -62,10 +71,10 @@ class RunState:
         self.end_ns: int | None = None
         self.last_report_ns = 0
         """Time of the last report of a receiver with a message (monotonic ns); 0 before it."""
-        self._passed_counts = _NO_COUNTS
-        """The sum of the reports that were passed on."""
-        self._queued_reports: deque[tuple[float, WorkerProcess, Report]] = deque()
-        """Reports of receivers that wait for those of the senders, with their time of arrival."""
+        self._forwarded_counts = _NO_COUNTS
+        """The sum of the counts of the forwarded reports."""
+        self._queued_reports: deque[_QueuedReport] = deque()
+        """Reports of receivers that wait for those of the senders."""
         self._change_event = asyncio.Event()
 
     @property
@@ -74,14 +83,15 @@ class RunState:
         return self.stopped or self.failure is not None
 
     def read_clock(self) -> None:
-        """Set the time of the start to now, by the wall clock, which may be set at any time.
+        """Set the start of the run to the current time of the wall clock.
 
-        A run with a start time may be created hours before it.
+        It is read again just before the start: a run with a start time may be created hours
+        before it, and the wall clock may be set meanwhile.
         """
         self.started_at_us = now_us()
         self._wall_less_monotonic_ns = time.time_ns() - time.monotonic_ns()
 
-    def enter(self, phase: PhaseName) -> None:
+    def enter_phase(self, phase: PhaseName) -> None:
         """Enter a phase, and send its record."""
         if phase != self.phase or phase == "starting":
             self.phase = phase
@@ -113,8 +123,8 @@ class RunState:
         self.log(text, None, change, mark)
 
     def counts(self) -> Counts:
-        """Return the sum of the counts of all reports that were passed on so far."""
-        return self._passed_counts
+        """Return the sum of the counts of all reports that were forwarded so far."""
+        return self._forwarded_counts
 
     def latencies(self) -> Latencies:
         """Return the latencies of all workers so far."""
@@ -166,7 +176,9 @@ class RunState:
         self.wake()
 
     def _on_exit(self, member: WorkerProcess) -> None:
-        if member.was_killed or (member.final_report is not None and member.final_report.is_crash):
+        if member.was_killed or (
+            member.final_report is not None and member.final_report.is_requested_crash
+        ):
             # A worker that was killed is marked since then.
             change: RunChange | None = None if member.was_killed else "killed"
             self.log("is dead", member, change, change and f"-{member.name}")
@@ -187,7 +199,7 @@ class RunState:
         if member.orders.role.traits.sends:
             self._note_sent_before(member, report)
         if member.orders.role.traits.has_queue:
-            self._queued_reports.append((time.monotonic(), member, report))
+            self._queued_reports.append(_QueuedReport(time.monotonic(), member, report))
         else:
             self._forward_report(member, report)
 
@@ -195,30 +207,32 @@ class RunState:
         """Store the number of sent messages at the first report after a receiver joined."""
         publisher_id = sender.orders.publisher_id
         for member in self.pool.members:
-            joined_after = member.is_ready and sender.start_ns < member.ready_ns <= report.at_ns
-            if joined_after and member.orders.role.traits.receives:
-                member.sent_before_msgs.setdefault(publisher_id, sender.counts.sent_msgs)
+            has_joined = member.is_ready and sender.start_ns < member.ready_ns <= report.at_ns
+            if has_joined and member.orders.role.traits.receives:
+                member.sent_before_subscribing_by_publisher.setdefault(
+                    publisher_id, sender.counts.sent_msgs
+                )
 
     def release_reports(self, *, is_final: bool = False) -> None:
-        """Pass on the queued reports of receivers that are not newer than the senders' reports.
+        """Forward the queued reports of receivers that are not newer than the senders' reports.
 
-        So the received messages are never more than the sent ones. `is_final` passes on all.
+        So the received messages are never more than the sent ones. `is_final` forwards all.
         """
-        still_queued: deque[tuple[float, WorkerProcess, Report]] = deque()
-        for queued in self._queued_reports:
-            queued_s, member, report = queued
-            is_recent = time.monotonic() - queued_s < _MAX_QUEUED_S and not is_final
-            if is_recent and self._is_ahead(report):
-                still_queued.append(queued)
+        still_queued: deque[_QueuedReport] = deque()
+        for queued_report in self._queued_reports:
+            arrived_s, member, report = queued_report
+            is_recent = time.monotonic() - arrived_s < _MAX_REPORT_QUEUED_S and not is_final
+            if is_recent and self._is_ahead_of_senders(report):
+                still_queued.append(queued_report)
             else:
                 self._forward_report(member, report)
         self._queued_reports = still_queued
 
-    def _is_ahead(self, report: Report) -> bool:
+    def _is_ahead_of_senders(self, report: Report) -> bool:
         """Return whether a report may count messages that their sender has not reported yet."""
         return any(
             0 < member.start_ns < report.at_ns
-            and member.reported_ns < report.at_ns
+            and member.last_report_ns < report.at_ns
             and not member.is_over
             for member in self.pool.members
             if member.orders.role.traits.sends
@@ -236,7 +250,9 @@ class RunState:
             steady_published_msgs(role, report.counts),
             steady_received_msgs(role, report.counts),
         )
-        self._passed_counts = self._passed_counts.plus(_progress_counts(member, report.counts))
+        self._forwarded_counts = self._forwarded_counts.plus(
+            _progress_counts(member, report.counts)
+        )
         self.sink.add(
             BenchmarkReport(
                 at_us=now_us(),
@@ -254,7 +270,7 @@ class RunState:
 def _progress_counts(member: WorkerProcess, counts: Counts) -> Counts:
     """Return the counts of a report without those of responses, which the progress leaves out."""
     traits = member.orders.role.traits
-    if traits.responds:
+    if traits.stores_responses:
         return replace(counts, sent_msgs=0, sent_bytes=0)
     if traits.awaits_responses:
         return replace(counts, received_msgs=0, received_bytes=0)

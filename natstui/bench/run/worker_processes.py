@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 import msgspec
 
 from natstui.bench.job import protocol
-from natstui.bench.job.job import published_msgs
+from natstui.bench.job.job import published_msgs_by_stream
 from natstui.bench.job.protocol import (
     ControllerLine,
     CrashCommand,
@@ -40,11 +40,11 @@ class WorkerProcess:
     """Time at which it was connected and subscribed (monotonic ns); 0: not yet."""
     start_ns: int = 0
     """Time at which it starts to send or receive (monotonic ns); 0: unknown yet."""
-    reported_ns: int = 0
+    last_report_ns: int = 0
     """Time of its last report (monotonic ns)."""
-    sent_before_msgs: dict[int, int] = field(default_factory=dict)
+    sent_before_subscribing_by_publisher: dict[int, int] = field(default_factory=dict)
     """Publisher id → messages that it had sent, at most, when this receiver subscribed."""
-    dropped_before_msgs: int = 0
+    removed_before_start_msgs: int = 0
     """Messages that the stream had removed before this ordered receiver started."""
     counts: Counts = field(default_factory=Counts)
     """The sum of its reports."""
@@ -88,7 +88,9 @@ class WorkerProcess:
         """
         if sender.start_ns >= self.ready_ns:
             return 0
-        return self.sent_before_msgs.get(sender.orders.publisher_id, sender.counts.sent_msgs)
+        return self.sent_before_subscribing_by_publisher.get(
+            sender.orders.publisher_id, sender.counts.sent_msgs
+        )
 
     def send_start(self, line: StartCommand) -> None:
         """Send the start command, and store its start time."""
@@ -156,16 +158,16 @@ class WorkerPool:
             if not member.is_over:
                 member.send(line)
 
-    def published_msgs(self) -> Counter[str]:
+    def count_published_msgs(self) -> Counter[str]:
         """Return how many messages the workers published to each stream that the run created.
 
         A worker that crashed counts with its reports.
         """
-        published_counts = Counter[str]()
+        msgs_by_stream = Counter[str]()
         for member in self.members:
             counts = member.counts if member.final_report is None else member.final_report.counts
-            published_counts.update(published_msgs(member.orders, counts))
-        return published_counts
+            msgs_by_stream.update(published_msgs_by_stream(member.orders, counts))
+        return msgs_by_stream
 
     async def end_all(self) -> None:
         """Stop every process by a command, and after 4 s by a kill."""
@@ -185,12 +187,12 @@ class WorkerPool:
         stderr_task = asyncio.create_task(process.stderr.read())
         while line := await process.stdout.readline():
             try:
-                line_read = protocol.decode_worker_line(line)
+                decoded_line = protocol.decode_worker_line(line)
             except (msgspec.DecodeError, RecursionError):
                 # Half a line: it was killed while it wrote.
                 break
-            _apply_line(member, line_read)
-            self._on_line(member, line_read)
+            _apply_line(member, decoded_line)
+            self._on_line(member, decoded_line)
         text = (await stderr_task).decode("utf-8", "replace").strip()
         await process.wait()
         if process.stdin is not None:
@@ -216,10 +218,10 @@ def _apply_line(member: WorkerProcess, line: WorkerLine) -> None:
         case Report():
             member.counts = member.counts.plus(line.counts)
             member.latencies.add(line.latencies)
-            in_flight = in_flight_msgs(member.orders.role, member.counts)
-            if in_flight is not None:
-                member.most_in_flight_msgs = max(member.most_in_flight_msgs or 0, in_flight)
-            member.reported_ns = line.at_ns
+            in_flight_count = in_flight_msgs(member.orders.role, member.counts)
+            if in_flight_count is not None:
+                member.most_in_flight_msgs = max(member.most_in_flight_msgs or 0, in_flight_count)
+            member.last_report_ns = line.at_ns
         case FinalReport():
             member.final_report = line
         case WorkerFailure():

@@ -52,16 +52,16 @@ class DeliveryReceiver:
         self.job, self.link = job, link
         self.role = job.orders.role
         self._stamp_layout = stamp_layout(job.orders, job.orders.received_payload)
-        self._acked_consumer: tuple[str, str] | None = None
+        self._acked_stream_and_consumer: tuple[str, str] | None = None
         """Stream and consumer whose deliveries are acked; None: no acks."""
         if self.role.acks != "none" and not self.role.traits.is_ordered:
-            self._acked_consumer = (job.orders.stream or "", job.orders.consumer or "")
-        self._confirm_inbox = link.nc.new_inbox().encode()
-        self._confirms_count = 0
+            self._acked_stream_and_consumer = (job.orders.stream or "", job.orders.consumer or "")
+        self._confirmation_inbox = link.nc.new_inbox().encode()
+        self._confirmations_count = 0
         self._has_refusals = bool(
             self.role.nak_ratio or self.role.term_ratio or self.role.never_ack_ratio
         )
-        self._unprocessed: asyncio.Queue[Deliveries] = asyncio.Queue()
+        self._unprocessed_deliveries: asyncio.Queue[Deliveries] = asyncio.Queue()
         self._process_task: asyncio.Task[None] | None = None
         self.backlog_msgs = 0
         """Number of received messages that wait for their processing delay."""
@@ -69,7 +69,9 @@ class DeliveryReceiver:
     async def begin(self) -> None:
         """Subscribe to the confirmations of double acks, and start the processing delay."""
         if self.role.acks == "double":
-            await self.link.subscribe(f"{self._confirm_inbox.decode()}.*", self._on_confirmations)
+            await self.link.subscribe(
+                f"{self._confirmation_inbox.decode()}.*", self._on_confirmations
+            )
         if self.role.think_s:
             self._process_task = self.link.start_task(self._process_slowly())
 
@@ -83,7 +85,7 @@ class DeliveryReceiver:
         tally, deadline_s = self.job.tally, time.monotonic() + self.role.timeout_s
         while self.role.acks == "double" and time.monotonic() < deadline_s:
             if (
-                tally.count("acks_confirmed_msgs") >= self._confirms_count
+                tally.count("acks_confirmed_msgs") >= self._confirmations_count
                 or self.link.failure.done()
             ):
                 break
@@ -92,8 +94,8 @@ class DeliveryReceiver:
     def handle_run(self, run: FrameRun, now_ns: int) -> Deliveries:
         """Count and ack the deliveries of a run of frames, record latencies, and return them."""
         tally = self.job.tally
-        deliveries = read_deliveries(run, self._acked_consumer)
-        own_mask = tally.count_received(
+        deliveries = read_deliveries(run, self._acked_stream_and_consumer)
+        own_run_mask = tally.count_received(
             run.payloads, self._stamp_layout, now_ns, deliveries.stream_seq
         )
         if not self._stamp_layout.length:
@@ -101,13 +103,15 @@ class DeliveryReceiver:
         tally.add("redelivered_msgs", int(np.count_nonzero(deliveries.delivered_count > 1)))
         if now_ns >= tally.steady_ns:
             stored_ns = (
-                deliveries.stored_ns if own_mask is None else deliveries.stored_ns[own_mask]
+                deliveries.stored_ns
+                if own_run_mask is None
+                else deliveries.stored_ns[own_run_mask]
             )
             tally.record_store_latencies(time.time_ns() - stored_ns)
         if self.role.think_s:
-            self._unprocessed.put_nowait(deliveries)
+            self._unprocessed_deliveries.put_nowait(deliveries)
             self.backlog_msgs += len(run)
-        elif self._acked_consumer is not None:
+        elif self._acked_stream_and_consumer is not None:
             self._acknowledge(deliveries)
         return deliveries
 
@@ -123,52 +127,52 @@ class DeliveryReceiver:
             tally.add("acks_sent_msgs", len(replies))
             return
         refusals = choose_refusals(role, deliveries)
-        acked_mask = ~(refusals.term | refusals.leave)
+        acked_mask = ~(refusals.term | refusals.leave_unacked)
         if refusals.term.any():
             self.link.write(term_frames(replies[refusals.term]))
-        naks = refusals.nak[acked_mask]
-        confirm = self._confirmation_subjects(int(np.count_nonzero(acked_mask)))
+        nak_mask = refusals.nak[acked_mask]
+        confirmation_subjects = self._confirmation_subjects(int(np.count_nonzero(acked_mask)))
         if acked_mask.any():
-            self.link.write(ack_frames(replies[acked_mask], naks, confirm))
-        nak_count = int(np.count_nonzero(naks))
+            self.link.write(ack_frames(replies[acked_mask], nak_mask, confirmation_subjects))
+        nak_count = int(np.count_nonzero(nak_mask))
         tally.add("naks_sent_msgs", nak_count)
         tally.add("acks_sent_msgs", int(np.count_nonzero(acked_mask)) - nak_count)
         tally.add("terms_sent_msgs", int(np.count_nonzero(refusals.term)))
-        tally.add("never_acked_msgs", int(np.count_nonzero(refusals.leave)))
+        tally.add("never_acked_msgs", int(np.count_nonzero(refusals.leave_unacked)))
 
     def _confirmation_subjects(self, count: int) -> np.ndarray | None:
         """Return `count` reply subjects for confirmations as bytes; None without double acks."""
         if self.role.acks != "double" or not count:
             return None
-        head = np.frombuffer(self._confirm_inbox + b".", np.uint8)
+        head = np.frombuffer(self._confirmation_inbox + b".", np.uint8)
         subjects = np.empty((count, len(head) + SEQ_DIGITS), np.uint8)
         subjects[:, : len(head)] = head
-        numbers = np.arange(self._confirms_count, self._confirms_count + count)
+        numbers = np.arange(self._confirmations_count, self._confirmations_count + count)
         write_digits(subjects[:, len(head) :], numbers)
-        self._confirms_count += count
+        self._confirmations_count += count
         return subjects
 
     def _on_confirmations(self, run: FrameRun, _now_ns: int) -> None:
         self.job.tally.add("acks_confirmed_msgs", len(run))
 
     def on_processed(self) -> None:
-        """Do nothing; it is called after the processing delay of each message."""
+        """Handle that the processing delay of a message is over; subclasses override it."""
 
     async def _process_slowly(self) -> None:
         """Ack one message after the other, each after the processing delay of the role."""
         while True:
-            deliveries = await self._unprocessed.get()
+            deliveries = await self._unprocessed_deliveries.get()
             for row in range(len(deliveries.replies)):
                 await asyncio.sleep(self.role.think_s)
-                part = slice(row, row + 1)
-                if self._acked_consumer is not None:
+                row_slice = slice(row, row + 1)
+                if self._acked_stream_and_consumer is not None:
                     self._acknowledge(
                         Deliveries(
-                            deliveries.replies[part],
-                            deliveries.delivered_count[part],
-                            deliveries.stream_seq[part],
-                            deliveries.consumer_seq[part],
-                            deliveries.stored_ns[part],
+                            deliveries.replies[row_slice],
+                            deliveries.delivered_count[row_slice],
+                            deliveries.stream_seq[row_slice],
+                            deliveries.consumer_seq[row_slice],
+                            deliveries.stored_ns[row_slice],
                         )
                     )
                 self.backlog_msgs -= 1

@@ -1,6 +1,7 @@
-"""The protocol parser of the wire client: it splits bytes into runs of frames of one layout.
+"""The protocol parser of the wire client: it splits bytes into runs of frames.
 
-Messages of a load have frames of equal length, so a read is mostly one two-dimensional array.
+A frame is one message with its control line; a run is consecutive frames of one layout. Messages
+of a load have frames of equal length, so a read is mostly one two-dimensional array.
 A run ends where the layout changes, or at a control line. The length of a frame is read from its
 own size token only, so a payload that contains a frame is not mistaken for one.
 """
@@ -16,7 +17,7 @@ import numpy as np
 from natstui.bench.job.digits import Bytes2D, are_digits
 from natstui.errors import NatstuiError
 
-_HEAD = re.compile(
+_MSG_LINE_PATTERN = re.compile(
     rb"(?:MSG|(?P<h>H)MSG)[ \t]+(?P<subject>\S+)[ \t]+(?P<sid>\d+)"
     rb"(?:[ \t]+(?P<reply>[^\s]*[^\s\d][^\s]*|\d+(?=[ \t]+\d+[ \t]+\d+\Z)))?"
     rb"(?P<sizes>(?:[ \t]+\d+){1,2})[ \t]*\Z"
@@ -24,8 +25,8 @@ _HEAD = re.compile(
 _CONTROL_VERBS = (b"PING", b"PONG", b"INFO", b"+OK", b"-ERR")
 _CRLF = b"\r\n"
 _MAX_LINE_BYTES = 4 << 20
-_STATUS_AT = len(b"NATS/1.0")
-_SCALAR_ROWS = 16
+_STATUS_OFFSET = len(b"NATS/1.0")
+_MAX_ROWS_COMPARED_SINGLY = 16
 """Number of frames up to which comparing them one by one is cheaper than with arrays."""
 _MAX_CACHED_LINES = 256
 _WORD_BYTES = 8
@@ -40,7 +41,7 @@ class ProtocolError(NatstuiError):
 
 
 @dataclass(frozen=True, slots=True)
-class Layout:
+class FrameLayout:
     """The positions of the parts of a frame."""
 
     sid: int
@@ -73,7 +74,7 @@ class Layout:
 class FrameRun:
     """Consecutive frames of one layout, as an array with a row of bytes per frame."""
 
-    layout: Layout
+    layout: FrameLayout
     rows: Bytes2D
     status: int | None = None
     """Code of a server's status message (100, 404, 503 …); such a run has one row."""
@@ -106,7 +107,7 @@ class FrameParser:
 
     def __init__(self) -> None:
         self._incomplete_bytes = b""
-        self._layouts: dict[bytes, Layout] = {}
+        self._layouts: dict[bytes, FrameLayout] = {}
 
     @property
     def is_empty(self) -> bool:
@@ -147,7 +148,7 @@ class FrameParser:
         """Discard an incomplete frame, of a connection that was lost."""
         self._incomplete_bytes = b""
 
-    def _next_run(self, data: bytes, position: int, layout: Layout) -> FrameRun | None:
+    def _next_run(self, data: bytes, position: int, layout: FrameLayout) -> FrameRun | None:
         """Return the run that starts at `position`; None without a complete frame.
 
         Raises ProtocolError for a frame that does not end with CR LF.
@@ -168,7 +169,7 @@ class FrameParser:
             raise ProtocolError("the server sent a message that is longer than announced")
         return FrameRun(layout, rows, status)
 
-    def _cache_layout(self, line: bytes) -> Layout:
+    def _cache_layout(self, line: bytes) -> FrameLayout:
         """Return the layout of a control line; cache it if the line has no reply subject, since
         such lines repeat.
         """
@@ -180,14 +181,14 @@ class FrameParser:
         return layout
 
 
-def _read_layout(line: bytes) -> Layout:
-    match = _HEAD.match(line)
+def _read_layout(line: bytes) -> FrameLayout:
+    match = _MSG_LINE_PATTERN.match(line)
     if match is None:
         raise ProtocolError(f"the server sent a malformed message line: {line[:60]!r}")
     sizes = match["sizes"].split()
     if len(sizes) != (2 if match["h"] else 1):
         raise ProtocolError(f"the server sent a malformed message line: {line[:60]!r}")
-    return Layout(
+    return FrameLayout(
         sid=int(match["sid"]),
         subject=slice(*match.span("subject")),
         reply=None if match["reply"] is None else slice(*match.span("reply")),
@@ -197,69 +198,74 @@ def _read_layout(line: bytes) -> Layout:
     )
 
 
-def _read_status(data: bytes, position: int, layout: Layout) -> int | None:
+def _read_status(data: bytes, position: int, layout: FrameLayout) -> int | None:
     """Return the status code in the first line of the headers; None without one."""
     if not layout.header_bytes:
         return None
-    start = position + layout.head_bytes + _STATUS_AT
-    code = data[start + 1 : start + 4]
-    return int(code) if data[start : start + 1] == b" " and code.isdigit() else None
+    start = position + layout.head_bytes + _STATUS_OFFSET
+    status_text = data[start + 1 : start + 4]
+    return int(status_text) if data[start : start + 1] == b" " and status_text.isdigit() else None
 
 
-def _fixed_bytes(layout: Layout) -> int:
+def _fixed_bytes(layout: FrameLayout) -> int:
     """Return how many bytes at the start of a frame determine its layout."""
-    head = layout.head_bytes + (_STATUS_AT + 1 if layout.header_bytes else 0)
-    return min(head, layout.frame_bytes)
+    fixed_bytes = layout.head_bytes + (_STATUS_OFFSET + 1 if layout.header_bytes else 0)
+    return min(fixed_bytes, layout.frame_bytes)
 
 
 def _count_equal_heads(
-    data: bytes, position: int, layout: Layout, complete_count: int
+    data: bytes, position: int, layout: FrameLayout, complete_count: int
 ) -> int | None:
     """Return how many frames have the same first bytes; None if arrays must compare them.
 
     Frames are compared one by one up to a limit, because short runs are common where sizes change
     from message to message.
     """
-    step, head = layout.frame_bytes, _fixed_bytes(layout)
-    sizes = (layout.reply or layout.subject).stop
-    first = data[position : position + head]
-    for count in range(1, min(complete_count, _SCALAR_ROWS)):
+    step, fixed_bytes = layout.frame_bytes, _fixed_bytes(layout)
+    sizes_start = (layout.reply or layout.subject).stop
+    first_head = data[position : position + fixed_bytes]
+    for count in range(1, min(complete_count, _MAX_ROWS_COMPARED_SINGLY)):
         start = position + count * step
-        if data[start : start + head] != first:
+        if data[start : start + fixed_bytes] != first_head:
             # Other sizes are another layout; another subject or reply need not be.
-            is_same = data[start + sizes : start + head] == first[sizes:]
-            return None if is_same else count
-    return complete_count if complete_count <= _SCALAR_ROWS else None
+            is_same_layout = (
+                data[start + sizes_start : start + fixed_bytes] == first_head[sizes_start:]
+            )
+            return None if is_same_layout else count
+    return complete_count if complete_count <= _MAX_ROWS_COMPARED_SINGLY else None
 
 
-def _count_equal_rows(rows: Bytes2D, layout: Layout) -> int:
+def _count_equal_rows(rows: Bytes2D, layout: FrameLayout) -> int:
     """Return how many rows from the first on have the same layout.
 
     Digits in subjects and reply subjects may differ. Eight bytes are compared at a time.
     """
-    head = _fixed_bytes(layout)
-    width = -(-head // _WORD_BYTES) * _WORD_BYTES
+    fixed_bytes = _fixed_bytes(layout)
+    width = -(-fixed_bytes // _WORD_BYTES) * _WORD_BYTES
     padded = np.zeros((2, width), np.uint8)
-    padded[0, :head], padded[1, :head] = rows[0, :head], _comparison_mask(rows[0, :head], layout)
-    expected, mask = padded.view(np.int64)
-    count, limit = 1, 8
+    padded[0, :fixed_bytes], padded[1, :fixed_bytes] = (
+        rows[0, :fixed_bytes],
+        _comparison_mask(rows[0, :fixed_bytes], layout),
+    )
+    expected_bits, mask = padded.view(np.int64)
+    count, compared_end = 1, 8
     while count < len(rows):
-        part = rows[count : min(limit, len(rows)), :head]
+        part = rows[count : min(compared_end, len(rows)), :fixed_bytes]
         heads = np.zeros((len(part), width), np.uint8)
-        heads[:, :head] = part
-        differs = heads.view(np.int64)
-        differs ^= expected
-        differs &= mask
-        if differs.any():
-            return count + int(np.argmax(differs.any(axis=1)))
-        count, limit = count + len(part), limit * 16
+        heads[:, :fixed_bytes] = part
+        differing_bits = heads.view(np.int64)
+        differing_bits ^= expected_bits
+        differing_bits &= mask
+        if differing_bits.any():
+            return count + int(np.argmax(differing_bits.any(axis=1)))
+        count, compared_end = count + len(part), compared_end * 16
     return count
 
 
-def _comparison_mask(first: Bytes2D, layout: Layout) -> Bytes2D:
+def _comparison_mask(first: Bytes2D, layout: FrameLayout) -> Bytes2D:
     """Return the mask of the bits that rows of one layout share: digits in subjects may differ."""
     mask = np.full(len(first), 0xFF, np.uint8)
-    for name in (layout.subject, layout.reply):
-        if name is not None:
-            mask[name][are_digits(first[name])] = _DIGIT_MASK
+    for part in (layout.subject, layout.reply):
+        if part is not None:
+            mask[part][are_digits(first[part])] = _DIGIT_MASK
     return mask

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from natstui.bench.job.job import Job, RetryPolicy
-from natstui.bench.wire.deliveries import got_seq
+from natstui.bench.wire.deliveries import read_direct_get_seq
 from natstui.bench.wire.frames import FrameRun
 from natstui.bench.wire.link import WireLink
 from natstui.errors import NatstuiError, NotFound, RequestFailed
@@ -19,7 +19,7 @@ from natstui.errors import NatstuiError, NotFound, RequestFailed
 _END_STATUS = 204
 _MAX_OPEN_REQUESTS = 2
 """Requests in flight in a stream without gaps, where the start of the next one is known."""
-_LAST_SEQ = re.compile(rb"Nats-Last-Sequence: *(\d+)", re.IGNORECASE)
+_LAST_SEQ_PATTERN = re.compile(rb"Nats-Last-Sequence: *(\d+)", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,14 +42,14 @@ class BatchGetter:
         self._head = f"PUB {subject} {self._inbox} ".encode()
         self._end_seq = orders.last_seq + 1
         # Without gaps the next request need not wait for the end of this one.
-        self._has_no_gaps = self._end_seq - orders.first_seq == orders.stored_msgs
+        self._has_no_deleted_msgs = self._end_seq - orders.first_seq == orders.stored_msgs
         self._share_msgs = orders.share_msgs if orders.share_msgs is not None else 1 << 62
         self._next_seq = orders.first_seq
         self._open_requests: deque[_PendingBatch] = deque()
         """Requests without a complete reply, oldest first."""
         self._refused_requests: list[_PendingBatch] = []
         """Requests to send again soon: the server was restarting."""
-        self._paused_count = 0
+        self._paused_requests_count = 0
         """Number of requests to send after a pause."""
         self._requested_msgs = 0
         self._received_msgs = 0
@@ -57,10 +57,10 @@ class BatchGetter:
         self._newest_run: FrameRun | None = None
         """The last run of messages that was received for the oldest open request."""
         self._last_received_ns = 0
-        self._read_ns = self._read_msgs = self._read_bytes = 0
-        self._lost_count = link.lost_count
+        self._last_read_ns = self._read_msgs = self._read_bytes = 0
+        self._handled_disconnects_count = link.disconnects_count
         self._retry = RetryPolicy(job)
-        self._ended = asyncio.Event()
+        self._end_event = asyncio.Event()
 
     async def begin(self) -> None:
         """Subscribe to the replies."""
@@ -72,45 +72,47 @@ class BatchGetter:
         Raises RequestFailed if the stream does not reply within the timeout of the role.
         """
         role = self._job.orders.role
-        for _ in range(_MAX_OPEN_REQUESTS if self._has_no_gaps else 1):
+        for _ in range(_MAX_OPEN_REQUESTS if self._has_no_deleted_msgs else 1):
             self._send_request()
-        while not self._ended.is_set() and not self._job.stopping.is_set():
+        while not self._end_event.is_set() and not self._job.stopping.is_set():
             if self._link.failure.done():
                 raise self._link.failure.result()
-            if self._link.lost_count != self._lost_count:
+            if self._link.disconnects_count != self._handled_disconnects_count:
                 await self._link.wait_connected()
                 self._request_missing()
-            paused_count, self._paused_count = self._paused_count, 0
-            for _ in range(paused_count):
+            paused_requests_count, self._paused_requests_count = self._paused_requests_count, 0
+            for _ in range(paused_requests_count):
                 self._send_request()
             requested_ns = (request.requested_ns for request in self._open_requests)
             silent_ns = time.monotonic_ns() - max(self._last_received_ns, *requested_ns, 0)
             if self._open_requests and silent_ns > role.timeout_s * 1e9:
                 stream = self._job.orders.stream
                 raise RequestFailed(f"stream {stream} does not reply to DIRECT.GET in batches")
-            waiting = asyncio.ensure_future(self._ended.wait())
-            await asyncio.wait({waiting}, timeout=0.1)
-            waiting.cancel()
+            end_task = asyncio.ensure_future(self._end_event.wait())
+            await asyncio.wait({end_task}, timeout=0.1)
+            end_task.cancel()
 
     def _send_request(self) -> None:
-        """Send the next request, during a pause after it.
+        """Send the next request; during a pause, count it as one to send after the pause.
 
-        After the last one, let `run` end once all replies arrived.
+        If there is no next request, and all replies have arrived, let `run` end.
         """
         orders = self._job.orders
         is_after_end = self._job.end_ns is not None and time.monotonic_ns() >= self._job.end_ns
-        left_msgs = self._share_msgs - self._requested_msgs
-        if left_msgs <= 0 or is_after_end or self._job.stopping.is_set():
+        remaining_msgs = self._share_msgs - self._requested_msgs
+        if remaining_msgs <= 0 or is_after_end or self._job.stopping.is_set():
             if not self._open_requests and not self._refused_requests:
-                self._ended.set()
+                self._end_event.set()
             return
         if not self._job.running.is_set():
-            self._paused_count += 1
+            self._paused_requests_count += 1
             return
-        batch = min(orders.role.batch_msgs, left_msgs, max(self._end_seq - self._next_seq, 1))
-        self._requested_msgs += batch
-        self._send(_PendingBatch(self._next_seq, batch, time.monotonic_ns()))
-        self._set_next_seq(self._next_seq + batch)
+        batch_msgs = min(
+            orders.role.batch_msgs, remaining_msgs, max(self._end_seq - self._next_seq, 1)
+        )
+        self._requested_msgs += batch_msgs
+        self._send(_PendingBatch(self._next_seq, batch_msgs, time.monotonic_ns()))
+        self._set_next_seq(self._next_seq + batch_msgs)
 
     def _send(self, request: _PendingBatch) -> None:
         body = b'{"seq":%d,"batch":%d}' % (request.seq, request.batch_msgs)
@@ -122,51 +124,58 @@ class BatchGetter:
 
     def _request_missing(self) -> None:
         """Request again the messages that were not received when the connection was lost."""
-        self._lost_count = self._link.lost_count
+        self._handled_disconnects_count = self._link.disconnects_count
         self._count_read()
         missing_requests = [*self._open_requests, *self._refused_requests]
         self._open_requests.clear()
         self._refused_requests.clear()
-        remainder = (
+        remaining_request = (
             self._remaining_request(missing_requests.pop(0))
             if missing_requests and self._newest_run is not None
             else None
         )
         self._received_msgs, self._newest_run = 0, None
-        for request in missing_requests if remainder is None else [remainder, *missing_requests]:
+        for request in (
+            missing_requests
+            if remaining_request is None
+            else [remaining_request, *missing_requests]
+        ):
             self._send(request)
         self._last_received_ns = time.monotonic_ns()
-        if not self._open_requests and not self._paused_count:
+        if not self._open_requests and not self._paused_requests_count:
             self._send_request()
 
     def _remaining_request(self, request: _PendingBatch) -> _PendingBatch | None:
-        """Return a request for the rest of the oldest open request; None without a rest."""
-        newest, left_msgs = self._newest_run, request.batch_msgs - self._received_msgs
-        if newest is None or left_msgs <= 0:
+        """Return a request for those messages of `request` that were not received yet.
+
+        None if no message was received, or none is missing.
+        """
+        newest_run, remaining_msgs = self._newest_run, request.batch_msgs - self._received_msgs
+        if newest_run is None or remaining_msgs <= 0:
             return None
-        seq = got_seq(newest.text(len(newest) - 1, newest.layout.headers))
+        seq = read_direct_get_seq(newest_run.text(len(newest_run) - 1, newest_run.layout.headers))
         if seq is None:
             return None
-        if not self._has_no_gaps:
-            self._set_next_seq(seq + 1 + left_msgs)
-        return replace(request, seq=seq + 1, batch_msgs=left_msgs)
+        if not self._has_no_deleted_msgs:
+            self._set_next_seq(seq + 1 + remaining_msgs)
+        return replace(request, seq=seq + 1, batch_msgs=remaining_msgs)
 
     def _count_read(self) -> None:
         """Count the messages of the last read of the socket, and record their latency."""
         count, tally = self._read_msgs, self._job.tally
         if count:
             requested_ns = np.full(count, self._open_requests[0].requested_ns)
-            steady_count = tally.record_latencies("rtt", requested_ns, None, self._read_ns)
-            tally.count_replies(count, self._read_bytes, steady_count, self._read_ns)
+            steady_count = tally.record_latencies("rtt", requested_ns, None, self._last_read_ns)
+            tally.count_replies(count, self._read_bytes, steady_count, self._last_read_ns)
         self._read_msgs = self._read_bytes = 0
 
     def _on_run(self, run: FrameRun, now_ns: int) -> None:
         self._last_received_ns = now_ns
         if run.status is None:
             # Layouts change every few messages here: count whole reads, not runs.
-            if now_ns != self._read_ns:
+            if now_ns != self._last_read_ns:
                 self._count_read()
-                self._read_ns = now_ns
+                self._last_read_ns = now_ns
             self._newest_run = run
             self._received_msgs += len(run)
             self._read_msgs += len(run)
@@ -176,9 +185,9 @@ class BatchGetter:
             self._open_requests.popleft()
             self._received_msgs, self._newest_run = 0, None
             self._retry.note_success()
-            last = _LAST_SEQ.search(run.text(0, run.layout.headers))
-            if not self._has_no_gaps and last:
-                self._set_next_seq(int(last[1]) + 1)
+            last_seq_match = _LAST_SEQ_PATTERN.search(run.text(0, run.layout.headers))
+            if not self._has_no_deleted_msgs and last_seq_match:
+                self._set_next_seq(int(last_seq_match[1]) + 1)
             self._send_request()
         else:
             for _ in range(len(run)):
@@ -186,10 +195,10 @@ class BatchGetter:
 
     def _on_refusal(self, status: int) -> None:
         """Schedule to send a request again if the server restarts; else end the run."""
-        was_lost = self._link.lost_count > 0
+        was_connection_lost = self._link.disconnects_count > 0
         requested_msgs = self._open_requests[0].batch_msgs if self._open_requests else 0
         if not requested_msgs or not self._retry.should_retry(
-            status, None, was_lost=was_lost, count=requested_msgs
+            status, None, was_connection_lost=was_connection_lost, count=requested_msgs
         ):
             self._link.fail(_refusal_error(status, self._job.orders.stream or ""))
             return
@@ -202,7 +211,7 @@ class BatchGetter:
     def _resend_refused(self) -> None:
         """Send refused requests again; after a lost connection `_request_missing` sends them."""
         refused_requests, self._refused_requests = self._refused_requests, []
-        if self._link.lost_count != self._lost_count:
+        if self._link.disconnects_count != self._handled_disconnects_count:
             self._refused_requests = refused_requests
             return
         for request in refused_requests:

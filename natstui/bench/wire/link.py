@@ -42,12 +42,12 @@ class WireLink:
         """The error that ends the link: a broken connection, or a denied permission."""
         self.is_reading_paused = False
         """Whether `pause_reading` was called, and `resume_reading` was not yet."""
-        self.lost_count = 0
+        self.disconnects_count = 0
         """Number of times that the connection was lost."""
-        self.polled_ns = 0
+        self.polling_cpu_ns = 0
         """CPU time spent polling for replies that had not arrived yet."""
         self._parser = FrameParser()
-        self._handlers: dict[int, OnRun] = {}
+        self._on_run_by_sid: dict[int, OnRun] = {}
         self._nats_py_data: asyncio.Queue[bytes] = asyncio.Queue()
         self._nats_py_parser: Any = None
         self._forward_task: asyncio.Task[None] | None = None
@@ -76,14 +76,14 @@ class WireLink:
         """
         subscription = await self.nc.subscribe(subject, queue=queue)
         number: int = subscription._id
-        self._handlers[number] = on_run
+        self._on_run_by_sid[number] = on_run
         # Our blocks pass by nats-py's own queue, and would overtake the subscription.
         await self.flush(_SUBSCRIBE_TIMEOUT_S)
         return number
 
     def end_subscriptions(self) -> None:
         """Drop the callbacks of all subscriptions: later messages are not counted or acked."""
-        self._handlers.clear()
+        self._on_run_by_sid.clear()
 
     def write(self, data: bytes) -> None:
         """Write protocol to the socket; without a connection it is dropped."""
@@ -139,7 +139,7 @@ class WireLink:
         try:
             for run_or_line in self._parser.feed(data):
                 if isinstance(run_or_line, FrameRun):
-                    handler = self._handlers.get(run_or_line.layout.sid)
+                    handler = self._on_run_by_sid.get(run_or_line.layout.sid)
                     if handler is not None:
                         handler(run_or_line, now_ns)
                     else:
@@ -199,7 +199,7 @@ class WireLink:
 
     def reset(self) -> None:
         """Reset the parser after a lost connection, as nats-py requires."""
-        self.lost_count += 1
+        self.disconnects_count += 1
         self._parser.reset()
         self._nats_py_parser.reset()
 
@@ -242,8 +242,8 @@ class _Protocol(asyncio.Protocol):
         self._link.handle_socket_data(data)
 
     def eof_received(self) -> bool | None:
-        keep: bool | None = self._nats_py_protocol.eof_received()
-        return keep
+        keep_open: bool | None = self._nats_py_protocol.eof_received()
+        return keep_open
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._nats_py_protocol.connection_lost(exc)
@@ -256,8 +256,8 @@ class _Protocol(asyncio.Protocol):
 
 
 _CLOSE_TIMEOUT_S = 1.0
-_READ_OUT_TIMEOUT_S = 2.0
-_RECEIVE_TIMEOUT = struct.pack("ll", 0, 40_000)
+_READ_UNTIL_PONG_TIMEOUT_S = 2.0
+_RECEIVE_TIMEOUT_TIMEVAL = struct.pack("ll", 0, 40_000)
 """Timeout of a blocking read: seconds and microseconds."""
 
 
@@ -276,7 +276,7 @@ def blocking_socket(link: WireLink) -> Iterator[socket.socket | None]:
     transport.pause_reading()
     duplicate_socket = socket.socket(fileno=socket.dup(plain_socket.fileno()))
     duplicate_socket.settimeout(None)
-    duplicate_socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVTIMEO, _RECEIVE_TIMEOUT)
+    duplicate_socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVTIMEO, _RECEIVE_TIMEOUT_TIMEVAL)
     try:
         yield duplicate_socket
     finally:
@@ -297,15 +297,15 @@ def receive_data(link: WireLink, duplicate_socket: socket.socket, max_bytes: int
     Raises OSError after 40 ms without data. The socket is first polled for 0.1 ms, because
     sleeping and waking takes longer than a reply of the server.
     """
-    until_ns, cpu_ns = time.monotonic_ns() + _POLL_NS, time.thread_time_ns()
+    poll_until_ns, cpu_start_ns = time.monotonic_ns() + _POLL_NS, time.thread_time_ns()
     try:
-        while time.monotonic_ns() < until_ns:
+        while time.monotonic_ns() < poll_until_ns:
             try:
                 return duplicate_socket.recv(max_bytes, socket.MSG_DONTWAIT)
             except BlockingIOError:
                 os.sched_yield()
     finally:
-        link.polled_ns += time.thread_time_ns() - cpu_ns
+        link.polling_cpu_ns += time.thread_time_ns() - cpu_start_ns
     return duplicate_socket.recv(max_bytes)
 
 
@@ -337,7 +337,7 @@ async def close_after_writes(link: WireLink) -> None:
 def pause_reading_for(link: WireLink, duration_s: float) -> None:
     """Leave received data in the socket for `duration_s`, then read again."""
     if _stop_reading(link):
-        asyncio.get_running_loop().call_later(duration_s, _resume, link)
+        asyncio.get_running_loop().call_later(duration_s, _resume_unless_paused, link)
 
 
 def pause_reading(link: WireLink) -> None:
@@ -353,10 +353,10 @@ def resume_reading(link: WireLink) -> None:
     """Read from the socket again after `pause_reading`."""
     if link.is_reading_paused:
         link.is_reading_paused = link.nc.is_reading_paused = False
-    _resume(link)
+    _resume_unless_paused(link)
 
 
-def _resume(link: WireLink) -> None:
+def _resume_unless_paused(link: WireLink) -> None:
     """Read from the socket again, unless `pause_reading` was called."""
     transport = None if link.is_reading_paused else _transport(link)
     if transport is not None and not transport.is_closing() and not transport.is_reading():
@@ -382,15 +382,15 @@ def _transport(link: WireLink) -> Any:
 
 async def wait_until_stopped(job: Job, link: WireLink) -> None:
     """Wait until the job stops; raises the error of the link if it fails earlier."""
-    stopping = asyncio.ensure_future(job.stopping.wait())
-    futures: set[asyncio.Future[Any]] = {stopping, link.failure}
+    stop_task = asyncio.ensure_future(job.stopping.wait())
+    futures: set[asyncio.Future[Any]] = {stop_task, link.failure}
     await asyncio.wait(futures, return_when=asyncio.FIRST_COMPLETED)
-    stopping.cancel()
+    stop_task.cancel()
     if link.failure.done():
         raise link.failure.result()
 
 
-async def read_pending(link: WireLink) -> None:
+async def read_until_pong(link: WireLink) -> None:
     """Wait until all data that the server has sent so far is read, for at most 2 s.
 
     The PONG for a PING arrives after that data. After 2 s messages may be unread.
@@ -398,7 +398,7 @@ async def read_pending(link: WireLink) -> None:
     if link.is_reading_paused or not link.nc.is_connected:
         return
     try:
-        async with asyncio.timeout(_READ_OUT_TIMEOUT_S):
-            await link.flush(_READ_OUT_TIMEOUT_S)
+        async with asyncio.timeout(_READ_UNTIL_PONG_TIMEOUT_S):
+            await link.flush(_READ_UNTIL_PONG_TIMEOUT_S)
     except (ConnectionLost, TimeoutError):
         return

@@ -13,17 +13,17 @@ import numpy as np
 
 from natstui.bench.job.content import (
     SenderSettings,
+    build_payloads,
     header_parts,
     message_numbering,
-    payload_texts,
     size_index_of,
     subject_parts,
 )
 from natstui.bench.job.job import Job, Pace, RetryPolicy
 from natstui.bench.job.protocol import Orders
 from natstui.bench.job.tally import Tally
-from natstui.bench.job.template import SEQ_DIGITS, FrameFormat, FrameTemplate
-from natstui.bench.wire.deliveries import got_seq
+from natstui.bench.job.template import SEQ_DIGITS, FrameFormat, FrameTemplate, NumberField
+from natstui.bench.wire.deliveries import read_direct_get_seq
 from natstui.bench.wire.frames import FrameRun
 from natstui.bench.wire.link import WireLink, blocking_socket, receive_data
 from natstui.bench.wire.publish import error_code, no_stream_error, refusal_error
@@ -39,15 +39,15 @@ class FrameBuilder:
 
     def _build_frames(self, orders: Orders) -> None:
         self._orders, role = orders, orders.role
-        reply = (self._inbox + b".", ("reply", SEQ_DIGITS))
+        reply = (self._inbox + b".", NumberField("reply", SEQ_DIGITS))
         frames = [
             FrameTemplate(
                 FrameFormat(
-                    subject_parts(orders), text, self._stamp_layout, reply, header_parts(orders)
+                    subject_parts(orders), payload, self._stamp_layout, reply, header_parts(orders)
                 ),
                 1,
             )
-            for text in payload_texts(role.payload)
+            for payload in build_payloads(role.payload)
         ]
         self._frames = [
             (
@@ -64,7 +64,7 @@ class FrameBuilder:
         self._subjects_count = role.subjects_count
         self._worker_index, self._workers_count = orders.worker_index, orders.workers_count
         self._rng = np.random.default_rng(orders.publisher_id) if role.subjects_random else None
-        self._message_numbers = message_numbering(role.payload.duplicate_ratio)
+        self._to_message_numbers = message_numbering(role.payload.duplicate_ratio)
         self._has_repeats = role.payload.duplicate_ratio > 0
         self._stamp_positions = [
             slice(start, start + self._stamp_layout.width)
@@ -80,14 +80,14 @@ class FrameBuilder:
         """
         if self._settings.orders is not self._orders:
             self._build_frames(self._settings.orders)
-        has_sizes = len(self._frames) > 1
-        size_index = size_index_of(number, self._frames) if has_sizes else 0
-        frame, fields, payload = self._frames[size_index]
-        seq = int(self._message_numbers(np.array([number]))[0]) if self._has_repeats else number
+        has_several_sizes = len(self._frames) > 1
+        size_index = size_index_of(number, self._frames) if has_several_sizes else 0
+        frame, number_fields, payload = self._frames[size_index]
+        seq = int(self._to_message_numbers(np.array([number]))[0]) if self._has_repeats else number
         if self._stamp_layout.length:
             stamp = self._stamp_layout.pack(due_ns, self._publisher, seq, now_ns)
             frame[self._stamp_positions[size_index]] = stamp
-        for name, position, width in fields:
+        for name, position, width in number_fields:
             value = number if name == "reply" else seq
             if name == "subject":
                 value = self._choose_subject(seq)
@@ -107,47 +107,49 @@ class ReplyTimes:
 
     def __init__(self, tally: Tally) -> None:
         self._tally = tally
-        self._rows: list[tuple[int, int, int, int]] = []
+        self._due_sent_received_extra: list[tuple[int, int, int, int]] = []
 
     def add(self, due_ns: int, sent_ns: int, repeat_or_bytes: int) -> None:
         """Add a reply that was received now; times are of the steady clock in ns.
 
-        `repeat_or_bytes` is for `pass_acks` whether the ack is of a repeat (1 or 0), for
-        `pass_replies` the size of the reply in bytes.
+        `repeat_or_bytes` is for `tally_acks` whether the ack is of a repeat (1 or 0), for
+        `tally_replies` the size of the reply in bytes.
         """
-        self._rows.append((due_ns, sent_ns, time.monotonic_ns(), repeat_or_bytes))
+        self._due_sent_received_extra.append(
+            (due_ns, sent_ns, time.monotonic_ns(), repeat_or_bytes)
+        )
 
-    def pass_acks(self) -> None:
+    def tally_acks(self) -> None:
         """Count the added replies as acks in the tally, and record their latency."""
-        if self._rows:
-            columns = np.array(self._rows, np.int64)
-            self._rows = []
-            duplicates = int(columns[:, 3].sum())
-            self._tally.count_acks(columns[:, 0], columns[:, 1], columns[:, 2], duplicates)
+        if self._due_sent_received_extra:
+            columns = np.array(self._due_sent_received_extra, np.int64)
+            self._due_sent_received_extra = []
+            repeats_count = int(columns[:, 3].sum())
+            self._tally.count_acks(columns[:, 0], columns[:, 1], columns[:, 2], repeats_count)
 
-    def pass_replies(self) -> None:
+    def tally_replies(self) -> None:
         """Count the added replies as messages in the tally, and record their latency."""
-        if self._rows:
-            columns = np.array(self._rows, np.int64)
-            self._rows = []
+        if self._due_sent_received_extra:
+            columns = np.array(self._due_sent_received_extra, np.int64)
+            self._due_sent_received_extra = []
             steady_count = self._tally.record_latencies(
                 "rtt", columns[:, 0], columns[:, 1], columns[:, 2]
             )
-            last_ns = int(columns[-1, 2])
+            last_received_ns = int(columns[-1, 2])
             self._tally.count_replies(
-                len(columns), int(columns[:, 3].sum()), steady_count, last_ns
+                len(columns), int(columns[:, 3].sum()), steady_count, last_received_ns
             )
 
 
-_TURN_NS = 40_000_000
+_TIME_SLICE_NS = 40_000_000
 """Maximum time for which the event loop is blocked."""
 _READ_BYTES = 1 << 16
 
 
-_FIELDS_COUNT = {b"MSG": 3, b"HMSG": 4}
+_FIELDS_COUNT_BY_VERB = {b"MSG": 3, b"HMSG": 4}
 """Verb of a reply → number of fields after the verb, without a reply subject."""
-_NO_STATUS = b"NATS/1.0\r\n"
-_NOT_FOUND = 404
+_HEADERS_WITHOUT_STATUS = b"NATS/1.0\r\n"
+_NOT_FOUND_STATUS = 404
 
 
 class _PendingReply:
@@ -157,7 +159,7 @@ class _PendingReply:
         self.payload: bytes | None = None
         self.headers = b""
         self.status: int | None = None
-        self.arrived = asyncio.Event()
+        self.arrival_event = asyncio.Event()
         self._inbox = inbox
         self._subject = b""
 
@@ -165,7 +167,7 @@ class _PendingReply:
         """Reset, and expect the reply to message `number`, whose subject ends with that number."""
         self.payload = self.status = None
         self.headers = b""
-        self.arrived.clear()
+        self.arrival_event.clear()
         self._subject = b"%s.%012d" % (self._inbox, number)
 
     def on_run(self, run: FrameRun, _now_ns: int) -> None:
@@ -175,9 +177,9 @@ class _PendingReply:
                 self.payload = run.text(row, run.layout.payload)
                 self.headers = run.text(row, run.layout.headers)
                 self.status = run.status
-                self.arrived.set()
+                self.arrival_event.set()
 
-    def read_single(self, data: bytes) -> bool:
+    def read_single_reply(self, data: bytes) -> bool:
         """Store the reply if `data` is exactly the expected one; return False for other data.
 
         The parser of entire blocks would need several times as long for a single message.
@@ -185,13 +187,13 @@ class _PendingReply:
         end = data.find(b"\r\n")
         verb, *parts = data[: max(end, 0)].split(b" ")
         start = end + 2
-        if len(parts) != _FIELDS_COUNT.get(verb) or parts[0] != self._subject:
+        if len(parts) != _FIELDS_COUNT_BY_VERB.get(verb) or parts[0] != self._subject:
             return False
         if not parts[-1].isdigit() or len(data) != start + int(parts[-1]) + 2:
             return False
         if verb == b"HMSG":
             # Text after the version would be a status.
-            if not data.startswith(_NO_STATUS, start) or not parts[2].isdigit():
+            if not data.startswith(_HEADERS_WITHOUT_STATUS, start) or not parts[2].isdigit():
                 return False
             self.headers = data[start : start + int(parts[2])]
             start += int(parts[2])
@@ -209,7 +211,7 @@ class RoundTripper(ABC):
         self.times = ReplyTimes(job.tally)
         self._retry = RetryPolicy(job)
         self._timeout_ns = round(job.orders.role.timeout_s * 1e9)
-        job.collectors.append(self.flush)
+        job.flush_callbacks.append(self.flush)
 
     @abstractmethod
     def frame(self, number: int, due_ns: int, sent_ns: int) -> bytes | bytearray:
@@ -240,9 +242,9 @@ class RoundTripper(ABC):
         try:
             while not self.job.stopping.is_set():
                 with blocking_socket(self._link) as duplicate_socket:
-                    has_more = await self._exchange_for_turn(pace, duplicate_socket)
+                    has_more_msgs = await self._exchange_in_time_slice(pace, duplicate_socket)
                 self.flush()
-                if not has_more:
+                if not has_more_msgs:
                     break
                 await asyncio.sleep(0)
                 await self._link.drain()
@@ -250,12 +252,14 @@ class RoundTripper(ABC):
             self.flush()
         pace.close()
 
-    async def _exchange_for_turn(self, pace: Pace, duplicate_socket: socket.socket | None) -> bool:
-        """Exchange messages for 40 ms, then return to the event loop.
+    async def _exchange_in_time_slice(
+        self, pace: Pace, duplicate_socket: socket.socket | None
+    ) -> bool:
+        """Send messages and receive their replies for 40 ms, then return to the event loop.
 
         Returns False at the end of the schedule.
         """
-        until_ns, reply = time.monotonic_ns() + _TURN_NS, self._pending_reply
+        until_ns, reply = time.monotonic_ns() + _TIME_SLICE_NS, self._pending_reply
         while time.monotonic_ns() < until_ns:
             due_msg = await pace.next_message()
             if due_msg is None:
@@ -284,7 +288,9 @@ class RoundTripper(ABC):
         err_code = None if status is not None else self.err_code(payload)
         if (status is None and err_code is None) or self.job.stopping.is_set():
             return False
-        return self._retry.should_retry(status, err_code, was_lost=self._link.lost_count > 0)
+        return self._retry.should_retry(
+            status, err_code, was_connection_lost=self._link.disconnects_count > 0
+        )
 
     def err_code(self, _reply: bytes) -> int | None:
         """Return the error code of JetStream in a reply; None without one."""
@@ -313,7 +319,7 @@ class RoundTripper(ABC):
                     continue
                 if not data_read:
                     return
-                if not (link.is_between_frames and reply.read_single(data_read)):
+                if not (link.is_between_frames and reply.read_single_reply(data_read)):
                     link.handle_socket_data(data_read)
         except OSError:
             # nats-py reads the same end of the connection and reconnects.
@@ -324,7 +330,7 @@ class RoundTripper(ABC):
         self._link.write(bytes(data))
         try:
             async with asyncio.timeout(self.job.orders.role.timeout_s):
-                await self._pending_reply.arrived.wait()
+                await self._pending_reply.arrival_event.wait()
         except TimeoutError:
             return
 
@@ -348,8 +354,8 @@ class SyncPublisher(RoundTripper):
             subject = self.job.orders.role.subject
             self.job.tally.add("refused_msgs")
             raise refusal_error(reply, subject) if status is None else no_stream_error(subject)
-        duplicate = b'"duplicate"' in reply and bool(json.loads(reply).get("duplicate"))
-        self.times.add(due_ns, sent_ns, int(duplicate))
+        is_duplicate = b'"duplicate"' in reply and bool(json.loads(reply).get("duplicate"))
+        self.times.add(due_ns, sent_ns, int(is_duplicate))
 
     def err_code(self, reply: bytes) -> int | None:
         """Return the error code in an ack."""
@@ -357,7 +363,7 @@ class SyncPublisher(RoundTripper):
 
     def flush(self) -> None:
         """Count the acks since the last call in the tally."""
-        self.times.pass_acks()
+        self.times.tally_acks()
 
 
 class KvPutter(SyncPublisher):
@@ -381,7 +387,7 @@ class Requester(SyncPublisher):
 
     def flush(self) -> None:
         """Count the replies of the service since the last call in the tally."""
-        self.times.pass_replies()
+        self.times.tally_replies()
 
 
 class _DirectGetter(RoundTripper):
@@ -409,26 +415,29 @@ class _DirectGetter(RoundTripper):
 
     def flush(self) -> None:
         """Count the messages received since the last call in the tally."""
-        self.times.pass_replies()
+        self.times.tally_replies()
 
 
-class Getter(_DirectGetter):
+class StreamGetter(_DirectGetter):
     """Gets the messages that were stored before the run, in order, over and over."""
 
     def __init__(self, job: Job, link: WireLink) -> None:
         super().__init__(job, link)
         self._next_seq = job.orders.first_seq
-        self._number = 0
+        self._request_number = 0
 
     def body(self, number: int) -> bytes:
-        """Return the body of a request for the next message: sequences in between may be gone."""
-        self._number = number
+        """Return the body of a request for the next message: those in between may be deleted."""
+        self._request_number = number
         return b'{"seq":%d,"next_by_subj":">"}' % self._next_seq
 
     def handle_reply(self, reply: bytes, status: int | None, due_ns: int, sent_ns: int) -> None:
         """Count a received message; raises NotFound if the stream has none."""
         super().handle_reply(reply, status, due_ns, sent_ns)
-        seq, orders = got_seq(self._pending_reply.headers) or self._next_seq, self.job.orders
+        seq, orders = (
+            read_direct_get_seq(self._pending_reply.headers) or self._next_seq,
+            self.job.orders,
+        )
         self._next_seq = seq + 1 if seq < orders.last_seq else orders.first_seq
 
     async def _exchange(
@@ -436,12 +445,12 @@ class Getter(_DirectGetter):
     ) -> None:
         """Get the next message, and the first one if the last messages were deleted."""
         await super()._exchange(duplicate_socket, data)
-        if self._pending_reply.status != _NOT_FOUND:
+        if self._pending_reply.status != _NOT_FOUND_STATUS:
             return
         self._next_seq = self.job.orders.first_seq
-        first_frame = self.frame(self._number, 0, 0)
+        first_frame = self.frame(self._request_number, 0, 0)
         if data != first_frame:
-            self._pending_reply.expect(self._number)
+            self._pending_reply.expect(self._request_number)
             await super()._exchange(duplicate_socket, first_frame)
 
 

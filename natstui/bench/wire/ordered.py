@@ -18,7 +18,7 @@ from natstui.model.assets.defaults import consumer_request
 
 _BATCH_MSGS = 10_000
 _INACTIVE_THRESHOLD_S = 30
-_NO_STREAM = 10059
+_NO_STREAM_ERR_CODE = 10059
 
 
 class OrderedReceiver(DeliveryReceiver):
@@ -38,45 +38,47 @@ class OrderedReceiver(DeliveryReceiver):
         self._head = b""
         self._last_received_ns = 0
         self._must_recreate = asyncio.Event()
-        self._lost_count = link.lost_count
+        self._handled_disconnects_count = link.disconnects_count
         self._retry = RetryPolicy(job)
 
     async def begin(self) -> None:
         """Create the first consumer, from the start of the stream."""
         self._next_stream_seq = self.job.orders.first_seq
-        await self._create()
+        await self._create_consumer()
 
     async def run(self) -> None:
         """Pull until stopped."""
         self._refill()
         while not self.job.stopping.is_set() and not self.link.failure.done():
-            if self._is_lost():
-                await self._recreate()
+            if self._is_consumer_lost():
+                await self._recreate_consumer()
                 self._refill()
             await self.job.sleep(0.05)
         if self.link.failure.done():
             raise self.link.failure.result()
 
-    def _is_lost(self) -> bool:
+    def _is_consumer_lost(self) -> bool:
         """Return whether the consumer or the open pull request was lost."""
         is_silent = (
             self._requested_msgs > 0
             and time.monotonic_ns() - self._last_received_ns > SILENCE_TIMEOUT_NS
         )
         return (
-            is_silent or self._must_recreate.is_set() or self.link.lost_count != self._lost_count
+            is_silent
+            or self._must_recreate.is_set()
+            or self.link.disconnects_count != self._handled_disconnects_count
         )
 
-    async def _recreate(self) -> None:
+    async def _recreate_consumer(self) -> None:
         """Create the next consumer; retries while its server is restarting.
 
         Raises the error of a refusal that is final.
         """
         while not self.job.stopping.is_set():
-            self._lost_count = self.link.lost_count
+            self._handled_disconnects_count = self.link.disconnects_count
             await self.link.wait_connected()
             try:
-                await self._create()
+                await self._create_consumer()
             except (RequestTimedOut, ConnectionLost):
                 if not self._should_retry(503, None):
                     raise
@@ -87,14 +89,16 @@ class OrderedReceiver(DeliveryReceiver):
                 return
             await self.job.sleep(RetryPolicy.RETRY_DELAY_S)
 
-    def _should_retry(self, code: int | None, err_code: int | None) -> bool:
+    def _should_retry(self, status: int | None, err_code: int | None) -> bool:
         """Return whether the stream is being restored, or its server is restarting."""
-        if err_code == _NO_STREAM:
-            code, err_code = 503, None
-        was_lost = self.link.lost_count > 0
-        return self._retry.should_retry(code, err_code, was_lost=was_lost, count=0)
+        if err_code == _NO_STREAM_ERR_CODE:
+            status, err_code = 503, None
+        was_connection_lost = self.link.disconnects_count > 0
+        return self._retry.should_retry(
+            status, err_code, was_connection_lost=was_connection_lost, count=0
+        )
 
-    async def _create(self) -> None:
+    async def _create_consumer(self) -> None:
         """Create a consumer that starts at the next message, and subscribe to its deliveries."""
         self._must_recreate.clear()
         self._generation += 1
@@ -114,7 +118,7 @@ class OrderedReceiver(DeliveryReceiver):
         }
         verb, body = consumer_request(orders.stream or "", name, config, "create")
         reply = json.loads(await self.job.client.request(verb, body))
-        self.job.cleanup_verbs = [f"CONSUMER.DELETE.{orders.stream}.{reply['name']}"]
+        self.job.delete_verbs = [f"CONSUMER.DELETE.{orders.stream}.{reply['name']}"]
         inbox = self.link.nc.new_inbox()
         generation = self._generation
 

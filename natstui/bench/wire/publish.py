@@ -10,10 +10,10 @@ import time
 
 import numpy as np
 
-from natstui.bench.job.content import Content
+from natstui.bench.job.content import MessageContent
 from natstui.bench.job.digits import Int64s, are_digits, read_digits
 from natstui.bench.job.job import DueMessages, Job, Pace, RetryPolicy
-from natstui.bench.job.template import SEQ_DIGITS
+from natstui.bench.job.template import SEQ_DIGITS, NumberField
 from natstui.bench.wire.frames import FrameRun
 from natstui.bench.wire.link import WireLink
 from natstui.bench.wire.window import Window
@@ -56,7 +56,7 @@ class CorePublisher:
     async def run(self) -> None:
         """Send blocks of messages when they are due."""
         job, link = self._job, self._link
-        content, pace = Content(job.sender_settings, job.orders.role.batch_msgs), Pace(job)
+        content, pace = MessageContent(job.sender_settings, job.orders.role.batch_msgs), Pace(job)
         while (due_msgs := await pace.next_messages(block_msgs(job))) is not None:
             data, payload_bytes = content.frames(due_msgs.first, due_msgs.due_ns, due_msgs.now_ns)
             link.write(data)
@@ -86,9 +86,9 @@ class AsyncPublisher:
         self._max_msgs = max(min(role.window_msgs // 2, role.batch_msgs, 1000), 1)
         self._inbox = link.nc.new_inbox().encode()
         self._window = Window(job.tally, role.window_msgs)
-        reply = (self._inbox + b".", ("reply", SEQ_DIGITS))
-        self._content = Content(job.sender_settings, self._max_msgs, reply)
-        self._lost_count = link.lost_count
+        reply = (self._inbox + b".", NumberField("reply", SEQ_DIGITS))
+        self._content = MessageContent(job.sender_settings, self._max_msgs, reply)
+        self._handled_disconnects_count = link.disconnects_count
         self._retry = RetryPolicy(job)
         self._refused_numbers: dict[int, None] = {}
         """Numbers of the messages that a restarting server refused, to be sent again."""
@@ -109,11 +109,15 @@ class AsyncPublisher:
             await self._send(due_msgs)
             await self._wait_for_room(min(self._max_msgs, self._window.open_count))
         pace.close()
-        await self._window.wait(lambda: not self._window.open_count, timeout_s, self._check)
+        await self._window.wait(
+            lambda: not self._window.open_count, timeout_s, self._check_connection
+        )
 
     async def _wait_for_room(self, count: int) -> None:
         timeout_s = self._job.orders.role.timeout_s
-        await self._window.wait(lambda: self._window.free_count >= count, timeout_s, self._check)
+        await self._window.wait(
+            lambda: self._window.free_count >= count, timeout_s, self._check_connection
+        )
 
     async def _send(self, due_msgs: DueMessages) -> None:
         now_ns = time.monotonic_ns()
@@ -126,18 +130,20 @@ class AsyncPublisher:
         await self._link.drain()
         await asyncio.sleep(0)
 
-    def _check(self) -> None:
+    def _check_connection(self) -> None:
         if self._link.failure.done():
             raise self._link.failure.result()
-        if self._link.lost_count != self._lost_count:
-            self._lost_count = self._link.lost_count
+        if self._link.disconnects_count != self._handled_disconnects_count:
+            self._handled_disconnects_count = self._link.disconnects_count
             self._window.drop_unanswered()
 
     def _on_run(self, run: FrameRun, now_ns: int) -> None:
         numbers = read_digits(run.subjects[:, -SEQ_DIGITS:])
         payloads = run.payloads
-        equal_bytes = (payloads == payloads[0]) | (are_digits(payloads) & are_digits(payloads[0]))
-        if equal_bytes.all():
+        equal_bytes_mask = (payloads == payloads[0]) | (
+            are_digits(payloads) & are_digits(payloads[0])
+        )
+        if equal_bytes_mask.all():
             self._handle_acks(run, 0, numbers, now_ns)
         else:
             for row in range(len(run)):
@@ -166,19 +172,21 @@ class AsyncPublisher:
             )
             return
         self._retry.note_success()
-        duplicate = b'"duplicate"' in reply and bool(json.loads(reply).get("duplicate"))
-        self._window.close_acked(numbers, now_ns, duplicate=duplicate)
+        is_duplicate = b'"duplicate"' in reply and bool(json.loads(reply).get("duplicate"))
+        self._window.close_acked(numbers, now_ns, duplicate=is_duplicate)
 
     def _schedule_resend(self, numbers: Int64s, status: int | None, err_code: int | None) -> bool:
         """Keep refused messages open, and schedule to send them again; return False for a final
         refusal.
         """
-        was_lost = self._link.lost_count > 0
+        was_connection_lost = self._link.disconnects_count > 0
         for number in self._window.select_open(numbers).tolist():
             if number in self._refused_numbers:
                 # A second refusal: sent twice, it would be stored and answered twice.
                 continue
-            if not self._retry.should_retry(status, err_code, was_lost=was_lost):
+            if not self._retry.should_retry(
+                status, err_code, was_connection_lost=was_connection_lost
+            ):
                 return False
             if not self._refused_numbers:
                 loop = asyncio.get_running_loop()

@@ -12,13 +12,15 @@ from natstui.bench.wire.frames import FrameRun
 from natstui.bench.wire.link import WireLink
 from natstui.errors import JetStreamUnavailable, NatstuiError, NotFound, RequestFailed
 
-NO_LEADER_NS = 30_000_000_000
+NO_LEADER_TIMEOUT_NS = 30_000_000_000
 """Limit of waiting for a new leader, which a cluster elects within seconds."""
-_RECOVERY_NS = 3_000_000_000
+_RECONNECT_GRACE_NS = 3_000_000_000
 """Time after a reconnect in which the server may not know its consumers yet."""
-_CHECK_S = 2.0
-_PENDING = re.compile(rb"Nats-Pending-Messages: *(\d+)", re.IGNORECASE)
-_FATAL = re.compile(rb"consumer deleted|consumer is push|bad request|exceeded maxrequest", re.I)
+_CONSUMER_CHECK_TIMEOUT_S = 2.0
+_PENDING_HEADER_PATTERN = re.compile(rb"Nats-Pending-Messages: *(\d+)", re.IGNORECASE)
+_FATAL_STATUS_PATTERN = re.compile(
+    rb"consumer deleted|consumer is push|bad request|exceeded maxrequest", re.I
+)
 
 
 class Puller(DeliveryReceiver):
@@ -37,11 +39,11 @@ class Puller(DeliveryReceiver):
         self._inbox = link.nc.new_inbox().encode()
         self._requested_msgs = 0
         """Number of messages that are requested and not delivered yet."""
-        self._batch = self.role.batch_msgs
+        self._batch_msgs = self.role.batch_msgs
         self._last_message_ns = 0
         self._no_responder_since_ns: int | None = None
-        self._consumer_check: asyncio.Task[None] | None = None
-        self._lost_count = link.lost_count
+        self._consumer_check_task: asyncio.Task[None] | None = None
+        self._handled_disconnects_count = link.disconnects_count
         verb = f"{job.client.prefix}.CONSUMER.MSG.NEXT.{job.orders.stream}.{job.orders.consumer}"
         self._head = b"PUB %s %s " % (verb.encode(), self._inbox)
 
@@ -53,8 +55,11 @@ class Puller(DeliveryReceiver):
     async def run(self) -> None:
         """Pull until stopped."""
         while not self.job.stopping.is_set() and not self.link.failure.done():
-            if self.link.lost_count != self._lost_count:
-                self._lost_count, self._requested_msgs = self.link.lost_count, 0
+            if self.link.disconnects_count != self._handled_disconnects_count:
+                self._handled_disconnects_count, self._requested_msgs = (
+                    self.link.disconnects_count,
+                    0,
+                )
             if time.monotonic_ns() - self._last_message_ns > SILENCE_TIMEOUT_NS:
                 self._requested_msgs = 0
             self._refill()
@@ -68,11 +73,11 @@ class Puller(DeliveryReceiver):
         if not self.job.running.is_set() or self.job.stopping.is_set():
             return
         # A slow consumer requests no more than it can process.
-        open_msgs = self._requested_msgs + self.backlog_msgs
+        outstanding_msgs = self._requested_msgs + self.backlog_msgs
         ratio = self.processing_refill_ratio if self.role.think_s else self.refill_ratio
-        if open_msgs <= self._batch * ratio and self.link.nc.is_connected:
-            self.link.write(pull_request(self._head, self._batch))
-            self._requested_msgs += self._batch
+        if outstanding_msgs <= self._batch_msgs * ratio and self.link.nc.is_connected:
+            self.link.write(pull_request(self._head, self._batch_msgs))
+            self._requested_msgs += self._batch_msgs
             self._last_message_ns = time.monotonic_ns()
 
     def on_processed(self) -> None:
@@ -103,7 +108,7 @@ class Puller(DeliveryReceiver):
         self._requested_msgs = 0
         self._no_responder_since_ns = self._no_responder_since_ns or now_ns
         silent_ns = now_ns - self._no_responder_since_ns
-        if silent_ns > NO_LEADER_NS:
+        if silent_ns > NO_LEADER_TIMEOUT_NS:
             orders = self.job.orders
             self.link.fail(
                 JetStreamUnavailable(
@@ -112,10 +117,10 @@ class Puller(DeliveryReceiver):
                     code=503,
                 )
             )
-        elif silent_ns > _RECOVERY_NS and (
-            self._consumer_check is None or self._consumer_check.done()
+        elif silent_ns > _RECONNECT_GRACE_NS and (
+            self._consumer_check_task is None or self._consumer_check_task.done()
         ):
-            self._consumer_check = self.link.start_task(self._check_consumer())
+            self._consumer_check_task = self.link.start_task(self._check_consumer())
 
     async def _check_consumer(self) -> None:
         """Raise NotFound if the server reports that the consumer does not exist.
@@ -125,7 +130,7 @@ class Puller(DeliveryReceiver):
         orders = self.job.orders
         verb = f"CONSUMER.INFO.{orders.stream}.{orders.consumer}"
         try:
-            await self.job.client.request(verb, timeout_s=_CHECK_S)
+            await self.job.client.request(verb, timeout_s=_CONSUMER_CHECK_TIMEOUT_S)
         except NotFound as error:
             raise NotFound(
                 f"consumer {orders.stream} > {orders.consumer} was deleted: {error}", code=404
@@ -133,7 +138,7 @@ class Puller(DeliveryReceiver):
         except NatstuiError:
             # Unknown: the leader of the consumer may be missing, too.
             return
-        await asyncio.sleep(_CHECK_S)
+        await asyncio.sleep(_CONSUMER_CHECK_TIMEOUT_S)
 
     def _on_status(self, run: FrameRun, status: int) -> None:
         """Handle a status message: a heartbeat, the end of a pull request, or an error."""
@@ -142,7 +147,7 @@ class Puller(DeliveryReceiver):
         if error is not None:
             self.link.fail(error)
         elif status != 100:
-            pending_match = _PENDING.search(headers)
+            pending_match = _PENDING_HEADER_PATTERN.search(headers)
             open_msgs = self._requested_msgs - int(pending_match[1]) if pending_match else 0
             self._requested_msgs = max(open_msgs, 0)
 
@@ -156,7 +161,7 @@ class Fetcher(Puller):
 def _pull_error(status: int, headers: bytes, job: Job) -> NatstuiError | None:
     """Return the error of a status after which pulling cannot continue; None for any other."""
     name = f"{job.orders.stream} > {job.orders.consumer}"
-    if status in (400, 409) and _FATAL.search(headers):
+    if status in (400, 409) and _FATAL_STATUS_PATTERN.search(headers):
         line = headers.split(b"\r\n", 1)[0].decode("utf-8", "replace")
         return RequestFailed(f"consumer {name} refused a pull: {line[9:]}", code=status)
     return None

@@ -9,7 +9,7 @@ from natstui.bench.wire.frames import FrameRun
 from natstui.bench.wire.link import wait_until_stopped
 from natstui.model.assets.subjects import is_flow_control
 
-_STALLED = re.compile(rb"Nats-Consumer-Stalled: *(\S+)", re.IGNORECASE)
+_STALLED_HEADER_PATTERN = re.compile(rb"Nats-Consumer-Stalled: *(\S+)", re.IGNORECASE)
 
 
 class PushReceiver(DeliveryReceiver):
@@ -28,12 +28,15 @@ class PushReceiver(DeliveryReceiver):
         if run.status is None:
             self.handle_run(run, now_ns)
             return
-        reply, stalled = run.layout.reply, _STALLED.search(run.text(0, run.layout.headers))
+        reply, stalled_match = (
+            run.layout.reply,
+            _STALLED_HEADER_PATTERN.search(run.text(0, run.layout.headers)),
+        )
         if reply is not None:
             # All messages before it were handled.
             self._reply_flow_control(run.text(0, reply))
-        elif stalled:
-            self._reply_flow_control(stalled[1])
+        elif stalled_match:
+            self._reply_flow_control(stalled_match[1])
 
     def _reply_flow_control(self, subject: bytes) -> None:
         """Reply to flow control if the subject is of this consumer."""

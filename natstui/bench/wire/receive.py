@@ -16,11 +16,11 @@ from natstui.bench.wire.link import (
     WireLink,
     blocking_socket,
     pause_reading_for,
-    read_pending,
+    read_until_pong,
     receive_data,
     wait_until_stopped,
 )
-from natstui.model.bench.plan import SERVICE_QUEUE
+from natstui.model.bench.plan import SERVICE_QUEUE_GROUP
 
 
 class Subscriber:
@@ -39,7 +39,7 @@ class Subscriber:
     async def run(self) -> None:
         """Receive until the job stops, then read what the server has sent by then."""
         await wait_until_stopped(self._job, self._link)
-        await read_pending(self._link)
+        await read_until_pong(self._link)
 
     def _on_run(self, run: FrameRun, now_ns: int) -> None:
         self._job.tally.count_received(run.payloads, self._stamp_layout, now_ns)
@@ -47,13 +47,13 @@ class Subscriber:
             pause_reading_for(self._link, self._job.orders.role.think_s * len(run))
 
 
-_TURN_NS = 40_000_000
+_TIME_SLICE_NS = 40_000_000
 """Maximum time for which the event loop is blocked."""
 _READ_BYTES = 1 << 16
 _CHECK_INTERVAL_S = 0.02
 _SERVER_PREFIXES = (b"$JS.", b"$SYS.")
 """Prefixes of subjects of the server: requests with such a reply subject get no reply."""
-_FIELDS_COUNT = 5
+_REQUEST_FIELDS_COUNT = 5
 """Fields in the control line of a request: MSG, subject, subscription id, reply, size."""
 
 
@@ -72,7 +72,7 @@ class Service:
         """Subscribe in a queue group, so that workers share the requests."""
         role = self._job.orders.role
         subject = role.subject if role.subjects_count == 1 else f"{role.subject}.*"
-        sid = await self._link.subscribe(subject, self._on_run, role.queue or SERVICE_QUEUE)
+        sid = await self._link.subscribe(subject, self._on_run, role.queue or SERVICE_QUEUE_GROUP)
         self._sid = b"%d" % sid
 
     async def run(self) -> None:
@@ -83,23 +83,25 @@ class Service:
                 with blocking_socket(link) as duplicate_socket:
                     if duplicate_socket is None:
                         break
-                    self._reply_for_turn(duplicate_socket)
+                    self._reply_in_time_slice(duplicate_socket)
             else:
                 await job.sleep(_CHECK_INTERVAL_S)
             await asyncio.sleep(0)
             await link.drain()
         await wait_until_stopped(job, link)
 
-    def _reply_for_turn(self, duplicate_socket: socket.socket) -> None:
+    def _reply_in_time_slice(self, duplicate_socket: socket.socket) -> None:
         """Reply to requests on the blocking socket for 40 ms, then return to the event loop."""
-        link, until_ns = self._link, time.monotonic_ns() + _TURN_NS
+        link, until_ns = self._link, time.monotonic_ns() + _TIME_SLICE_NS
         while (now_ns := time.monotonic_ns()) < until_ns:
             try:
                 data = receive_data(link, duplicate_socket, _READ_BYTES)
                 if not data:
                     # nats-py reads the same end of the connection and reconnects.
                     return
-                if link.is_between_frames and self._reply_single(duplicate_socket, data, now_ns):
+                if link.is_between_frames and self._reply_to_single_request(
+                    duplicate_socket, data, now_ns
+                ):
                     continue
             except OSError:
                 # Nothing came for long, or the connection broke.
@@ -108,11 +110,13 @@ class Service:
             if link.has_unsent_data or link.failure.done():
                 return
 
-    def _reply_single(self, duplicate_socket: socket.socket, data: bytes, now_ns: int) -> bool:
+    def _reply_to_single_request(
+        self, duplicate_socket: socket.socket, data: bytes, now_ns: int
+    ) -> bool:
         """Reply to one complete request; return False, without a reply, for any other data."""
         end = data.find(b"\r\n")
         parts = data[:end].split(b" ")
-        if len(parts) != _FIELDS_COUNT or parts[0] != b"MSG" or parts[2] != self._sid:
+        if len(parts) != _REQUEST_FIELDS_COUNT or parts[0] != b"MSG" or parts[2] != self._sid:
             return False
         if not parts[4].isdigit() or len(data) != end + int(parts[4]) + 4:
             return False
@@ -137,9 +141,9 @@ def reply_frames(replies: np.ndarray, payloads: np.ndarray) -> bytes:
     """Return the frames of replies with (n, length) subjects and (n, size) payloads."""
     count = len(replies)
 
-    def column(text: bytes) -> np.ndarray:
+    def repeat_bytes(text: bytes) -> np.ndarray:
         return np.broadcast_to(np.frombuffer(text, np.uint8), (count, len(text)))
 
-    sizes = column(b" %d\r\n" % payloads.shape[1])
-    parts = [column(b"PUB "), replies, sizes, payloads, column(b"\r\n")]
+    sizes = repeat_bytes(b" %d\r\n" % payloads.shape[1])
+    parts = [repeat_bytes(b"PUB "), replies, sizes, payloads, repeat_bytes(b"\r\n")]
     return np.concatenate(parts, axis=1).tobytes()

@@ -12,6 +12,7 @@ import contextlib
 import struct
 import time
 from dataclasses import replace
+from typing import NamedTuple
 
 import msgspec
 import numpy as np
@@ -34,7 +35,7 @@ from natstui.bench.wire.publish import AsyncPublisher, error_code, no_stream_err
 from natstui.bench.wire.pull import Puller
 from natstui.errors import ActionRefusal
 
-_WRITTEN = struct.Struct("<q")
+_WRITE_TIME_STRUCT = struct.Struct("<q")
 """Format of the time at which a response is written; it follows the stamp of its request."""
 _REQUESTER_DIGITS = 6
 _CHECK_INTERVAL_S = 0.02
@@ -59,7 +60,7 @@ class _ResponseReader(OrderedReceiver):
         """Return the number of different requests with a response."""
         return sum(
             sequences.count
-            for sequences in self.job.tally.received_sequences.by_publisher.values()
+            for sequences in self.job.tally.received_sequences.sequences_by_publisher.values()
         )
 
     def handle_run(self, run: FrameRun, now_ns: int) -> Deliveries:
@@ -69,14 +70,14 @@ class _ResponseReader(OrderedReceiver):
         """
         tally, payloads = self.job.tally, run.payloads
         stamps = read_stamps(payloads, self._stamp_layout)
-        if stamps is None or stamps.own_mask is not None:
+        if stamps is None or stamps.own_run_mask is not None:
             self.link.fail(
                 ActionRefusal(
                     "the stream of the responses has messages that this run did not send"
                 )
             )
             return read_deliveries(run)
-        written_bytes = payloads[:, STAMP_BYTES : STAMP_BYTES + _WRITTEN.size]
+        written_bytes = payloads[:, STAMP_BYTES : STAMP_BYTES + _WRITE_TIME_STRUCT.size]
         written_ns: Int64s = np.ascontiguousarray(written_bytes).view(np.int64)
         steady_count = tally.record_latencies("rtt", stamps.due_ns, stamps.sent_ns, now_ns)
         tally.record_response_latencies(written_ns[:, 0], now_ns, stamps.due_ns)
@@ -113,7 +114,7 @@ class StreamRequester(AsyncPublisher):
         job, requested_ns = self._job, time.monotonic_ns()
         timeout_ns = round(job.orders.role.timeout_s * 1e9)
         while not job.stopping.is_set():
-            self._check()
+            self._check_connection()
             if self._response_reader.responded_count >= job.tally.count("acked_msgs"):
                 return
             if (
@@ -124,29 +125,36 @@ class StreamRequester(AsyncPublisher):
             await job.sleep(_CHECK_INTERVAL_S)
 
 
+class _OpenRequest(NamedTuple):
+    """A request without a response."""
+
+    stamp: bytes
+    requester: int
+    size_bytes: int
+
+
 class Responder(Puller):
     """Consumes requests from a work queue, and acks each when its response is stored."""
 
     def __init__(self, job: Job, link: WireLink) -> None:
         super().__init__(job, link)
-        self._stored_inbox = link.nc.new_inbox().encode()
-        self._requests: dict[bytes, tuple[bytes, int, int]] = {}
-        """Ack subject of a request → its stamp, the number of its requester, and its size."""
-        self._open_responses: dict[int, bytes] = {}
+        self._publish_ack_inbox = link.nc.new_inbox().encode()
+        self._request_by_ack_subject: dict[bytes, _OpenRequest] = {}
+        self._ack_subject_by_response: dict[int, bytes] = {}
         """Number of a response in flight → ack subject of its request."""
-        self._all_stored = asyncio.Event()
+        self._all_stored_event = asyncio.Event()
         """An event that is set when the last response in flight is stored."""
         self._response_layout = layout_of_run(
             StampLayout(0, STAMP_BYTES), job.orders.run_id, job.orders.epoch_ns
         )
-        self._next_number = 0
+        self._next_response_number = 0
         self._subject = (job.orders.response_subject or "").encode()
         self._retry = RetryPolicy(job)
 
     async def begin(self) -> None:
         """Subscribe to requests, and to the publish acks of responses."""
         await super().begin()
-        await self.link.subscribe(f"{self._stored_inbox.decode()}.*", self._on_stored)
+        await self.link.subscribe(f"{self._publish_ack_inbox.decode()}.*", self._on_publish_acks)
 
     def handle_run(self, run: FrameRun, now_ns: int) -> Deliveries:
         """Count the requests of a run of frames, respond to them, and return them.
@@ -157,7 +165,7 @@ class Responder(Puller):
         if (
             stamps is None
             or stamps.sent_ns is None
-            or stamps.own_mask is not None
+            or stamps.own_run_mask is not None
             or replies is None
         ):
             self.link.fail(ActionRefusal("requests that this run did not send wait in the stream"))
@@ -173,41 +181,43 @@ class Responder(Puller):
         )
         rows = zip(replies, response_stamps, stamps.publisher.tolist(), strict=True)
         for reply, stamp, requester in rows:
-            self._requests[reply.tobytes()] = (stamp.tobytes(), requester, run.payloads.shape[1])
+            self._request_by_ack_subject[reply.tobytes()] = _OpenRequest(
+                stamp.tobytes(), requester, run.payloads.shape[1]
+            )
         return super().handle_run(run, now_ns)
 
     def _acknowledge(self, deliveries: Deliveries) -> None:
-        """Publish the responses to requests; `_on_stored` acks the requests."""
+        """Publish the responses to requests; `_on_publish_acks` acks the requests."""
         now_ns, frames = time.monotonic_ns(), []
         sent_bytes = 0
         for row in deliveries.replies:
             reply = row.tobytes()
-            stamp, requester, size_bytes = self._requests.pop(reply)
+            stamp, requester, size_bytes = self._request_by_ack_subject.pop(reply)
             # A response is as long as its request.
-            payload = (stamp + _WRITTEN.pack(now_ns)).ljust(size_bytes, b"\0")
+            payload = (stamp + _WRITE_TIME_STRUCT.pack(now_ns)).ljust(size_bytes, b"\0")
             sent_bytes += len(payload)
             subject = b"%s.%0*d" % (self._subject, _REQUESTER_DIGITS, requester)
-            number = self._next_number
-            self._next_number += 1
-            self._open_responses[number] = reply
-            inbox = b"%s.%0*d" % (self._stored_inbox, SEQ_DIGITS, number)
+            number = self._next_response_number
+            self._next_response_number += 1
+            self._ack_subject_by_response[number] = reply
+            inbox = b"%s.%0*d" % (self._publish_ack_inbox, SEQ_DIGITS, number)
             frames.append(b"PUB %s %s %d\r\n%s\r\n" % (subject, inbox, len(payload), payload))
         self.link.write(b"".join(frames))
         self.job.tally.count_sent(len(frames), sent_bytes, now_ns)
 
-    def _on_stored(self, run: FrameRun, _now_ns: int) -> None:
+    def _on_publish_acks(self, run: FrameRun, _now_ns: int) -> None:
         """Ack the requests whose responses are stored."""
         frames = []
         for row, number in enumerate(read_digits(run.subjects[:, -SEQ_DIGITS:]).tolist()):
-            reply = self._open_responses.pop(number, None)
+            reply = self._ack_subject_by_response.pop(number, None)
             publish_ack = run.text(row, run.layout.payload)
             if run.status is not None or b'"error"' in publish_ack:
                 self._on_refusal(publish_ack, run.status)
             elif reply is not None:
                 self._retry.note_success()
                 frames.append(b"PUB %s 4\r\n+ACK\r\n" % reply)
-        if not self._open_responses:
-            self._all_stored.set()
+        if not self._ack_subject_by_response:
+            self._all_stored_event.set()
         if frames:
             self.link.write(b"".join(frames))
             self.job.tally.add("acks_sent_msgs", len(frames))
@@ -218,7 +228,9 @@ class Responder(Puller):
         The request is not acked, so it is delivered again.
         """
         code = error_code(reply) if status is None else None
-        if self._retry.should_retry(status, code, was_lost=self.link.lost_count > 0):
+        if self._retry.should_retry(
+            status, code, was_connection_lost=self.link.disconnects_count > 0
+        ):
             return
         subject = self._subject.decode()
         is_refusal = status is None
@@ -228,10 +240,12 @@ class Responder(Puller):
         """Wait until the responses in flight are stored, for at most the timeout of the role."""
         deadline_s = time.monotonic() + self.role.timeout_s
         while (
-            self._open_responses and time.monotonic() < deadline_s and not self.link.failure.done()
+            self._ack_subject_by_response
+            and time.monotonic() < deadline_s
+            and not self.link.failure.done()
         ):
-            self._all_stored.clear()
+            self._all_stored_event.clear()
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(_CHECK_INTERVAL_S):
-                    await self._all_stored.wait()
+                    await self._all_stored_event.wait()
         await super().end()

@@ -22,16 +22,16 @@ class Window:
     Replies to messages that were dropped as unanswered are ignored: a frozen server replies late.
     """
 
-    def __init__(self, tally: Tally, size: int) -> None:
+    def __init__(self, tally: Tally, max_open_count: int) -> None:
         self._tally = tally
-        self._max_open_count = size
-        self._ring_size = 1 << max(size * 2 - 1, 1).bit_length()
+        self._max_open_count = max_open_count
+        self._ring_size = 1 << max(max_open_count * 2 - 1, 1).bit_length()
         self._due_ns = np.zeros(self._ring_size, np.int64)
         self._sent_ns = np.zeros(self._ring_size, np.int64)
         self._open_mask = np.zeros(self._ring_size, np.bool_)
         self._change_event = asyncio.Event()
         self._last_reply_ns = time.monotonic_ns()
-        self._dropped_below = 0
+        self._first_undropped_number = 0
         self.open_count = 0
         self.next_number = 0
         """Number of the next message to open."""
@@ -39,9 +39,11 @@ class Window:
     @property
     def free_count(self) -> int:
         """Return how many more messages may be in flight."""
-        oldest = self.next_number - self._ring_size
-        blocked = oldest >= 0 and bool(self._open_mask[oldest & (self._ring_size - 1)])
-        return 0 if blocked else self._max_open_count - self.open_count
+        oldest_number = self.next_number - self._ring_size
+        is_blocked = oldest_number >= 0 and bool(
+            self._open_mask[oldest_number & (self._ring_size - 1)]
+        )
+        return 0 if is_blocked else self._max_open_count - self.open_count
 
     def open(self, due_ns: Int64s, sent_ns: int) -> Int64s:
         """Add messages that were sent at `sent_ns`, with their due times; return their numbers."""
@@ -59,9 +61,10 @@ class Window:
     def close(self, numbers: Int64s, now_ns: int) -> tuple[Int64s, Int64s]:
         """Remove messages that got a reply; return their due and sent times.
 
-        Dropped messages are left out. Raises ProtocolError for another message that is not open.
+        Messages that were dropped as unanswered are left out. Raises ProtocolError for any other
+        message that is not open.
         """
-        numbers = numbers[numbers >= self._dropped_below]
+        numbers = numbers[numbers >= self._first_undropped_number]
         slots = numbers & (self._ring_size - 1)
         if not self._open_mask[slots].all() or len(np.unique(slots)) != len(slots):
             raise ProtocolError("a reply arrived for a message that expects none")
@@ -74,10 +77,10 @@ class Window:
     def select_open(self, numbers: Int64s) -> Int64s:
         """Return the messages of `numbers` that are open.
 
-        The timeout of replies starts again: callers handle a refusal, which is a sign of life.
+        It also restarts the timeout of replies, because its callers handle a reply: a refusal.
         """
         self._last_reply_ns = time.monotonic_ns()
-        valid_numbers = numbers[numbers >= self._dropped_below]
+        valid_numbers = numbers[numbers >= self._first_undropped_number]
         open_numbers: Int64s = valid_numbers[
             self._open_mask[valid_numbers & (self._ring_size - 1)]
         ]
@@ -105,7 +108,7 @@ class Window:
         """Remove all open messages, and count them as unanswered."""
         self._tally.add("unanswered_msgs", self.open_count)
         self._open_mask[:] = False
-        self._dropped_below = self.next_number
+        self._first_undropped_number = self.next_number
         self.open_count = 0
         self._change_event.set()
 

@@ -20,9 +20,9 @@ if TYPE_CHECKING:
     from natstui.config import Connection
     from natstui.config.settings import Settings
 
-_FINISH_TIMEOUT_S = 3.0
+_UNSENT_NOTICES_TIMEOUT_S = 3.0
 """After a signal, how long waiting notices are sent, so that the process ends within 5 s."""
-_CANCEL_INTERVAL_S = 0.5
+_REPEATED_CANCEL_INTERVAL_S = 0.5
 
 
 @command()
@@ -58,7 +58,7 @@ def alert(
     from natstui.cli.manage.writing import confirm_name
 
     if session is not None:
-        _dry_run(flags, session, sessions, as_json=as_json)
+        _test_rules_on_recording(flags, session, sessions, as_json=as_json)
         return
     settings, connection = flags.resolve()
     check_alerts(settings.alerts, connection)
@@ -82,14 +82,16 @@ def _print_notice(notice: Notice, *, as_json: bool) -> None:
 def _notice_line(notice: Notice) -> str:
     finding = notice.finding
     at_us = finding.since_us if finding.until_us is None else finding.until_us
-    text = (
+    finding_text = (
         f"{finding.kind.severity} {finding.kind.code} {finding.entity.text}: "
         f"{finding.kind.word}, {finding.text}"
     )
-    return clean_line(f"{moment_text(at_us)} {notice.alert} {notice.status} {text}")
+    return clean_line(f"{moment_text(at_us)} {notice.alert} {notice.status} {finding_text}")
 
 
-def _dry_run(flags: ConnectionFlags, session: str, sessions: str | None, *, as_json: bool) -> None:
+def _test_rules_on_recording(
+    flags: ConnectionFlags, session: str, sessions: str | None, *, as_json: bool
+) -> None:
     from natstui.cli.alerts.notices import Notices
     from natstui.cli.alerts.sending import check_alerts
     from natstui.cli.sessions.options import library_folder
@@ -100,17 +102,19 @@ def _dry_run(flags: ConnectionFlags, session: str, sessions: str | None, *, as_j
     alerts = flags.load().settings.alerts
     check_alerts(alerts, None)
     folder: Path = find_session(library_folder(sessions, flags.config), session)
-    notices, counts = Notices(alerts), Counter[str]()
+    notices, opened_count_by_rule = Notices(alerts), Counter[str]()
     for state in iterate_states(folder):
         for notice in notices.update(state.findings, state.now_at_us):
             _print_notice(notice, as_json=as_json)
-            counts[notice.alert] += notice.status == "open"
+            opened_count_by_rule[notice.alert] += notice.status == "open"
     for name in alerts:
         if as_json:
-            print_json({"alert": name, "fired_count": counts[name]})
+            print_json({"alert": name, "fired_count": opened_count_by_rule[name]})
             continue
-        times_text = "once" if counts[name] == 1 else f"{counts[name]} times"
-        click.echo(f"{name} would have fired {times_text}")
+        fired_times_text = (
+            "once" if opened_count_by_rule[name] == 1 else f"{opened_count_by_rule[name]} times"
+        )
+        click.echo(f"{name} would have fired {fired_times_text}")
     if reasons := describe_unreadable_parts(folder):
         raise SessionError(
             f"{folder.name}: {'; '.join(reasons)}; the alerts were tried on what can be read"
@@ -122,19 +126,17 @@ async def _watch_and_notify(settings: Settings, connection: Connection, *, as_js
     import time
 
     from natstui.cli.alerts.notices import Notices
-    from natstui.cli.alerts.sending import Sender, subjects_of
+    from natstui.cli.alerts.sending import NoticeSender, subjects_of
     from natstui.cli.metrics.exposition import LatestState
     from natstui.engine.live import watch_server
-    from natstui.engine.stopping import stopped_by_signal
+    from natstui.engine.stopping import make_stop_event
     from natstui.jetstream.polling.control import PollControl
 
-    control, max_requests_per_s = (
-        PollControl(settings.monitor.interval_s),
-        settings.monitor.max_requests_per_s,
-    )
-    latest_state, stop_event = LatestState(control), stopped_by_signal()
+    control = PollControl(settings.monitor.interval_s)
+    max_requests_per_s = settings.monitor.max_requests_per_s
+    latest_state, stop_event = LatestState(control), make_stop_event()
     notices = Notices(settings.alerts)
-    sender = Sender(settings.alerts, lambda text: click.echo(clean_line(text), err=True))
+    sender = NoticeSender(settings.alerts, lambda text: click.echo(clean_line(text), err=True))
     watch_task = asyncio.ensure_future(
         watch_server(
             connection,
@@ -165,10 +167,12 @@ async def _watch_and_notify(settings: Settings, connection: Connection, *, as_js
         if watch_task.done():
             watch_task.result()
     finally:
-        await sender.finish(_FINISH_TIMEOUT_S)
+        await sender.finish(_UNSENT_NOTICES_TIMEOUT_S)
         pending_tasks = {watch_task, stop_task}
         while pending_tasks:
             for task in pending_tasks:
                 task.cancel()
             # What comes while a connection is being made can get lost.
-            _, pending_tasks = await asyncio.wait(pending_tasks, timeout=_CANCEL_INTERVAL_S)
+            _, pending_tasks = await asyncio.wait(
+                pending_tasks, timeout=_REPEATED_CANCEL_INTERVAL_S
+            )

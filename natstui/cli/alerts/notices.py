@@ -1,5 +1,5 @@
-"""Decides which findings are sent by which rule: once when they have lasted, and once at their
-end.
+"""Decides which findings are sent by which rule: once after the hold time of the rule, and once
+when they end.
 """
 
 from __future__ import annotations
@@ -7,19 +7,25 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from natstui.config.settings import Alert
 from natstui.model.findings.finding import Entity, Finding, Findings
 from natstui.model.findings.severities import is_at_least
 
-_NoticeKey = tuple[str, str, Entity, int]
-"""Alert, code, entity, start: a finding that occurs again has another key."""
+
+class _NoticeKey(NamedTuple):
+    """Identifies a finding that a rule reports; a finding that occurs again has another key."""
+
+    alert: str
+    code: str
+    entity: Entity
+    since_us: int
 
 
 @dataclass(frozen=True, slots=True)
 class Notice:
-    """A finding that a rule reports, at its begin (`open`) or end (`resolved`)."""
+    """A finding that a rule reports, at its start (`open`) or end (`resolved`)."""
 
     alert: str
     """The name of its rule."""
@@ -49,32 +55,34 @@ class Notices:
         `own_findings` are open findings about the rules themselves, such as a webhook that fails.
         """
         due_findings: dict[_NoticeKey, Finding] = {}
-        for finding in (*findings.list_open(), *own_findings):
+        for finding in (*findings.list_open_findings(), *own_findings):
             for name, alert in self._alerts.items():
                 if (
                     matches_rule(alert, finding)
                     and now_us - finding.since_us >= alert.hold_s * 1e6
                 ):
-                    due_findings[name, finding.kind.code, finding.entity, finding.since_us] = (
-                        finding
+                    notice_key = _NoticeKey(
+                        name, finding.kind.code, finding.entity, finding.since_us
                     )
+                    due_findings[notice_key] = finding
         opened_notices = [
-            Notice(key[0], "open", finding)
-            for key, finding in due_findings.items()
-            if key not in self._reported_findings
+            Notice(notice_key.alert, "open", finding)
+            for notice_key, finding in due_findings.items()
+            if notice_key not in self._reported_findings
         ]
-        resolved_by_key = {
+        resolved_by_code_entity_start = {
             (finding.kind.code, finding.entity, finding.since_us): finding
             for finding in findings.resolved
         }
         resolved_notices = [
             Notice(
-                key[0],
+                notice_key.alert,
                 "resolved",
-                resolved_by_key.get(key[1:]) or replace(finding, until_us=now_us),
+                resolved_by_code_entity_start.get(notice_key[1:])
+                or replace(finding, until_us=now_us),
             )
-            for key, finding in self._reported_findings.items()
-            if key not in due_findings and findings.find_silence(finding) is None
+            for notice_key, finding in self._reported_findings.items()
+            if notice_key not in due_findings and findings.find_silence(finding) is None
         ]
         self._reported_findings = due_findings
         return [*resolved_notices, *opened_notices]

@@ -35,7 +35,7 @@ RETRY_AFTER_S = (1.0, 4.0, 16.0)
 """Delays of further attempts after a webhook or a subject failed."""
 RETRY_INTERVAL_S = 60.0
 """Delay of each later attempt, until the notice is received: an outage must lose no notice."""
-_TEMPORARY_STATUSES = (408, 429)
+_RETRIED_HTTP_STATUSES = (408, 429)
 """Refusals of a webhook that may end by themselves."""
 
 
@@ -43,35 +43,35 @@ def check_alerts(alerts: Mapping[str, Alert], connection: Connection | None) -> 
     """Raise UsageError if there is no rule, or if a rule can never send a notice.
 
     That is a rule without a receiver, or with an unknown command, an invalid URL, or a subject
-    that is invalid or belongs to the server. On a read-only `connection` every subject is
-    refused, because nothing can be published; None: nothing will be sent.
+    that is invalid or belongs to the server. A read-only `connection` refuses every subject,
+    because nothing can be published; `connection` is None if nothing will be sent.
     """
     if not alerts:
         raise UsageError("there are no alerts: write [alerts.NAME] into the configuration file")
     for name, alert in alerts.items():
-        location = f"[alerts.{name}]"
+        section = f"[alerts.{name}]"
         if not (alert.bell or alert.command or alert.webhook or alert.subject):
-            raise UsageError(f"{location} has no receiver: set bell, command, webhook or subject")
+            raise UsageError(f"{section} has no receiver: set bell, command, webhook or subject")
         program = _program_of(alert.command or "")
         if alert.command is not None and shutil.which(program) is None:
-            raise UsageError(f"{location}: there is no command {program!r}")
+            raise UsageError(f"{section}: there is no command {program!r}")
         if alert.webhook is not None and not alert.webhook.startswith(("http://", "https://")):
-            raise UsageError(f"{location}: the webhook does not begin with http:// or https://")
+            raise UsageError(f"{section}: the webhook does not begin with http:// or https://")
         if alert.webhook is not None and not _is_url(alert.webhook):
-            raise UsageError(f"{location}: the webhook is no URL: it has no valid host or port")
+            raise UsageError(f"{section}: the webhook is no URL: it has no valid host or port")
         if alert.subject is not None and not is_literal(alert.subject):
             raise UsageError(
-                f"{location}: {clean_line(alert.subject)!r} is not a valid subject to publish to: "
+                f"{section}: {clean_line(alert.subject)!r} is not a valid subject to publish to: "
                 "it has a space, a wildcard or an empty token"
             )
         if alert.subject is not None and _is_server_subject(alert.subject, connection):
             raise UsageError(
-                f"{location}: {clean_line(alert.subject)!r} belongs to the server: messages there "
+                f"{section}: {clean_line(alert.subject)!r} belongs to the server: messages there "
                 "are requests to the server, or become keys and files of buckets"
             )
         if alert.subject is not None and connection is not None and connection.read_only:
             raise UsageError(
-                f"{location}: the connection is read-only, so nothing can be published"
+                f"{section}: the connection is read-only, so nothing can be published"
             )
 
 
@@ -84,8 +84,8 @@ def _is_server_subject(subject: str, connection: Connection | None) -> bool:
     """Return whether the server processes messages to a subject: it begins with `$`, or with the
     API prefix of the connection.
     """
-    is_request = connection is not None and overlap(subject, f"{connection.js_api_prefix}.>")
-    return subject.startswith("$") or is_request
+    is_api_subject = connection is not None and overlap(subject, f"{connection.js_api_prefix}.>")
+    return subject.startswith("$") or is_api_subject
 
 
 def _is_url(text: str) -> bool:
@@ -116,7 +116,7 @@ def notice_json(notice: Notice) -> dict[str, Any]:
 _SendFunction = Callable[[bytes], Awaitable[None]]
 
 
-class Sender:
+class NoticeSender:
     """Sends notices; has a queue for each channel of each rule, so that no channel waits for
     another.
     """
@@ -126,24 +126,24 @@ class Sender:
         alerts: Mapping[str, Alert],
         report_failure: Callable[[str], None],
         *,
-        webhook_s: float = WEBHOOK_TIMEOUT_S,
+        webhook_timeout_s: float = WEBHOOK_TIMEOUT_S,
         retry_after_s: Sequence[float] = RETRY_AFTER_S,
         retry_interval_s: float = RETRY_INTERVAL_S,
     ) -> None:
         """Create a sender for the rules; `report_failure` is called with a sentence for each
         failure.
 
-        `webhook_s` is the deadline of an attempt to call a webhook, `retry_after_s` are the delays
-        of the first retries, and `retry_interval_s` is the delay of each later one.
+        `webhook_timeout_s` is the deadline of an attempt to call a webhook. `retry_after_s` are
+        the delays of the first retries, `retry_interval_s` is the delay of each later one.
         """
         self._alerts = alerts
         self._report_failure = report_failure
-        self._webhook_s = webhook_s
+        self._webhook_timeout_s = webhook_timeout_s
         self._retry_after_s, self._retry_interval_s = retry_after_s, retry_interval_s
-        self._queues: dict[tuple[str, str], asyncio.Queue[bytes]] = {}
-        self._workers: list[asyncio.Task[None]] = []
-        self._dropped_count = 0
-        self._failures: dict[str, Finding] = {}
+        self._queue_by_rule_and_channel: dict[tuple[str, str], asyncio.Queue[bytes]] = {}
+        self._send_tasks: list[asyncio.Task[None]] = []
+        self._dropped_notices_count = 0
+        self._failure_finding_by_channel: dict[str, Finding] = {}
         self.client: Client | None = None
         """The connection; None before it exists."""
 
@@ -158,31 +158,37 @@ class Sender:
             sys.stderr.write("\a")
             sys.stderr.flush()
         if alert.command is not None:
-            self._enqueue(notice.alert, "command", partial(run_command, alert.command), body)
+            self._enqueue_notice(
+                notice.alert, "command", partial(run_command, alert.command), body
+            )
         if alert.webhook is not None:
-            send_webhook = partial(post, alert.webhook, deadline_s=self._webhook_s)
-            self._enqueue(notice.alert, "webhook", send_webhook, body)
+            send_webhook = partial(post_json, alert.webhook, deadline_s=self._webhook_timeout_s)
+            self._enqueue_notice(notice.alert, "webhook", send_webhook, body)
         if alert.subject is not None:
-            self._enqueue(notice.alert, "subject", partial(self._publish, alert.subject), body)
+            self._enqueue_notice(
+                notice.alert, "subject", partial(self._publish, alert.subject), body
+            )
 
     def failure_findings(self) -> list[Finding]:
         """Return an open finding for each channel of a rule whose last attempt failed."""
-        return list(self._failures.values())
+        return list(self._failure_finding_by_channel.values())
 
-    def _enqueue(self, alert: str, channel: str, send: _SendFunction, body: bytes) -> None:
-        queue = self._queues.get((alert, channel))
+    def _enqueue_notice(self, alert: str, channel: str, send: _SendFunction, body: bytes) -> None:
+        queue = self._queue_by_rule_and_channel.get((alert, channel))
         if queue is None:
-            queue = self._queues[alert, channel] = asyncio.Queue(MAX_QUEUED_NOTICES)
-            self._workers.append(
+            queue = self._queue_by_rule_and_channel[alert, channel] = asyncio.Queue(
+                MAX_QUEUED_NOTICES
+            )
+            self._send_tasks.append(
                 asyncio.create_task(self._send_queued(alert, channel, send, queue))
             )
         try:
             queue.put_nowait(body)
         except asyncio.QueueFull:
-            self._dropped_count += 1
-            if self._dropped_count == 1 or self._dropped_count % 100 == 0:
+            self._dropped_notices_count += 1
+            if self._dropped_notices_count == 1 or self._dropped_notices_count % 100 == 0:
                 self._report_failure(
-                    f"{self._dropped_count} notifications dropped: "
+                    f"{self._dropped_notices_count} notifications dropped: "
                     f"{MAX_QUEUED_NOTICES} are waiting already"
                 )
 
@@ -190,44 +196,48 @@ class Sender:
         self, alert: str, channel: str, send: _SendFunction, queue: asyncio.Queue[bytes]
     ) -> None:
         while True:
-            body, failed_count = await queue.get(), 0
+            body, failed_attempts_count = await queue.get(), 0
             while True:
                 try:
                     await send(body)
                 except NatstuiError as error:
-                    wait_s = self._retry_delay_s(channel, error, failed_count)
+                    wait_s = self._retry_delay_s(channel, error, failed_attempts_count)
                     retry_text = "not sent" if wait_s is None else f"trying again in {wait_s:g} s"
                     self._report_failure(f"alert {alert}: {error}; {retry_text}")
                     self._add_failure(alert, channel, str(error))
                     if wait_s is None:
                         break
-                    failed_count += 1
+                    failed_attempts_count += 1
                     await asyncio.sleep(wait_s)
                 else:
-                    self._failures.pop(f"{alert} {channel}", None)
+                    self._failure_finding_by_channel.pop(f"{alert} {channel}", None)
                     break
             queue.task_done()
 
-    def _retry_delay_s(self, channel: str, error: NatstuiError, failed_count: int) -> float | None:
+    def _retry_delay_s(
+        self, channel: str, error: NatstuiError, failed_attempts_count: int
+    ) -> float | None:
         """Return after how many seconds a failed notice is sent again; None if it is dropped.
 
         A command is never repeated, because it may have done a part of its work.
         """
         if channel == "command":
             return None
-        if failed_count < len(self._retry_after_s):
-            return self._retry_after_s[failed_count]
+        if failed_attempts_count < len(self._retry_after_s):
+            return self._retry_after_s[failed_attempts_count]
         status = (error.code or 0) if isinstance(error, RequestFailed) else 0
         # A receiver that refuses it does so each time.
-        is_refused = 300 <= status < 500 and status not in _TEMPORARY_STATUSES
-        return None if is_refused else self._retry_interval_s
+        is_permanent_error = 300 <= status < 500 and status not in _RETRIED_HTTP_STATUSES
+        return None if is_permanent_error else self._retry_interval_s
 
     def _add_failure(self, alert: str, channel: str, reason: str) -> None:
         name = f"{alert} {channel}"
-        if name not in self._failures:
+        if name not in self._failure_finding_by_channel:
             now_us = time.time_ns() // 1000
             entity = Entity(part=f"alert {alert}")
-            self._failures[name] = Finding(ALERT_NOT_DELIVERED, entity, now_us, clean_line(reason))
+            self._failure_finding_by_channel[name] = Finding(
+                ALERT_NOT_DELIVERED, entity, now_us, clean_line(reason)
+            )
 
     async def _publish(self, subject: str, body: bytes) -> None:
         if self.client is None:
@@ -237,29 +247,34 @@ class Sender:
         except NatstuiError as error:
             raise RequestFailed(f"not published to {subject}: {error}") from error
 
-    async def finish(self, limit_s: float) -> None:
-        """Wait until queued notices are sent, for `limit_s` at most, then stop.
+    async def finish(self, timeout_s: float) -> None:
+        """Wait until queued notices are sent, for `timeout_s` at most, then stop.
 
         Reports how many channels still had notices to send.
         """
-        join_tasks = [asyncio.ensure_future(queue.join()) for queue in self._queues.values()]
+        queue_join_tasks = [
+            asyncio.ensure_future(queue.join())
+            for queue in self._queue_by_rule_and_channel.values()
+        ]
         unfinished_tasks = (
-            (await asyncio.wait(join_tasks, timeout=limit_s))[1] if join_tasks else set()
+            (await asyncio.wait(queue_join_tasks, timeout=timeout_s))[1]
+            if queue_join_tasks
+            else set()
         )
-        for task in (*unfinished_tasks, *self._workers):
+        for task in (*unfinished_tasks, *self._send_tasks):
             task.cancel()
-        await asyncio.gather(*unfinished_tasks, *self._workers, return_exceptions=True)
+        await asyncio.gather(*unfinished_tasks, *self._send_tasks, return_exceptions=True)
         if unfinished_tasks:
             self._report_failure(
-                f"{len(unfinished_tasks)} of {len(join_tasks)} receivers of alerts still had "
-                "unsent notifications at the end"
+                f"{len(unfinished_tasks)} of {len(queue_join_tasks)} receivers of alerts still "
+                "had unsent notifications at the end"
             )
 
 
-async def run_command(command: str, body: bytes, *, limit_s: float = _COMMAND_TIMEOUT_S) -> None:
+async def run_command(command: str, body: bytes, *, timeout_s: float = _COMMAND_TIMEOUT_S) -> None:
     """Run a command line without a shell; it gets `body` on stdin, and its output is discarded.
 
-    Raises RequestFailed if it does not start, runs longer than `limit_s`, or ends with another
+    Raises RequestFailed if it does not start, runs longer than `timeout_s`, or ends with another
     exit code than 0.
     """
     # The sentence goes to the other receivers.
@@ -272,21 +287,21 @@ async def run_command(command: str, body: bytes, *, limit_s: float = _COMMAND_TI
     except OSError as error:
         reason = error.strerror or error
         raise RequestFailed(f"{name} cannot be started: {reason}") from error
-    is_complete = False
+    has_command_ended = False
     try:
-        async with asyncio.timeout(limit_s):
+        async with asyncio.timeout(timeout_s):
             await process.communicate(body)
-        is_complete = True
+        has_command_ended = True
     except TimeoutError as error:
-        raise RequestFailed(f"{name} was stopped after {limit_s:g} s") from error
+        raise RequestFailed(f"{name} was stopped after {timeout_s:g} s") from error
     finally:
-        if not is_complete:
+        if not has_command_ended:
             await end_process_session(transport, process)
     if process.returncode:
         raise RequestFailed(f"{name} ended with {process.returncode}")
 
 
-async def post(address: str, body: bytes, *, deadline_s: float) -> None:
+async def post_json(address: str, body: bytes, *, deadline_s: float) -> None:
     """Post a JSON body to a URL, through the proxy that environment variables name, if any.
 
     Raises RequestFailed unless a reply with a status of 2xx comes within `deadline_s`.

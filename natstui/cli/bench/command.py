@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from natstui.bench.plan.removed import CLIENT_OPTION_REMOVED, REMOTE_WORKERS_REMOVED
+from natstui.bench.plan.removed import CLIENT_OPTION_REMOVED_TEXT, REMOTE_WORKERS_REMOVED_TEXT
 from natstui.clean import clean_json
 from natstui.cli.bench.options import RunOptions, run_options
 from natstui.cli.json_line import print_json
@@ -44,10 +44,10 @@ def _create_stream_plan(
     from natstui.model.bench.plan import StreamPlan
 
     name = options.changes.get("stream")
-    is_created = name is None or create
+    creates_stream = name is None or create
     return StreamPlan(
         name=name or "NATSTUI_BENCH",
-        create=is_created,
+        create=creates_stream,
         keep=keep,
         subjects=(subject,),
         allow_batches=True,
@@ -95,7 +95,7 @@ def _add_read_command(name: str, pattern: Pattern, text: str) -> None:
 
         reads_stored = traits(pattern).reads_stored
         create_plan: Callable[..., BenchmarkPlan] = (
-            flags.read_plan if reads_stored else flags.consume_plan
+            flags.direct_get_plan if reads_stored else flags.consume_plan
         )
         run_benchmark(create_plan(pattern, 1, _existing_stream_plan(options)), connection, options)
 
@@ -119,11 +119,11 @@ _add_read_command("get-batch", "js-get-batch", "Get stored messages in batches."
 @run_options
 def get(*, mode: str, options: RunOptions, connection: Any) -> None:
     """Get stored messages one by one. `get batch` is get-batch."""
-    from natstui.bench.plan.flags import read_plan
+    from natstui.bench.plan.flags import direct_get_plan
     from natstui.cli.bench.run import run_benchmark
 
     pattern: Pattern = "js-get-batch" if mode == "batch" else "js-get"
-    run_benchmark(read_plan(pattern, 1, _existing_stream_plan(options)), connection, options)
+    run_benchmark(direct_get_plan(pattern, 1, _existing_stream_plan(options)), connection, options)
 
 
 @js.command("pubsub")
@@ -184,11 +184,11 @@ def runs(*, as_json: bool, folder: Path) -> None:
 def show(*, run: str, as_json: bool, folder: Path) -> None:
     """Show a saved run. RUN is its name, a part of its name, a file, or -1 for the newest."""
     from natstui.bench.result import library
-    from natstui.bench.result.text import LABEL_CELLS, summary_text
+    from natstui.bench.result.text import LABEL_WIDTH_CELLS, summary_text
     from natstui.cli.text_table import stdout_width, wrap_hanging
 
     saved_run = library.load(run, folder)
-    text = wrap_hanging(summary_text(saved_run), stdout_width(), LABEL_CELLS)
+    text = wrap_hanging(summary_text(saved_run), stdout_width(), LABEL_WIDTH_CELLS)
     click.echo(clean_json(library.encode(saved_run).decode()) if as_json else text)
 
 
@@ -205,14 +205,14 @@ def compare_runs(*, names: tuple[str, ...], as_json: bool, folder: Path) -> None
 
     if len(names) < 2:
         raise UsageError("compare needs at least two runs: natstui bench runs lists them")
-    first_run, *other_runs = (library.load(name, folder) for name in names)
-    for other_run in other_runs:
-        differences = compare(first_run, other_run)
+    base_run, *compared_runs = (library.load(name, folder) for name in names)
+    for compared_run in compared_runs:
+        differences = compare(base_run, compared_run)
         if as_json:
             rows = [{**asdict(difference), "unit": difference.unit} for difference in differences]
-            print_json({"before": first_run.name, "after": other_run.name, "differences": rows})
+            print_json({"before": base_run.name, "after": compared_run.name, "differences": rows})
         else:
-            click.echo(comparison_text(first_run, other_run, differences))
+            click.echo(comparison_text(base_run, compared_run, differences))
 
 
 @command("merge", context_settings={"ignore_unknown_options": True})
@@ -227,8 +227,8 @@ def merge_saved_runs(*, names: tuple[str, ...], as_json: bool, folder: Path) -> 
     messages.
     """
     from natstui.bench.result import library
-    from natstui.bench.result.merge import merge_runs
-    from natstui.bench.result.text import LABEL_CELLS, merged_text
+    from natstui.bench.result.merge_saved_runs import merge_runs
+    from natstui.bench.result.text import LABEL_WIDTH_CELLS, merged_text
     from natstui.cli.text_table import stdout_width, wrap_hanging
 
     file_stems = [Path(name).stem if name.endswith(".json") else name for name in names]
@@ -238,7 +238,7 @@ def merge_saved_runs(*, names: tuple[str, ...], as_json: bool, folder: Path) -> 
     if as_json:
         print_json(asdict(merged_run))
     else:
-        click.echo(wrap_hanging(merged_text(merged_run), stdout_width(), LABEL_CELLS))
+        click.echo(wrap_hanging(merged_text(merged_run), stdout_width(), LABEL_WIDTH_CELLS))
 
 
 @command()
@@ -249,9 +249,9 @@ def scenarios(*, name: str | None, as_json: bool) -> None:
     from natstui.bench.plan.scenario import built_in_scenarios, read_scenario
     from natstui.errors import NotFound
 
-    texts = built_in_scenarios()
+    toml_by_scenario = built_in_scenarios()
     if name is None:
-        for scenario, text in texts.items():
+        for scenario, text in toml_by_scenario.items():
             plan = read_scenario(text, scenario)
             if as_json:
                 print_json(
@@ -259,13 +259,13 @@ def scenarios(*, name: str | None, as_json: bool) -> None:
                 )
             else:
                 click.echo(f"{scenario:<20}{plan.title}")
-    elif name not in texts:
-        raise NotFound(f"no built-in scenario {name!r}: there are {', '.join(texts)}")
+    elif name not in toml_by_scenario:
+        raise NotFound(f"no built-in scenario {name!r}: there are {', '.join(toml_by_scenario)}")
     elif as_json:
-        plan = read_scenario(texts[name], name)
-        print_json({"name": name, "text": texts[name], "plan": asdict(plan)})
+        plan = read_scenario(toml_by_scenario[name], name)
+        print_json({"name": name, "text": toml_by_scenario[name], "plan": asdict(plan)})
     else:
-        click.echo(texts[name], nl=False)
+        click.echo(toml_by_scenario[name], nl=False)
 
 
 class ScenarioGroup(Group):
@@ -285,7 +285,7 @@ class ScenarioGroup(Group):
         return super().resolve_command(ctx, args)
 
 
-_OLD_FLAGS = {
+_COMMAND_BY_OLD_FLAG = {
     "--pub": "pub", "--sub": "sub", "--request": "service request", "--reply": "service serve",
 }  # fmt: skip
 """Flags of older `nats bench` versions → the command that replaced each."""
@@ -295,17 +295,19 @@ def _refuse_old_flags(subject: str, flags: list[str]) -> None:
     """Raise UsageError with the new command if the flags are those of older `nats bench`
     versions.
     """
-    commands = dict(_OLD_FLAGS)
+    command_by_flag = dict(_COMMAND_BY_OLD_FLAG)
     if "--js" in flags:
-        commands |= {"--pub": "js pub async", "--sub": "js ordered"}
-    replacements = [
-        f"natstui bench {commands[flag]} {subject} --clients "
+        command_by_flag |= {"--pub": "js pub async", "--sub": "js ordered"}
+    replacement_commands = [
+        f"natstui bench {command_by_flag[flag]} {subject} --clients "
         f"{''.join(flags[index + 1 : index + 2])}"
         for index, flag in enumerate(flags)
-        if flag in commands
+        if flag in command_by_flag
     ]
-    if replacements:
-        raise UsageError(f"this pattern is a command of its own: {' and '.join(replacements)}")
+    if replacement_commands:
+        raise UsageError(
+            f"this pattern is a command of its own: {' and '.join(replacement_commands)}"
+        )
 
 
 @click.group(
@@ -447,7 +449,7 @@ def serve_service(*, subject: str, options: RunOptions, connection: Any) -> None
     run_benchmark(service_plan(subject, servers=1), connection, options)
 
 
-_OLDJS_REPLACEMENTS = {"ordered": "js ordered", "push": "js push", "pull": "js fetch"}
+_COMMAND_BY_OLDJS_ARGUMENT = {"ordered": "js ordered", "push": "js push", "pull": "js fetch"}
 
 
 @command(
@@ -457,18 +459,18 @@ _OLDJS_REPLACEMENTS = {"ordered": "js ordered", "push": "js push", "pull": "js f
 )
 @click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
 def oldjs(*, arguments: tuple[str, ...]) -> None:
-    """Name the command that does the same. natstui has only one JetStream API."""
-    replacement = next(
+    """Raise UsageError with the command that replaces `nats bench oldjs`."""
+    replacement_command = next(
         (
-            _OLDJS_REPLACEMENTS[argument]
+            _COMMAND_BY_OLDJS_ARGUMENT[argument]
             for argument in arguments
-            if argument in _OLDJS_REPLACEMENTS
+            if argument in _COMMAND_BY_OLDJS_ARGUMENT
         ),
         "js consume",
     )
     raise UsageError(
         "oldjs is the older API of the Go client; the server sees the same requests: use natstui "
-        f"bench {replacement} --stream NAME"
+        f"bench {replacement_command} --stream NAME"
     )
 
 
@@ -487,11 +489,11 @@ def _create_removed_command(name: str, sentence: str) -> click.Command:
     return raise_usage_error
 
 
-vs = _create_removed_command("vs", CLIENT_OPTION_REMOVED)
-worker = _create_removed_command("worker", REMOTE_WORKERS_REMOVED)
+vs = _create_removed_command("vs", CLIENT_OPTION_REMOVED_TEXT)
+worker = _create_removed_command("worker", REMOTE_WORKERS_REMOVED_TEXT)
 
 
-for _command in (
+for _subcommand in (
     js, kv, oldjs, service, compare_runs, merge_saved_runs, runs, scenarios, show, vs, worker,
 ):  # fmt: skip
-    bench.add_command(_command)
+    bench.add_command(_subcommand)

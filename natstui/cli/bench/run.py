@@ -18,9 +18,9 @@ import click
 
 from natstui.bench.plan.flags import with_changes
 from natstui.bench.result import library
-from natstui.bench.result.assertions import Check, parse_checks
+from natstui.bench.result.assertions import FigureCheck, parse_checks
 from natstui.bench.result.environment import read_environment
-from natstui.bench.result.text import LABEL_CELLS, summary_text
+from natstui.bench.result.text import LABEL_WIDTH_CELLS, summary_text
 from natstui.bench.run.controller import Benchmark, refuse_read_only
 from natstui.clean import clean_json, clean_line
 from natstui.cli.bench.options import RunOptions
@@ -56,11 +56,11 @@ if TYPE_CHECKING:
     from natstui.engine.headless import BenchmarkRecorder
 
 
-_PREPARATION_S, _PREPARATION_PER_WORKER_S = 10.0, 0.5
+_MIN_PREPARATION_S, _PREPARATION_PER_WORKER_S = 10.0, 0.5
 """Time from the start of the workers to the start time of --at: a minimum, plus one per worker."""
 
 
-class _Run(NamedTuple):
+class _Repetition(NamedTuple):
     """The results of one repetition."""
 
     result: BenchmarkResult
@@ -82,10 +82,10 @@ class ProgressLine:
         self.link: LinkChanged | None = None
         """The server that the benchmark used."""
         self._is_rewriting = shows_progress and sys.stderr.isatty()
-        self._is_open = False
+        self._is_line_unfinished = False
 
     def add(self, record: Record) -> None:
-        """Print titles, logs and phases, and on a terminal progress; ignore other records."""
+        """Print titles, logs and phases, on a terminal also progress; ignore other records."""
         match record:
             case BenchmarkPlanned():
                 self._print_line(record.plan.title)
@@ -95,12 +95,12 @@ class ProgressLine:
             case BenchmarkPhase() if record.phase in ("ramp", "warmup", "steady", "drain"):
                 self._print_line(f"phase {record.phase}")
             case BenchmarkProgress() if self._is_rewriting:
-                self._rewrite(_progress_text(record))
+                self._rewrite_line(_progress_text(record))
             case _:
                 pass
 
     async def count_down(self, start_at_us: int) -> None:
-        """Show the remaining time until `start_at_us` (UTC µs), and return then.
+        """Show the remaining time until `start_at_us` (UTC µs), then return.
 
         On a terminal the text is rewritten each second, elsewhere it is printed each minute.
         """
@@ -109,24 +109,24 @@ class ProgressLine:
         while (left_s := start_at_us / 1e6 - time.time()) > 0:
             text = f"starts at {start_text}, in {duration_text(math.ceil(left_s))}"
             if self._is_rewriting:
-                self._rewrite(text)
+                self._rewrite_line(text)
             else:
                 self._print_line(text)
             await asyncio.sleep(left_s % interval_s or interval_s)
 
     def end(self) -> None:
         """End the line, so that further output starts on its own line."""
-        if self._is_open:
+        if self._is_line_unfinished:
             click.echo("", err=True)
-            self._is_open = False
+            self._is_line_unfinished = False
 
     def _print_line(self, text: str) -> None:
         self.end()
         click.echo(text, err=True)
 
-    def _rewrite(self, text: str) -> None:
+    def _rewrite_line(self, text: str) -> None:
         click.echo(f"\r\x1b[2K{text}", nl=False, err=True)
-        self._is_open = True
+        self._is_line_unfinished = True
 
 
 def _progress_text(progress: BenchmarkProgress) -> str:
@@ -152,7 +152,7 @@ def run_benchmark(plan: BenchmarkPlan, connection: Connection, options: RunOptio
     checks = parse_checks((*plan.assertions, *options.checks))
     # Checked before a long run, not behind it.
     if options.csv_file is not None:
-        _check_csv(options.csv_file)
+        _check_csv_writable(options.csv_file)
     plan = with_changes(plan, options.changes)
     line = ProgressLine(shows_progress=options.shows_progress)
     recording = _begin_recording(connection, options, line)
@@ -196,14 +196,14 @@ def _summary_record(
     saved_run: library.SavedRun | None, failure: NatstuiError | None, folder: Path | None
 ) -> BenchmarkSummed:
     """Return the record with the summary that a replay shows at the end."""
-    parts = [] if failure is None else [str(failure)]
+    summary_parts = [] if failure is None else [str(failure)]
     if saved_run is not None:
-        parts.append(summary_text(saved_run))
+        summary_parts.append(summary_text(saved_run))
     previous_run = (
         library.previous_run(saved_run, folder) if saved_run is not None and folder else None
     )
     now_us = time.time_ns() // 1000
-    return BenchmarkSummed(now_us, "\n".join(parts), failure is not None, previous_run)
+    return BenchmarkSummed(now_us, "\n".join(summary_parts), failure is not None, previous_run)
 
 
 def _run_repetitions(
@@ -212,11 +212,11 @@ def _run_repetitions(
     line: ProgressLine,
     options: RunOptions,
     recording: BenchmarkRecorder | None,
-) -> tuple[list[_Run], NatstuiError | None]:
+) -> tuple[list[_Repetition], NatstuiError | None]:
     """Run the repetitions until one ends early; return their results, and the error of the
     last.
     """
-    runs: list[_Run] = []
+    runs: list[_Repetition] = []
     failure = None
     while len(runs) < options.repeat_count and failure is None:
         run, failure = _run_once(plan, connection, line, options, recording)
@@ -241,16 +241,21 @@ def _run_once(
     line: ProgressLine,
     options: RunOptions,
     recording: BenchmarkRecorder | None,
-) -> tuple[_Run | None, NatstuiError | None]:
+) -> tuple[_Repetition | None, NatstuiError | None]:
     """Run one repetition; return its result, None if nothing was measured, and its error.
 
     SIGINT, SIGTERM and SIGHUP stop it early with a partial result.
     """
 
-    async def run() -> tuple[_Run | None, NatstuiError | None]:
-        sink = recording.feed if recording else line
+    async def run() -> tuple[_Repetition | None, NatstuiError | None]:
+        record_sink = recording.feed if recording else line
         benchmark = Benchmark(
-            plan, connection, sink, options.confirm, options.confirmation, options.repeat_count
+            plan,
+            connection,
+            record_sink,
+            options.confirm,
+            options.confirmation,
+            options.repeat_count,
         )
         loop, signal_numbers, stop_event = asyncio.get_running_loop(), list[int](), asyncio.Event()
 
@@ -261,12 +266,12 @@ def _run_once(
 
         for signal_number in ending_signals():
             loop.add_signal_handler(signal_number, stop, signal_number)
-        countdown = None
+        countdown_task = None
         try:
             if options.start_at_us is not None:
                 # A wrong address, or what has to be confirmed, is no matter of the last moment.
                 await benchmark.check()
-                countdown = asyncio.create_task(line.count_down(options.start_at_us))
+                countdown_task = asyncio.create_task(line.count_down(options.start_at_us))
                 await _wait_for_start(options.start_at_us, plan, stop_event)
             if signal_numbers:
                 raise _early_stop_error(signal_numbers[0])
@@ -276,17 +281,17 @@ def _run_once(
             # Stopped while it waited for its moment, nothing went wrong.
             return None, _early_stop_error(signal_numbers[0]) if signal_numbers else error
         finally:
-            if countdown is not None:
-                countdown.cancel()
+            if countdown_task is not None:
+                countdown_task.cancel()
         line.link = benchmark.link
-        interruption = (
+        stop_error = (
             Interrupted("the run was stopped before its end", signal_numbers[0])
             if signal_numbers
             else None
         )
         assert benchmark.timeline is not None
-        run = _Run(result, benchmark.timeline, benchmark.decided_on)
-        return run, benchmark.failure or interruption
+        run = _Repetition(result, benchmark.timeline, benchmark.decided_on)
+        return run, benchmark.failure or stop_error
 
     try:
         return asyncio.run(run())
@@ -303,7 +308,7 @@ async def _wait_for_start(
 ) -> None:
     """Wait until it is time to start the workers, or until the run is stopped."""
     workers_count = sum(role.workers_count for role in plan.roles)
-    preparation_s = _PREPARATION_S + _PREPARATION_PER_WORKER_S * workers_count
+    preparation_s = _MIN_PREPARATION_S + _PREPARATION_PER_WORKER_S * workers_count
     workers_start_s = start_at_us / 1e6 - preparation_s
     while (left_s := workers_start_s - time.time()) > 0 and not stop_event.is_set():
         # Not all of it at once: the clock may be set meanwhile.
@@ -315,7 +320,7 @@ async def _wait_for_start(
 
 
 def _create_saved_run(
-    plan: BenchmarkPlan, runs: list[_Run], line: ProgressLine, *, is_partial: bool
+    plan: BenchmarkPlan, runs: list[_Repetition], line: ProgressLine, *, is_partial: bool
 ) -> library.SavedRun | None:
     """Return the run to save, None without results; `is_partial`: repetitions are missing."""
     if not runs:
@@ -341,7 +346,7 @@ def _save_run(run: library.SavedRun | None, options: RunOptions) -> SessionError
 _CSV_COLUMNS = ("role", "worker", "pattern", "msgs", "bytes", "msgs_per_s", "cpu", "ended")
 
 
-def _check_csv(path: Path) -> None:
+def _check_csv_writable(path: Path) -> None:
     """Raise UsageError if a file cannot be written at the end of a run."""
     with translate_write_errors(path):
         check_replaceable(path, replaces=False)
@@ -377,18 +382,18 @@ def _print_result(run: library.SavedRun, options: RunOptions) -> None:
     if options.as_json:
         click.echo(clean_json(library.encode(run).decode()))
     else:
-        click.echo(wrap_hanging(summary_text(run), stdout_width(), LABEL_CELLS))
+        click.echo(wrap_hanging(summary_text(run), stdout_width(), LABEL_WIDTH_CELLS))
     if options.csv_file is not None:
         _write_csv(run, options.csv_file)
 
 
-def _check_result(run: library.SavedRun, checks: list[Check]) -> None:
+def _check_result(run: library.SavedRun, checks: list[FigureCheck]) -> None:
     """Raise AssertionFailed for the checks that fail, or when messages are not accounted for."""
-    failures = [
+    failed_check_sentences = [
         sentence for check in checks if (sentence := check.failure(run.metrics)) is not None
     ]
-    if failures:
-        raise AssertionFailed("; ".join(failures))
+    if failed_check_sentences:
+        raise AssertionFailed("; ".join(failed_check_sentences))
     for result in run.results:
         if result.verdict == "incomplete":
             incomplete_reasons = "; ".join(result.accounting.incomplete_reasons)

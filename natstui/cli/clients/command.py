@@ -8,7 +8,11 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from natstui.clean import clean_line
-from natstui.cli.clients.rows import Rates, connection_lines, connections_json
+from natstui.cli.clients.rows import (
+    TrafficByServerAndConnectionId,
+    connection_lines,
+    connections_json,
+)
 from natstui.cli.connected import await_with_progress
 from natstui.cli.manage.writing import change_flags, confirm_name, refuse_read_only
 from natstui.cli.options import SEQUENCE, connection_options, parse_reading_seconds
@@ -67,7 +71,7 @@ def connections(
 
 async def _read_connections(
     connection: Connection, for_s: float | None, *, closed: bool
-) -> tuple[Connections, Rates | None]:
+) -> tuple[Connections, TrafficByServerAndConnectionId | None]:
     client = await connect(connection)
     try:
         servers = ServerRequests(client)
@@ -93,10 +97,10 @@ def kick(connection: Connection, node: str, connection_id: int, **flags: Any) ->
     Needs the system account. The client may reconnect by itself.
     """
     refuse_read_only(connection, flags["read_only"])
-    click.echo(clean_line(asyncio.run(_kick(connection, node, connection_id, flags))))
+    click.echo(clean_line(asyncio.run(_confirm_and_kick(connection, node, connection_id, flags))))
 
 
-async def _kick(
+async def _confirm_and_kick(
     connection: Connection, server: str, connection_id: int, flags: dict[str, Any]
 ) -> str:
     system = SystemConnection(connection)

@@ -11,7 +11,7 @@ import click
 
 from natstui.clean import clean_line
 from natstui.cli.clients.rows import (
-    TAP_COST_FIELDS,
+    READING_STATISTICS_FIELDS,
     client_cells,
     client_columns,
     connection_json,
@@ -24,7 +24,7 @@ from natstui.cli.manage.names import parse_name
 from natstui.cli.options import connection_options, parse_reading_seconds
 from natstui.cli.sections import command
 from natstui.cli.text_table import Column, stdout_width, table
-from natstui.engine.stopping import StopEvent, stopped_by_signal
+from natstui.engine.stopping import StopEvent, make_stop_event
 from natstui.jetstream.connection.client import connect
 from natstui.jetstream.system.clients import read_consumer, read_pull_clients, read_push_clients
 from natstui.jetstream.system.requests import ServerRequests
@@ -63,12 +63,12 @@ def clients(
     found it.
     """
     for_s = None if for_text is None else parse_reading_seconds(for_text, "--for")
-    names = parse_name(stream), parse_name(name)
+    stream_and_consumer = parse_name(stream), parse_name(name)
     consumer, consumer_clients, stop_event = asyncio.run(
-        await_with_progress(_read_clients(connection, names, for_s))
+        await_with_progress(_read_clients(connection, stream_and_consumer, for_s))
     )
     if as_json:
-        click.echo(_clients_json(names, consumer, consumer_clients))
+        click.echo(_clients_json(stream_and_consumer, consumer, consumer_clients))
     else:
         click.echo("\n".join(_client_lines(consumer, consumer_clients)))
     if stop_event is not None:
@@ -80,44 +80,46 @@ ConsumerClients = list[Listener] | TappedRequests | None
 
 
 async def _read_clients(
-    connection: Connection, names: tuple[str, str], for_s: float | None
+    connection: Connection, stream_and_consumer: tuple[str, str], for_s: float | None
 ) -> tuple[ConsumerDelivery, ConsumerClients, StopEvent | None]:
     client = await connect(connection)
     try:
-        consumer = await read_consumer(client, *names)
+        consumer = await read_consumer(client, *stream_and_consumer)
         servers = ServerRequests(client)
         if consumer.deliver_subject is not None:
             subject, group = consumer.deliver_subject, consumer.deliver_group
             return consumer, await read_push_clients(servers, subject, group), None
         if for_s is None:
             return consumer, None, None
-        stop_event = stopped_by_signal()
-        requests = await read_pull_clients(client, servers, *names, for_s, stop_event)
+        stop_event = make_stop_event()
+        requests = await read_pull_clients(
+            client, servers, *stream_and_consumer, for_s, stop_event
+        )
         # Who is pinned may have changed meanwhile.
-        return await read_consumer(client, *names), requests, stop_event
+        return await read_consumer(client, *stream_and_consumer), requests, stop_event
     finally:
         await client.close()
 
 
 def _client_lines(consumer: ConsumerDelivery, consumer_clients: ConsumerClients) -> list[str]:
     if isinstance(consumer_clients, list):
-        return _push_lines(consumer, consumer_clients)
+        return _push_client_lines(consumer, consumer_clients)
     open_pulls_text = f"{counted(consumer.waiting_count, 'pull')} open"
     pinned_lines = [clean_line(f"pinned: {pin}") for pin in consumer.pins]
     if consumer_clients is None:
         return ["; ".join([open_pulls_text, *pinned_lines, _PULLS_NOT_READ_TEXT])]
     lines = ["; ".join([open_pulls_text, idle_text(consumer_clients)])]
     lines += requester_lines(consumer_clients, "PULLS", "BATCH", pins=consumer.pins)
-    seen_pins = {pin for requester in consumer_clients.requesters for pin in requester.pins}
+    pins_of_requests = {pin for requester in consumer_clients.requesters for pin in requester.pins}
     lines += [
         f"{text}: sent no pull during this time"
         for pin, text in zip(consumer.pins, pinned_lines, strict=True)
-        if pin not in seen_pins
+        if pin not in pins_of_requests
     ]
     return [*lines, tap_summary_text(consumer_clients, "pull")]
 
 
-def _push_lines(consumer: ConsumerDelivery, consumer_clients: list[Listener]) -> list[str]:
+def _push_client_lines(consumer: ConsumerDelivery, consumer_clients: list[Listener]) -> list[str]:
     group_text = f" in the group {consumer.deliver_group}" if consumer.deliver_group else ""
     subject_text = clean_line(f'"{consumer.deliver_subject}"{group_text}')
     if not consumer_clients:
@@ -136,12 +138,18 @@ def _push_lines(consumer: ConsumerDelivery, consumer_clients: list[Listener]) ->
 
 
 def _clients_json(
-    names: tuple[str, str], consumer: ConsumerDelivery, consumer_clients: ConsumerClients
+    stream_and_consumer: tuple[str, str],
+    consumer: ConsumerDelivery,
+    consumer_clients: ConsumerClients,
 ) -> str:
-    values: dict[str, object] = {"schema": 1, "stream": names[0], "consumer": names[1]}
-    values |= asdict(consumer)
+    json_fields: dict[str, object] = {
+        "schema": 1,
+        "stream": stream_and_consumer[0],
+        "consumer": stream_and_consumer[1],
+    }
+    json_fields |= asdict(consumer)
     if isinstance(consumer_clients, list):
-        values["clients"] = [
+        json_fields["clients"] = [
             {
                 "connection": connection_json(subscriber.connection),
                 "delivered_msgs": subscriber.by.delivered_msgs,
@@ -149,13 +157,13 @@ def _clients_json(
             for subscriber in consumer_clients
         ]
     elif consumer_clients is None:
-        values |= {"clients": None, "note": _PULLS_NOT_READ_TEXT}
+        json_fields |= {"clients": None, "note": _PULLS_NOT_READ_TEXT}
     else:
-        values["clients"] = [
+        json_fields["clients"] = [
             requester_json(requester, "pulls_count", "batches")
             for requester in consumer_clients.requesters
         ]
-        values |= {name: getattr(consumer_clients, name) for name in TAP_COST_FIELDS} | {
-            "note": IDLE_NOTE
-        }
-    return json.dumps(values).replace("\x7f", "\\u007f")
+        json_fields |= {
+            name: getattr(consumer_clients, name) for name in READING_STATISTICS_FIELDS
+        } | {"note": IDLE_NOTE}
+    return json.dumps(json_fields).replace("\x7f", "\\u007f")

@@ -1,4 +1,4 @@
-"""Connections, and clients that a tap found, as tables and as JSON."""
+"""Connections, and clients whose requests were read, as tables and as JSON."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from natstui.clean import clean_line
 from natstui.cli.text_table import Column, stdout_width, table, text_column
 from natstui.model.clients.connection import ClientConnection, Connections
 from natstui.model.clients.requests import Requester, TappedRequests
-from natstui.model.clients.text import summary
+from natstui.model.clients.text import connections_summary
 from natstui.model.columns.connections import CONNECTION_COLUMNS, ConnectionRow
 from natstui.model.traffic import Traffic
 from natstui.units import (
@@ -21,20 +21,21 @@ from natstui.units import (
     duration_text,
 )
 
-Rates = Mapping[tuple[str, int], Traffic]
+TrafficByServerAndConnectionId = Mapping[tuple[str, int], Traffic]
+"""Id of a server and number of a connection on it → traffic per second."""
 
-_COLUMNS = {column.key: column for column in CONNECTION_COLUMNS}
-_CLIENT_COLUMNS = {"name": 0, "user": 2, "address": 0, "client": 3, "server": 1}
+_COLUMN_BY_KEY = {column.key: column for column in CONNECTION_COLUMNS}
+_CLIENT_DROP_ORDER_BY_COLUMN = {"name": 0, "user": 2, "address": 0, "client": 3, "server": 1}
 """Column → drop order where space is short; 0: never dropped."""
-_FIRST_COLUMNS = {
+_FIRST_DROP_ORDER_BY_COLUMN = {
     "name": 0, "user": 2, "address": 0, "client": 3, "rtt": 8, "subs": 7, "pending": 6,
     "in": 4, "in_total": 10, "out": 4, "out_total": 10,
 }  # fmt: skip
-_RATE_COLUMNS = {"in_s": 1, "in_b": 9, "out_s": 1, "out_b": 9}
-_LAST_COLUMNS = {"uptime": 5, "idle": 5, "server": 2, "slow": 1}
-_CLOSED_COLUMNS = {"ended": 0, "reason": 0}
+_RATE_DROP_ORDER_BY_COLUMN = {"in_s": 1, "in_b": 9, "out_s": 1, "out_b": 9}
+_LAST_DROP_ORDER_BY_COLUMN = {"uptime": 5, "idle": 5, "server": 2, "slow": 1}
+_CLOSED_DROP_ORDER_BY_COLUMN = {"ended": 0, "reason": 0}
 _SHRINKING_COLUMNS = {"name", "user", "client", "reason"}
-TAP_COST_FIELDS = (
+READING_STATISTICS_FIELDS = (
     "elapsed_s", "ended", "read_msgs", "read_bytes", "questions_count", "anonymous_msgs",
     "gone_msgs",
 )  # fmt: skip
@@ -42,51 +43,59 @@ _MAX_SHOWN_SUBJECTS = 3
 
 
 def connection_lines(
-    connections_read: Connections, rates: Rates | None, *, closed: bool, width_cells: int | None
+    connections_read: Connections,
+    rates: TrafficByServerAndConnectionId | None,
+    *,
+    closed: bool,
+    width_cells: int | None,
 ) -> list[str]:
-    """Return connections as lines: a sentence, then a table, ordered by server and number.
+    """Return connections as lines: a sentence, then a table in the order of `sort_connections`.
 
     `rates` add columns of messages and bytes per second, `closed` columns of the end and its
     reason. `width_cells` is the width of the terminal; None for a pipe, which has no limit.
     """
-    drop_orders = (
-        _FIRST_COLUMNS
-        | (_RATE_COLUMNS if rates is not None else {})
-        | _LAST_COLUMNS
-        | (_CLOSED_COLUMNS if closed else {})
+    drop_order_by_column = (
+        _FIRST_DROP_ORDER_BY_COLUMN
+        | (_RATE_DROP_ORDER_BY_COLUMN if rates is not None else {})
+        | _LAST_DROP_ORDER_BY_COLUMN
+        | (_CLOSED_DROP_ORDER_BY_COLUMN if closed else {})
     )
     connections = [
         ConnectionRow(client_connection, (rates or {}).get(client_connection.key))
         for client_connection in sort_connections(connections_read.rows)
     ]
-    rows = [[_COLUMNS[key].text(row) for key in drop_orders] for row in connections]
-    lines = table(_text_columns(drop_orders), rows, width_cells)
-    return [clean_line(summary(connections_read, closed=closed)), *lines]
+    rows = [[_COLUMN_BY_KEY[key].text(row) for key in drop_order_by_column] for row in connections]
+    lines = table(_text_columns(drop_order_by_column), rows, width_cells)
+    return [clean_line(connections_summary(connections_read, closed=closed)), *lines]
 
 
-def _text_columns(drop_orders: Mapping[str, int]) -> list[Column]:
+def _text_columns(drop_order_by_column: Mapping[str, int]) -> list[Column]:
     return [
-        text_column(_COLUMNS[key], order, shrinks=key in _SHRINKING_COLUMNS)
-        for key, order in drop_orders.items()
+        text_column(_COLUMN_BY_KEY[key], drop_order, may_be_cut=key in _SHRINKING_COLUMNS)
+        for key, drop_order in drop_order_by_column.items()
     ]
 
 
 def sort_connections(rows: Iterable[ClientConnection]) -> list[ClientConnection]:
-    """Return connections ordered by the name of their server, then by number: the oldest first."""
+    """Return connections ordered by server name, then by connection id: the oldest first."""
     return sorted(rows, key=lambda row: (row.server_name, row.server_id, row.connection_id))
 
 
 def client_columns() -> list[Column]:
     """Return the table columns of a client: name, user, address, client library, server."""
-    return _text_columns(_CLIENT_COLUMNS)
+    return _text_columns(_CLIENT_DROP_ORDER_BY_COLUMN)
 
 
 def client_cells(connection: ClientConnection) -> list[str]:
     """Return the cells of a client, in the order of `client_columns`."""
-    return [_COLUMNS[key].text(ConnectionRow(connection)) for key in _CLIENT_COLUMNS]
+    return [
+        _COLUMN_BY_KEY[key].text(ConnectionRow(connection)) for key in _CLIENT_DROP_ORDER_BY_COLUMN
+    ]
 
 
-def connections_json(connections_read: Connections, rates: Rates | None) -> str:
+def connections_json(
+    connections_read: Connections, rates: TrafficByServerAndConnectionId | None
+) -> str:
     """Return the connections as one JSON object of printable ASCII.
 
     It has `schema`, `servers`, `silent` (servers without a reply) and `connections`, whose fields
@@ -105,7 +114,7 @@ def connections_json(connections_read: Connections, rates: Rates | None) -> str:
 
 
 def connection_json(
-    client_connection: ClientConnection, rates: Rates | None = None
+    client_connection: ClientConnection, rates: TrafficByServerAndConnectionId | None = None
 ) -> dict[str, object]:
     """Return the fields of a connection for JSON; times are UTC µs.
 
@@ -125,16 +134,16 @@ def connection_json(
 def requester_lines(
     requests: TappedRequests,
     count_title: str,
-    about_title: str,
+    details_title: str,
     *,
     is_publish: bool = False,
     pins: Sequence[str] = (),
 ) -> list[str]:
-    """Return the lines of a table of the clients whose requests a tap read; a sentence if it read
-    none.
+    """Return the lines of a table of the clients whose requests were read; a sentence if none
+    was.
 
-    `count_title` is the title of the column with the number of requests, `about_title` that of the
-    column with their subjects or batches. With `is_publish`, a column has sizes in bytes,
+    `count_title` is the title of the column with the number of requests, `details_title` that of
+    the column with their subjects or batches. With `is_publish`, a column has sizes in bytes,
     otherwise deliveries. `pins` are pin ids of priority groups: if any, a column has the pins of
     each client.
     """
@@ -144,7 +153,7 @@ def requester_lines(
         *client_columns(),
         Column(count_title),
         Column("SIZE" if is_publish else "DELIVERED", drop_order=2),
-        Column(about_title, numeric=False, shrinks=True),
+        Column(details_title, numeric=False, may_be_cut=True),
         Column("LAST SEEN"),
         *([Column("PINNED", numeric=False)] if pins else ()),
     )
@@ -163,20 +172,22 @@ def _requester_cells(requester: Requester, is_publish: bool, pins: Sequence[str]
             *unknown_cells,
         ]
     more_count = len(requester.about) - _MAX_SHOWN_SUBJECTS
-    about_text = ", ".join(requester.about[:_MAX_SHOWN_SUBJECTS]) + (
+    details_text = ", ".join(requester.about[:_MAX_SHOWN_SUBJECTS]) + (
         f" +{more_count}" if more_count > 0 else ""
     )
     cells.append(count_text(requester.requests_count))
     delivered_text = count_text(requester.delivered_msgs)
     cells.append(bytes_text(requester.request_bytes) if is_publish else delivered_text)
-    cells += [about_text, f"{duration_text(ago_s)} ago"]
+    cells += [details_text, f"{duration_text(ago_s)} ago"]
     return [*cells, ", ".join(pin for pin in pins if pin in requester.pins)] if pins else cells
 
 
-def requester_json(requester: Requester, count_field: str, about_field: str) -> dict[str, object]:
-    """Return a client whose requests a tap read, for JSON; times are UTC µs.
+def requester_json(
+    requester: Requester, count_field: str, details_field: str
+) -> dict[str, object]:
+    """Return a client whose requests were read, for JSON; times are UTC µs.
 
-    `count_field` is the name of the field with the number of its requests, `about_field` that of
+    `count_field` is the name of the field with the number of its requests, `details_field` that of
     the field with their subjects or batches.
     """
     return {
@@ -186,7 +197,7 @@ def requester_json(requester: Requester, count_field: str, about_field: str) -> 
         "account": requester.account,
         count_field: requester.requests_count,
         "request_bytes": requester.request_bytes,
-        about_field: list(requester.about),
+        details_field: list(requester.about),
         "last_at_us": requester.last_at_us,
         "delivered_msgs": requester.delivered_msgs,
         "longest_wait_s": requester.longest_wait_s,

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from natstui.cli.clients.rows import TAP_COST_FIELDS, requester_json, requester_lines
+from natstui.cli.clients.rows import READING_STATISTICS_FIELDS, requester_json, requester_lines
 from natstui.cli.complete import stream_argument
 from natstui.cli.connected import await_with_progress
 from natstui.cli.manage.names import parse_name
 from natstui.cli.options import connection_options, parse_reading_seconds
 from natstui.cli.sections import command
-from natstui.engine.stopping import StopEvent, stopped_by_signal
+from natstui.engine.stopping import StopEvent, make_stop_event
 from natstui.jetstream.connection.client import connect
 from natstui.jetstream.system.clients import read_publishers, read_subjects
 from natstui.jetstream.system.reply_tap import MAX_MSGS
@@ -70,7 +70,7 @@ async def _read_publishers(
     client = await connect(connection)
     try:
         subjects = await read_subjects(client, stream)
-        stop_event = stopped_by_signal()
+        stop_event = make_stop_event()
         requests = await read_publishers(
             client, ServerRequests(client), stream, subjects, for_s, max_msgs, stop_event
         )
@@ -85,5 +85,5 @@ def _publishers_json(stream: str, subjects: list[str], requests: TappedRequests)
         requester_json(requester, "published_msgs", "subjects")
         for requester in requests.requesters
     ]
-    values |= {name: getattr(requests, name) for name in TAP_COST_FIELDS}
+    values |= {name: getattr(requests, name) for name in READING_STATISTICS_FIELDS}
     return json.dumps(values).replace("\x7f", "\\u007f")

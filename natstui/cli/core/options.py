@@ -30,7 +30,7 @@ class MessageOptions:
     def payloads(self, count: int) -> Iterator[bytes]:
         """Yield the payload `count` times, each time with its templates filled in.
 
-        Raises UsageError for an unknown template when it is called, before the first payload.
+        Raises UsageError for an unknown template at the call, before the first payload.
         """
         if self.has_templates:
             return fill_templates(self.payload, count)

@@ -34,7 +34,7 @@ def output_format(flags: Mapping[str, Any]) -> OutputFormat:
 
 
 @dataclass
-class Printer:
+class MessagePrinter:
     """Writes messages to stdout in one format, each at once, and counts them."""
 
     output_format: OutputFormat
@@ -47,8 +47,8 @@ class Printer:
     def write_stored(self, message: StoredMessage, details: Mapping[str, Any]) -> None:
         """Write a stored message, followed by its `details` by name.
 
-        `raw` writes the payload and a line feed only. Raises BrokenPipeError if stdout has no
-        reader.
+        The format `raw` writes only the payload and a line feed. Raises BrokenPipeError if stdout
+        has no reader.
         """
         if self.output_format == "raw":
             sys.stdout.buffer.write(base64.b64decode(message.payload_base64) + b"\n")

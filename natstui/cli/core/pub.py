@@ -9,7 +9,7 @@ import click
 
 from natstui.clean import clean_line
 from natstui.cli.core.options import MessageOptions, message_options, parse_optional_seconds
-from natstui.cli.core.printer import Printer, output_format
+from natstui.cli.core.printer import MessagePrinter, output_format
 from natstui.cli.manage.writing import (
     change_flags,
     write_confirmed,
@@ -17,10 +17,10 @@ from natstui.cli.manage.writing import (
 from natstui.cli.options import COUNT, COUNT_OR_ZERO, connection_options
 from natstui.cli.sections import command
 from natstui.config import Connection
-from natstui.engine.stopping import cancelled_by_signal
+from natstui.engine.stopping import cancel_on_signal
 from natstui.errors import Interrupted, NatstuiError, RequestFailed, UsageError
 from natstui.jetstream.connection.writer import Writer
-from natstui.jetstream.messages.publish import Batch, publish_batch, request_replies
+from natstui.jetstream.messages.publish import MessageBatch, publish_batch, request_replies
 from natstui.units import bytes_text, counted
 
 
@@ -58,18 +58,18 @@ def pub(
         raise UsageError("--reply and --jetstream: the stream's acknowledgement is the reply")
     sleep_s = parse_optional_seconds(sleep, "--sleep") or 0.0
 
-    def batch(confirmed_name: str | None) -> Batch:
-        return Batch(
+    def create_batch(confirmed_name: str | None) -> MessageBatch:
+        return MessageBatch(
             subject, message.payloads(count), count, len(message.payload), message.headers,
             reply, sleep_s, is_jetstream, confirmed_name,
         )  # fmt: skip
 
-    batch(None)  # raises before there is a connection
-    batches: list[Batch] = []
+    create_batch(None)  # raises before there is a connection
+    batches: list[MessageBatch] = []
 
     async def send(writer: Writer, confirmed_name: str | None) -> None:
-        batches[:] = [batch(confirmed_name)]
-        with cancelled_by_signal("publishing"):
+        batches[:] = [create_batch(confirmed_name)]
+        with cancel_on_signal("publishing"):
             await publish_batch(writer, batches[0])
 
     try:
@@ -88,11 +88,11 @@ def pub(
             click.echo(clean_line(f"natstui: {text} before this:"), err=True)
         raise
     _print_batch(batches[0], as_json=flags["as_json"])
-    if batches[0].is_lost and (text := _not_kept_text(batches[0])):
+    if batches[0].kept_no_message and (text := _not_kept_text(batches[0])):
         raise RequestFailed(text)
 
 
-def _print_batch(batch: Batch, *, as_json: bool) -> None:
+def _print_batch(batch: MessageBatch, *, as_json: bool) -> None:
     last_ack = batch.acks[-1] if batch.acks else None
     if as_json:
         result: dict[str, Any] = {
@@ -115,7 +115,11 @@ def _print_batch(batch: Batch, *, as_json: bool) -> None:
     if last_ack is not None:
         stored_count = batch.sent_count - batch.duplicates_count
         stored_text = f"{stored_count:,} of them " if batch.duplicates_count else ""
-        verb = "acknowledged by" if batch.is_lost or not batch.is_checked else "stored in"
+        verb = (
+            "acknowledged by"
+            if batch.kept_no_message or not batch.is_kept_count_known
+            else "stored in"
+        )
         text += f", {stored_text}{verb} {last_ack.stream_text}"
         text += f" up to sequence {last_ack.stored_seq}" if stored_count else ""
         if batch.duplicates_count:
@@ -123,13 +127,13 @@ def _print_batch(batch: Batch, *, as_json: bool) -> None:
                 f"; {batch.duplicates_count:,} not stored: within the duplicate window the stream "
                 "had a message with the same Nats-Msg-Id, which may be removed by now"
             )
-        if (not_stored_text := _not_kept_text(batch)) and not batch.is_lost:
-            text += f"; {not_stored_text}"
+        if (not_kept_text := _not_kept_text(batch)) and not batch.kept_no_message:
+            text += f"; {not_kept_text}"
     click.echo(clean_line(f"{text}."))
 
 
-def _not_kept_text(batch: Batch) -> str:
-    """Return a text with the number of acked messages that were not stored, and why; empty for
+def _not_kept_text(batch: MessageBatch) -> str:
+    """Return a text with the number of acked messages that were not kept, and why; empty for
     none.
     """
     if batch.not_kept is None:
@@ -138,7 +142,7 @@ def _not_kept_text(batch: Batch) -> str:
     return f"{counted(f'{count:,}', 'message')} acknowledged and not kept by {reason}"
 
 
-def _sent_text(batch: Batch) -> str:
+def _sent_text(batch: MessageBatch) -> str:
     messages_text = counted(batch.sent_count, "message")
     return f"{messages_text}, {bytes_text(batch.payload_bytes)}, sent to {batch.subject}"
 
@@ -166,11 +170,11 @@ def request(
     """Send PAYLOAD to SUBJECT and print the reply."""
     timeout_s = parse_optional_seconds(timeout, "--timeout") or 0.0
     payloads = tuple(message.payloads(1))
-    printer = Printer(output_format({**flags, "raw": raw}))
+    printer = MessagePrinter(output_format({**flags, "raw": raw}))
 
     async def send_request(writer: Writer, confirmed_name: str | None) -> None:
         payload_bytes = len(message.payload)
-        batch = Batch(
+        batch = MessageBatch(
             subject, payloads, 1, payload_bytes, message.headers, confirmed=confirmed_name
         )
         await request_replies(writer, batch, replies, timeout_s, printer.write)

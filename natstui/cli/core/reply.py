@@ -22,18 +22,18 @@ from natstui.cli.options import COUNT, connection_options
 from natstui.cli.sections import command
 from natstui.cli.terminal_line import print_stderr
 from natstui.config import Connection
-from natstui.engine.stopping import stopped_by_signal
+from natstui.engine.stopping import make_stop_event
 from natstui.errors import NatstuiError, RequestFailed, UsageError
 from natstui.files import MAX_PAYLOAD_BYTES
 from natstui.jetstream.connection.writer import Writer
 from natstui.jetstream.messages.reply import MakeReply, ReceivedRequest, Reply, Responder
-from natstui.model.assets.limits_loss import CONTROL_HEADERS
+from natstui.model.assets.limits_loss import CONTROL_HEADER_PREFIXES
 from natstui.units import counted
 
 _ENDLESS_COUNT = 2**62
 _BODY_VARIABLE = b"NATS_REQUEST_BODY"
-_MAX_ENVIRONMENT_BYTES = 100_000
-_READ_BYTES = 1 << 16
+_MAX_BODY_VARIABLE_BYTES = 100_000
+_READ_CHUNK_BYTES = 1 << 16
 
 
 @command()
@@ -75,7 +75,9 @@ def reply(
         raise UsageError("use exactly one of BODY, --echo and --command")
     create_reply = _create_reply_function(body, command, flags)
     responders: list[Responder] = []
-    losses = LossCounter("requests sent in the meantime are missed", "some requests are missed")
+    loss_counter = LossCounter(
+        "requests sent in the meantime are missed", "some requests are missed"
+    )
 
     async def serve(writer: Writer, confirmed_name: str | None) -> None:
         responder = Responder(
@@ -85,28 +87,28 @@ def reply(
             ),
             confirmed_name,
         )  # fmt: skip
-        responder.stop_event = stopped_by_signal()
+        responder.stop_event = make_stop_event()
         responders[:] = [responder]
         await responder.serve(writer)
 
     try:
-        write_confirmed(connection, flags, serve, on_link=losses.add)
+        write_confirmed(connection, flags, serve, on_link=loss_counter.add)
     except NatstuiError:
         if responders:
-            print_stderr(_summary_text(responders[0], losses))
+            print_stderr(_summary_text(responders[0], loss_counter))
         raise
-    text = _summary_text(responders[0], losses)
-    if responders[0].without_reply_count:
+    text = _summary_text(responders[0], loss_counter)
+    if responders[0].requests_without_reply_count:
         # A script continues after 0.
         raise RequestFailed(text)
     print_stderr(text)
 
 
-def _summary_text(responder: Responder, losses: LossCounter) -> str:
+def _summary_text(responder: Responder, loss_counter: LossCounter) -> str:
     text = counted(responder.replies_count, "reply")
-    if count := responder.without_reply_count:
+    if count := responder.requests_without_reply_count:
         text += f"; {counted(count, 'request')} got no reply"
-    return f"{text}{losses.end_text}"
+    return f"{text}{loss_counter.end_text}"
 
 
 def _create_reply_function(
@@ -117,7 +119,7 @@ def _create_reply_function(
     """
     headers = parse_headers(flags["headers"])
     for name, _ in headers:
-        if name.lower().startswith(CONTROL_HEADERS):
+        if name.lower().startswith(CONTROL_HEADER_PREFIXES):
             raise UsageError(
                 f"a reply cannot have the header {name}: with it a server removes "
                 "messages, or publishes others"
@@ -133,7 +135,9 @@ def _create_reply_function(
             return Reply(await _run_program(program, request, timeout_s), headers)
         if flags["echo"]:
             echoed_headers = [
-                pair for pair in request.headers if not pair[0].lower().startswith(CONTROL_HEADERS)
+                pair
+                for pair in request.headers
+                if not pair[0].lower().startswith(CONTROL_HEADER_PREFIXES)
             ]
             return Reply(request.payload, (*echoed_headers, *headers))
         return Reply(next(bodies), headers)
@@ -157,7 +161,7 @@ async def _run_program(program: list[str], request: ReceivedRequest, timeout_s: 
     environment = {**os.environb, b"NATS_REQUEST_SUBJECT": request.subject.encode()}
     # That of a request that started natstui itself is not this one.
     environment.pop(_BODY_VARIABLE, None)
-    if len(request.payload) <= _MAX_ENVIRONMENT_BYTES and b"\0" not in request.payload:
+    if len(request.payload) <= _MAX_BODY_VARIABLE_BYTES and b"\0" not in request.payload:
         environment[_BODY_VARIABLE] = request.payload
     try:
         transport, process = await start_process_session(
@@ -172,10 +176,10 @@ async def _run_program(program: list[str], request: ReceivedRequest, timeout_s: 
             if output is not None:
                 await process.wait()
     except TimeoutError as error:
-        delay_text = "took"
+        duration_verb = "took"
         if process.returncode is not None:
-            delay_text = "ended, but what it has started kept its output open for"
-        raise NatstuiError(f"{program[0]} {delay_text} longer than {timeout_s:g} s") from error
+            duration_verb = "ended, but what it has started kept its output open for"
+        raise NatstuiError(f"{program[0]} {duration_verb} longer than {timeout_s:g} s") from error
     finally:
         # What it has started may hold the pipe although it has ended itself.
         if output is None or process.returncode is None:
@@ -204,7 +208,7 @@ async def _communicate(process: asyncio.subprocess.Process, body: bytes) -> byte
     write_task = asyncio.ensure_future(write_body(process.stdin))
     try:
         output = bytearray()
-        while chunk := await process.stdout.read(_READ_BYTES):
+        while chunk := await process.stdout.read(_READ_CHUNK_BYTES):
             output += chunk
             if len(output) > MAX_PAYLOAD_BYTES:
                 return None

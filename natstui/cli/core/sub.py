@@ -16,7 +16,7 @@ import click
 from natstui.clean import clean_line
 from natstui.cli.complete import complete_streams
 from natstui.cli.core.options import parse_optional_seconds, parse_optional_time
-from natstui.cli.core.printer import Printer, output_format
+from natstui.cli.core.printer import MessagePrinter, output_format
 from natstui.cli.losses import LossCounter
 from natstui.cli.manage.names import parse_name
 from natstui.cli.manage.writing import YES_HELP, confirm_name
@@ -24,7 +24,7 @@ from natstui.cli.options import COUNT, SEQUENCE, connection_options
 from natstui.cli.sections import command
 from natstui.cli.terminal_line import print_stderr
 from natstui.config import Connection
-from natstui.engine.stopping import cancelled_by_signal, stopped_by_signal
+from natstui.engine.stopping import cancel_on_signal, make_stop_event
 from natstui.errors import (
     ActionRefusal,
     Interrupted,
@@ -36,7 +36,7 @@ from natstui.errors import (
 from natstui.jetstream.connection.client import Client, connect
 from natstui.jetstream.connection.times import time_us
 from natstui.jetstream.connection.writer import READ_ONLY
-from natstui.jetstream.messages.pull import listening_loss
+from natstui.jetstream.messages.pull import describe_listening_loss
 from natstui.jetstream.messages.reading import Policy, Reader
 from natstui.model.assets.subjects import has_wildcard, overlap
 from natstui.units import counted
@@ -44,14 +44,14 @@ from natstui.units import counted
 if TYPE_CHECKING:
     from nats.aio.msg import Msg
 
-_POLICIES: dict[str, tuple[Policy, str]] = {
+_POLICY_AND_TEXT_BY_FLAG: dict[str, tuple[Policy, str]] = {
     "from_all": ("all", "from the first message"),
     "from_last": ("last", "from the last message"),
     "from_new": ("new", "from now on"),
     "last_per_subject": ("last_per_subject", "from the last message of each subject"),
 }
 """Flag → deliver policy, and its text."""
-_START_FLAGS = (*_POLICIES, "since", "start_sequence")
+_START_FLAGS = (*_POLICY_AND_TEXT_BY_FLAG, "since", "start_sequence")
 _STREAM_OPTIONS = (
     click.option("--stream", metavar="NAME", shell_complete=complete_streams,
                  help="Read from this stream; only new messages, unless another flag sets the "
@@ -67,7 +67,7 @@ _STREAM_OPTIONS = (
     click.option("--new", "from_new", is_flag=True, help="Read only messages stored from now on."),
 )  # fmt: skip
 _CONSUMER_HINT = "natstui consumer sub STREAM NAME --ack reads a consumer and acknowledges"
-_NATS_CLI_HINTS = {
+_HINT_BY_NATS_CLI_FLAG = {
     "--durable": (True, _CONSUMER_HINT),
     "--ack": (False, _CONSUMER_HINT),
     "--direct": (False, "natstui stream view STREAM reads without a consumer"),
@@ -90,7 +90,7 @@ class SubscriptionPrinter:
     max_msgs: int | None
     quiet_s: float | None
     """Printing ends after this time without a message."""
-    printer: Printer
+    printer: MessagePrinter
     losses: LossCounter = field(
         default_factory=lambda: LossCounter(
             "messages published in the meantime are missed", "some are missing"
@@ -107,7 +107,7 @@ class SubscriptionPrinter:
         Raises ConnectionFailed and RequestFailed if it cannot start, and the error that ended it,
         such as BrokenPipeError.
         """
-        self.stop_event = stopped_by_signal()
+        self.stop_event = make_stop_event()
         client = await connect(connection, on_link=self.losses.add)
         try:
             await self._subscribe(client)
@@ -119,7 +119,9 @@ class SubscriptionPrinter:
 
     async def _subscribe(self, client: Client) -> None:
         for subject in self.subjects:
-            await client.subscribe(subject, self._receive, self._fail, queue=self.queue)
+            await client.subscribe(
+                subject, self._print_message, self._stop_with_error, queue=self.queue
+            )
         group = f" in the queue group {self.queue}" if self.queue else ""
         # After this line nothing is missed: the server knows of the subscriptions.
         limit_s = client.connection.request_timeout_s
@@ -146,7 +148,7 @@ class SubscriptionPrinter:
             if not finished_tasks:
                 return
 
-    async def _receive(self, msg: Msg) -> None:
+    async def _print_message(self, msg: Msg) -> None:
         if self.stop_event.is_set() or any(
             overlap(pattern, msg.subject) for pattern in self.ignored_subjects
         ):
@@ -155,11 +157,11 @@ class SubscriptionPrinter:
         try:
             self.printer.write(msg)
         except BrokenPipeError as error:
-            self._fail(error)
+            self._stop_with_error(error)
         if self.printer.printed_count == self.max_msgs:
             self.stop_event.set()
 
-    def _fail(self, error: BaseException) -> None:
+    def _stop_with_error(self, error: BaseException) -> None:
         self.failure = error
         self.stop_event.set()
 
@@ -169,7 +171,7 @@ def _refuse_nats_cli_flag(
 ) -> None:
     if value:
         flag = parameter.opts[0]
-        raise UsageError(f"{flag} is not supported here: {_NATS_CLI_HINTS[flag][1]}")
+        raise UsageError(f"{flag} is not supported here: {_HINT_BY_NATS_CLI_FLAG[flag][1]}")
 
 
 def stream_start_options(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -179,7 +181,7 @@ def stream_start_options(command: Callable[..., Any]) -> Callable[..., Any]:
     """
     for option in reversed(_STREAM_OPTIONS):
         command = option(command)
-    for flag, (needs_value, _) in _NATS_CLI_HINTS.items():
+    for flag, (needs_value, _) in _HINT_BY_NATS_CLI_FLAG.items():
         hidden_option = click.option(
             flag,
             is_flag=not needs_value,
@@ -210,7 +212,7 @@ class StreamPrinter:
     max_msgs: int | None
     quiet_s: float | None
     """Printing ends after this time without a message."""
-    printer: Printer
+    printer: MessagePrinter
     flags: dict[str, Any]
     """Flags as typed: `--stream` and the start."""
     losses: LossCounter = field(
@@ -237,17 +239,19 @@ class StreamPrinter:
         from_time = None if since_time is None else since_time.astimezone(UTC).isoformat()
         client = await connect(connection, on_link=self.losses.add)
         try:
-            with cancelled_by_signal("reading"):
+            with cancel_on_signal("reading"):
                 stream = stream_name or await _find_stream(client, self.subjects)
                 created_at_us = await _check_limits_retention(client, stream)
-                policy, start_text = _POLICIES.get(
+                policy, start_text = _POLICY_AND_TEXT_BY_FLAG.get(
                     start_flags[0] if start_flags else "from_new", ("all", "")
                 )
                 reader = Reader(
                     client, stream, self.subjects, policy, self.flags["start_sequence"],
                     from_time=from_time, quiet_s=self.quiet_s, created_at_us=created_at_us,
                 )  # fmt: skip
-                await self._read(reader, start_text or f"from {self._start_position_text()} on")
+                await self._read_and_print(
+                    reader, start_text or f"from {self._start_position_text()} on"
+                )
         except Interrupted:
             return
         finally:
@@ -257,7 +261,7 @@ class StreamPrinter:
         seq = self.flags["start_sequence"]
         return f"sequence {seq}" if seq else str(self.flags["since"])
 
-    async def _read(self, reader: Reader, start_text: str) -> None:
+    async def _read_and_print(self, reader: Reader, start_text: str) -> None:
         async with reader:
             subjects_text = ", ".join(self.subjects) or "all"
             text = (
@@ -361,11 +365,11 @@ def sub(
     reads_stream = selects_stream(flags)
     if not subjects and not flags["stream"]:
         raise UsageError("name a SUBJECT to subscribe to")
-    quiet_s, printer = parse_optional_seconds(wait, "--wait"), Printer(output_format(flags))
+    quiet_s, printer = parse_optional_seconds(wait, "--wait"), MessagePrinter(output_format(flags))
     if queue and reads_stream:
         raise UsageError("--queue shares what is published; a stream is read by everybody")
     if not reads_stream:
-        _confirm_loss(connection, subjects, queue, flags)
+        _prompt_if_others_lose_messages(connection, subjects, queue, flags)
     message_printer: SubscriptionPrinter | StreamPrinter
     if reads_stream:
         message_printer = StreamPrinter(subjects, ignored_subjects, count, quiet_s, printer, flags)
@@ -379,16 +383,16 @@ def sub(
         # The reader has closed the pipe; what Python still flushes is thrown away.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     finally:
-        _print_end(message_printer)
+        _print_summary(message_printer)
 
 
-def _confirm_loss(
+def _prompt_if_others_lose_messages(
     connection: Connection, subjects: tuple[str, ...], queue: str, flags: dict[str, Any]
 ) -> None:
     """Prompt before the subscription receives messages that are meant for others.
 
-    These are messages of a queue group, in production, and of push consumers without a subscriber.
-    Raises ActionRefusal in read-only mode, and if the prompt is not confirmed.
+    These are messages of push consumers without a subscriber, and in production those of a queue
+    group. Raises ActionRefusal in read-only mode, and if the prompt is not confirmed.
     """
     if queue and connection.read_only:
         raise ActionRefusal(
@@ -411,13 +415,13 @@ async def _read_loss_text(
 ) -> str | None:
     """Return a sentence about messages of push consumers that the subscription would receive.
 
-    None if there are none, and if that cannot be read.
+    None if there are no such messages, or if that cannot be read.
     """
     if all(map(has_wildcard, subjects)):
         return None
     client = await connect(connection)
     try:
-        return await listening_loss(client, subjects, queue)
+        return await describe_listening_loss(client, subjects, queue)
     except RequestFailed as error:
         print_stderr(f"unknown whether push consumers lose messages: {error}")
         return None
@@ -425,6 +429,6 @@ async def _read_loss_text(
         await client.close()
 
 
-def _print_end(message_printer: SubscriptionPrinter | StreamPrinter) -> None:
+def _print_summary(message_printer: SubscriptionPrinter | StreamPrinter) -> None:
     messages_text = counted(message_printer.printer.printed_count, "message")
     print_stderr(f"{messages_text}{message_printer.losses.end_text}")

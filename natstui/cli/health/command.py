@@ -1,4 +1,4 @@
-"""`natstui health`: findings with an exit code; `natstui stuck`: a consumer in full."""
+"""`natstui health`: findings with an exit code."""
 
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from natstui.clean import clean_line
-from natstui.cli.complete import complete_consumers, stream_of_consumer_argument
 from natstui.cli.options import (
     ConnectionFlags,
     one_account_flags,
@@ -29,8 +28,6 @@ if TYPE_CHECKING:
     from natstui.model.records.tap import StartTap
 
 _UNKNOWN_EXIT_CODE = 3
-_VERDICT_COLOURS = {0: "green", 1: "yellow", 2: "red"}
-"""Exit code → the colour of the verdict on a terminal."""
 
 
 def _print_catalogue(context: click.Context, _option: click.Parameter, is_requested: bool) -> None:
@@ -42,9 +39,9 @@ def _print_catalogue(context: click.Context, _option: click.Parameter, is_reques
         context.exit()
 
 
-def _exit_unknown_on_failure(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Make a command exit with 3 and a sentence if it fails: 1 and 2 are verdicts about the
-    server.
+def exit_unknown_on_failure(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Make a command that fails print a sentence and exit with 3, because 1 and 2 are verdicts
+    about the server.
     """
 
     @functools.wraps(command)
@@ -60,14 +57,14 @@ def _exit_unknown_on_failure(command: Callable[..., Any]) -> Callable[..., Any]:
     return run_with_unknown_exit_code
 
 
-_for_option = click.option(
+watch_time_option = click.option(
     "--for", "for_text", metavar="TIME",
     help="How long to watch (trends need time). Default: until everything was read three times, "
         "at most 15s.",
 )  # fmt: skip
 
 
-_audit_option = click.option(
+audit_option = click.option(
     "--audit", "audit_text", metavar="TIME",
     help="After the check, read JetStream API requests for this long: which client requests "
          "what, and which fail. Costs one message per request. Off by default.",
@@ -82,7 +79,7 @@ _audit_option = click.option(
 )  # fmt: skip
 @click.option("--stream", metavar="S", help="Only this stream and its consumers.")
 @click.option("--consumer", metavar="S/C", help="Only this consumer.")
-@_for_option
+@watch_time_option
 @click.option(
     "--format", "format_name", type=click.Choice(["text", "json", "nagios", "openmetrics"]),
     default="text", show_default=True, help="Output format.",
@@ -97,11 +94,11 @@ _audit_option = click.option(
     is_flag=True,
     help="Report also findings that were silenced on the findings screen.",
 )
-@_audit_option
+@audit_option
 @click.option("--session", metavar="NAME", help="Check a recording instead of a server.")
 @click.option("--sessions", metavar="DIR", help="Folder of the recordings.")
 @one_account_flags
-@_exit_unknown_on_failure
+@exit_unknown_on_failure
 def health(
     flags: ConnectionFlags, as_json: bool, format_name: str, session: str | None, **options: Any
 ) -> None:
@@ -111,112 +108,35 @@ def health(
     Changes nothing. With --session: everything that was wrong during the recording, with begin and
     end.
     """
-    from natstui.cli.health.formats import FORMATS
+    from natstui.cli.health.formats import FORMATTER_BY_NAME
     from natstui.cli.health.report import FindingSelection
 
     selection = FindingSelection(
-        options["stream"], _parse_consumer(options["consumer"]), options["min_severity"]
+        options["stream"], _parse_stream_and_consumer(options["consumer"]), options["min_severity"]
     )
-    audit_s = _parse_audit_s(flags, options["audit_text"])
+    audit_s = parse_audit_s(flags, options["audit_text"])
     if audit_s is not None and (session is not None or format_name not in ("text", "json")):
         raise UsageError("--audit reads a server, and is written as text or JSON")
     if session is not None:
         report = _read_recorded_report(flags, selection, session, options["sessions"])
     else:
         includes_silenced = options["ignore_silences"]
-        report, _ = _read_report(
+        report, _ = read_report(
             flags,
             selection,
             options["for_text"],
             includes_silenced=includes_silenced,
             audit_s=audit_s,
         )
-    text = FORMATS["json" if as_json else format_name](report)
+    text = FORMATTER_BY_NAME["json" if as_json else format_name](report)
     click.echo(colour_severities(text) if format_name == "text" else text, nl=False)
     sys.exit(int(report.verdict))
 
 
-@command()
-@stream_of_consumer_argument
-@click.argument("consumer", shell_complete=complete_consumers)
-@_for_option
-@click.option(
-    "--tap", "tap_text", metavar="TIME",
-    help="Read every ack, nak and term of the clients for this time: exact counts, but natstui "
-        "receives as many messages. Default: off.",
-)  # fmt: skip
-@_audit_option
-@click.option(
-    "--facts", "includes_facts", is_flag=True,
-    help="Print every fact used to find the cause, with its value and period.",
-)  # fmt: skip
-@click.option("--json", "as_json", is_flag=True, help="One JSON object.")
-@one_account_flags
-@_exit_unknown_on_failure
-def stuck(
-    flags: ConnectionFlags, stream: str, consumer: str, for_text: str | None, tap_text: str | None,
-    audit_text: str | None, includes_facts: bool, as_json: bool,
-) -> None:  # fmt: skip
-    """Explain what one consumer waits for.
-
-    Prints which message is next, and what to do. Exit code: 0 nothing is wrong, 1 warning, 2
-    critical, 3 not readable.
-    """
-    from natstui.cli.health.formats import consumer_json, consumer_lines, has_row
-    from natstui.cli.health.report import FindingSelection
-
-    if tap_text is not None and flags.account is not None:
-        from natstui.model.live.permissions import read_only_account_text
-
-        raise UsageError(f"--tap: {read_only_account_text(flags.account)}")
-    tap_command = None if tap_text is None else _parse_tap(stream, consumer, tap_text)
-    selection = FindingSelection(consumer=(stream, consumer), min_severity="info")
-    # For one consumer, everything is of interest.
-    audit_s = _parse_audit_s(flags, audit_text)
-    report, reading = _read_report(
-        flags, selection, for_text, tap_command, includes_silenced=True, audit_s=audit_s
-    )
-    state, tap_result = reading.state, reading.tap_result
-    name = (stream, consumer)
-    is_unreachable = stream in state.unreachable_streams or name in state.unreachable_consumers
-    if not has_row(state, stream, consumer) and (is_unreachable or report.findings):
-        reasons = [
-            f"{finding.entity.text}: {finding.kind.sentence}" for finding in report.findings
-        ]
-        reason = (
-            "; ".join(reasons)
-            or report.unknown_reason
-            or "the leader of the consumer does not reply"
-        )
-        raise UsageError(f"consumer {stream}/{consumer} cannot be reached: {reason}")
-    if report.unknown_reason:
-        raise UsageError(report.unknown_reason)
-    if as_json:
-        click.echo(consumer_json(state, stream, consumer, report, tap_result))
-    else:
-        lines = consumer_lines(
-            state, stream, consumer, report, tap_result, includes_facts=includes_facts
-        )
-        title = click.style(lines[0], fg=_VERDICT_COLOURS.get(int(report.verdict)), bold=True)
-        click.echo("\n".join([title, colour_severities("\n".join(lines[1:]))]))
-    if reading.stop_event is not None:
-        reading.stop_event.check("reading")
-    sys.exit(int(report.verdict))
-
-
-def _parse_tap(stream: str, consumer: str, text: str) -> StartTap:
-    from natstui.model.records.tap import MAX_TAP_S, StartTap
-
-    for_s = parse_seconds(text, "--tap")
-    if not 0 < for_s <= MAX_TAP_S:
-        raise UsageError(f"--tap {text}: it must be longer than 0 and at most {MAX_TAP_S:.0f}s")
-    return StartTap(0, stream, consumer, for_s)
-
-
-def _parse_audit_s(flags: ConnectionFlags, text: str | None) -> float | None:
+def parse_audit_s(flags: ConnectionFlags, text: str | None) -> float | None:
     """Return for how many seconds to read API requests after the check; None without `--audit`.
 
-    Raises UsageError for an invalid time, and for another account than that of the user.
+    Raises UsageError for an invalid time, and if `--account` names another account.
     """
     if text is None:
         return None
@@ -227,7 +147,7 @@ def _parse_audit_s(flags: ConnectionFlags, text: str | None) -> float | None:
     return parse_reading_seconds(text, "--audit")
 
 
-def _read_report(
+def read_report(
     flags: ConnectionFlags,
     selection: FindingSelection,
     for_text: str | None,
@@ -236,6 +156,11 @@ def _read_report(
     includes_silenced: bool,
     audit_s: float | None = None,
 ) -> tuple[Report, ServerReading]:
+    """Read a server as the flags say; return the report of its findings, and its state.
+
+    `tap_command` is an ack tap that runs in parallel, `audit_s` the seconds of an API audit after
+    it. Raises UsageError for an invalid time.
+    """
     import asyncio
 
     from natstui.cli.health.reading import read_server_state
@@ -253,8 +178,8 @@ def _read_report(
     state, problems = reading.state, [reading.problem]
     if selection.stream is None and selection.consumer is None:
         # Of the account and the servers, which a single stream says nothing about.
-        unread_account = state.unavailable.get("INFO")
-        problems += [f"the account: {unread_account.reason}"] if unread_account else []
+        account_failure = state.unavailable.get("INFO")
+        problems += [f"the account: {account_failure.reason}"] if account_failure else []
         problems.append(unread_source_text(connection, state.servers.newest))
     problem = "; ".join(filter(None, problems)) or None
     report = create_report(
@@ -282,7 +207,7 @@ def _read_recorded_report(
     return create_report(state, selection, "; ".join(damage) or None, ended_findings)
 
 
-def _parse_consumer(text: str | None) -> tuple[str, str] | None:
+def _parse_stream_and_consumer(text: str | None) -> tuple[str, str] | None:
     if text is None:
         return None
     stream, slash, consumer = text.partition("/")

@@ -7,20 +7,21 @@ import time
 from collections.abc import Callable, Coroutine
 from contextlib import suppress
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from natstui.cli.terminal_line import TerminalLine
-from natstui.cli.watch.run import Collector, request_lag_samples, run_until_first_ends
+from natstui.cli.watch.run import WatchCollector, request_lag_samples, run_until_first_ends
 from natstui.config import Connection
-from natstui.engine.live import background_readers, make_poller
-from natstui.engine.stopping import StopEvent, cancelled_by_signal, stopped_by_signal
+from natstui.engine.live import make_background_readers, make_poller
+from natstui.engine.stopping import StopEvent, cancel_on_signal, make_stop_event
 from natstui.errors import ConnectionLost
 from natstui.jetstream.connection.client import Client, connect
 from natstui.jetstream.events.ack_tap import AckTap
 from natstui.jetstream.events.api_audit import read_api_audit
 from natstui.jetstream.polling.control import PollControl
 from natstui.model.clients.api_audit import ApiAudit
+from natstui.model.live.known_rows import RowKey
 from natstui.model.live.state import State
-from natstui.model.live.table import Key
 from natstui.model.records.tap import StartTap, TapResults
 
 MIN_POLLS_COUNT = 3
@@ -33,12 +34,14 @@ _LISTING_GRACE_S = 30.0
 
 @dataclass(frozen=True, slots=True)
 class ServerReading:
-    """The state of a server after watching it, with the results of a tap and an audit."""
+    """The state of a server after watching it, and the results of an ack tap and an API audit, if
+    requested.
+    """
 
     state: State
     watched_s: float
     problem: str | None
-    """Why something was not read; None if everything was."""
+    """Why something was not read; None if everything was read."""
     tap_result: TapResults | None = None
     """Result of an ack tap, if requested."""
     audit: ApiAudit | None = None
@@ -59,20 +62,20 @@ async def read_server_state(
 
     With `for_s` None, returns after three polls of every reachable row and once no condition is
     undecided (see `has_undecided_condition`), at most after 15 s. Polls each `interval_s`, with at
-    most `requests_per_s` (None: no limit). `tap_command` also reads the acks of one consumer
-    meanwhile, and `audit_s` reads the requests of the JetStream API afterwards. Raises
-    ConnectionFailed without a connection, and ConnectionLost if it is lost.
+    most `requests_per_s` (None: no limit). With `tap_command`, reads the acks of one consumer
+    meanwhile; with `audit_s`, reads the requests of the JetStream API afterwards, for this time.
+    Raises ConnectionFailed without a connection, and ConnectionLost if it is lost.
     """
-    collector = Collector()
+    collector = WatchCollector()
     client = await connect(connection, on_link=collector.add)
     tap_results: list[TapResults] = []
     start_mono_s = time.monotonic()
-    stop_event = None if tap_command is None else stopped_by_signal()
+    stop_event = None if tap_command is None else make_stop_event()
     try:
         control = PollControl(interval_s)
         await run_until_first_ends(
             make_poller(client, control, collector, requests_per_s),
-            *background_readers(client, collector, requests_per_s),
+            *make_background_readers(client, collector, requests_per_s),
             _wait_for_polls_and_tap(
                 client,
                 tap_command,
@@ -87,7 +90,7 @@ async def read_server_state(
         # Nothing of ours polls any more: its requests would be most of those that it reads.
         audit = None
         if audit_s is not None and not (stop_event is not None and stop_event.is_set()):
-            with cancelled_by_signal("the audit"):
+            with cancel_on_signal("the audit"):
                 audit = await read_api_audit(client, audit_s)
     finally:
         await client.close()
@@ -97,8 +100,8 @@ async def read_server_state(
     )
 
 
-def _incomplete_reason(collector: Collector, watched_s: float) -> str | None:
-    """Return why something was not read; None if everything was."""
+def _incomplete_reason(collector: WatchCollector, watched_s: float) -> str | None:
+    """Return why something was not read; None if everything was read."""
     if collector.problem is not None:
         return f"{collector.problem.what}: {collector.problem.reason}"
     if not collector.is_complete:
@@ -113,9 +116,9 @@ async def _wait_for_polls_and_tap(
     on_tap_result: Callable[[TapResults], None],
     polls_wait: Coroutine[None, None, None],
 ) -> None:
-    """Await `polls_wait`, and in parallel the end of a tap, if one is requested.
+    """Await `polls_wait`, and in parallel the end of an ack tap, if one is requested.
 
-    `stop_event` ends a tap early, with its results so far.
+    An ack tap reads the acks of one consumer. `stop_event` ends it early, with its results so far.
     """
     if tap_command is None or stop_event is None:
         await polls_wait
@@ -141,26 +144,32 @@ async def _wait_for_polls_and_tap(
         await asyncio.wait({tap_task, stop_task})
 
 
+class _LastSample(NamedTuple):
+    """The last sample of a row, and how many samples were counted until then."""
+
+    mono_us: int
+    samples_count: int
+
+
 class SamplesCounter:
     """Counts in how many polls each row was sampled: not every poll has every row."""
 
     def __init__(self) -> None:
-        self._samples: dict[Key, tuple[int, int]] = {}
-        """Row → time of its last sample, and number of samples."""
+        self._last_sample_by_row: dict[RowKey, _LastSample] = {}
 
     def add(self, state: State) -> None:
         """Count a sample for each row that was sampled since the last call; forget deleted
         rows.
         """
-        new_samples: dict[Key, tuple[int, int]] = {}
+        last_sample_by_row: dict[RowKey, _LastSample] = {}
         for table in (state.streams, state.consumers):
             keys, sampled_us = table.roster.keys, table.columns.sampled_mono_us
             for key, mono_us in zip(keys, sampled_us, strict=True):
-                last_sample = self._samples.get(key, (0, 0))
-                new_samples[key] = (
-                    last_sample if last_sample[0] == mono_us else (mono_us, last_sample[1] + 1)
-                )
-        self._samples = new_samples
+                last_sample = self._last_sample_by_row.get(key, _LastSample(0, 0))
+                is_new_sample = mono_us != last_sample.mono_us
+                samples_count = last_sample.samples_count + is_new_sample
+                last_sample_by_row[key] = _LastSample(mono_us, samples_count)
+        self._last_sample_by_row = last_sample_by_row
 
     def min_samples_count(self, state: State) -> int:
         """Return the smallest number of samples of a reachable row; `MIN_POLLS_COUNT` if no row is
@@ -171,8 +180,8 @@ class SamplesCounter:
             state.unreachable_consumers,
         )
         counts = (
-            count
-            for key, (_, count) in self._samples.items()
+            last_sample.samples_count
+            for key, last_sample in self._last_sample_by_row.items()
             if key[0] not in unreachable_streams
             and not (len(key) == 3 and key[:2] in unreachable_consumers)
         )
@@ -196,20 +205,20 @@ def has_watched_enough(
     cannot be read, so that nothing waits for them. `is_undecided`: a condition needs more time,
     so that a watch without `for_s` continues.
     """
-    is_polled = polls_count >= MIN_POLLS_COUNT
+    has_enough_polls = polls_count >= MIN_POLLS_COUNT
     if for_s is None:
         return (
             (min_samples_count >= MIN_POLLS_COUNT and not is_undecided)
             or waited_s >= MAX_WATCH_S
-            or (are_lists_refused and is_polled)
+            or (are_lists_refused and has_enough_polls)
         )
-    is_listed = min_samples_count > 0 and is_polled
+    are_lists_read = min_samples_count > 0 and has_enough_polls
     return waited_s >= for_s and (
-        is_listed or are_lists_refused or waited_s >= for_s + _LISTING_GRACE_S
+        are_lists_read or are_lists_refused or waited_s >= for_s + _LISTING_GRACE_S
     )
 
 
-_SHORT_CONDITION_S = 3.0
+_MAX_AWAITED_CONDITION_S = 3.0
 """A watch without `for_s` also waits for a condition that needs no more than this time to be
 reported, even if the condition has just begun.
 """
@@ -218,15 +227,14 @@ reported, even if the condition has just begun.
 def has_undecided_condition(state: State, start_us: int) -> bool:
     """Return whether a condition is met, but not yet for long enough to be reported.
 
-    Counts only conditions that were met before `start_us` (UTC µs), and those that need at most 3
-    s.
+    A condition counts only if it was met before `start_us` (UTC µs), or needs at most 3 s.
     """
     return any(
         not (condition.raised or condition.hidden)
         and condition.absent_mono_us is None
         and (
             condition.finding.since_us < start_us
-            or condition.finding.kind.needs_s <= _SHORT_CONDITION_S
+            or condition.finding.kind.needs_s <= _MAX_AWAITED_CONDITION_S
         )
         for conditions in state.findings.conditions.values()
         for condition in conditions
@@ -234,14 +242,14 @@ def has_undecided_condition(state: State, start_us: int) -> bool:
 
 
 async def _wait_for_samples(
-    collector: Collector, control: PollControl, for_s: float | None, connection: Connection
+    collector: WatchCollector, control: PollControl, for_s: float | None, connection: Connection
 ) -> None:
     """Wait until a server was watched for long enough (see `has_watched_enough`).
 
     If the connection names a source of the servers, waits for their first reading, too. Raises
     ConnectionLost if the connection is lost.
     """
-    start_mono_s, polls_count, samples = time.monotonic(), 0, SamplesCounter()
+    start_mono_s, polls_count, samples_counter = time.monotonic(), 0, SamplesCounter()
     start_us = time.time_ns() // 1000
     show = progress_callback(for_s)
     while True:
@@ -252,15 +260,15 @@ async def _wait_for_samples(
         state = collector.state
         if collector.polls_count > polls_count:
             polls_count = collector.polls_count
-            samples.add(state)
+            samples_counter.add(state)
             request_lag_samples(control, state)
         link = state.link
         if link is not None and link.state not in ("connected", "connecting"):
             raise ConnectionLost(link.reason or "the connection was lost")
         waited_s = time.monotonic() - start_mono_s
-        min_samples_count = min(polls_count, samples.min_samples_count(state))
+        min_samples_count = min(polls_count, samples_counter.min_samples_count(state))
         are_servers_read = state.servers.newest is not None or not connection.has_servers_source
-        is_done = has_watched_enough(
+        is_watched_enough = has_watched_enough(
             waited_s,
             for_s,
             polls_count,
@@ -268,8 +276,8 @@ async def _wait_for_samples(
             are_lists_refused=collector.problem is not None,
             is_undecided=has_undecided_condition(state, start_us),
         )
-        show(waited_s, min(min_samples_count, MIN_POLLS_COUNT), is_done)
-        if is_done:
+        show(waited_s, min(min_samples_count, MIN_POLLS_COUNT), is_watched_enough)
+        if is_watched_enough:
             return
 
 

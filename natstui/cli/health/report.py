@@ -9,7 +9,7 @@ from enum import IntEnum
 from natstui.model.clients.api_audit import ApiAudit
 from natstui.model.findings.catalogue.every import KINDS
 from natstui.model.findings.catalogue.kind import Kind, Severity
-from natstui.model.findings.finding import Entity, Finding, worst_first
+from natstui.model.findings.finding import Entity, Finding, severity_sort_key
 from natstui.model.findings.severities import is_at_least
 from natstui.model.findings.verdict import consumer_findings, stream_findings
 from natstui.model.live.state import State
@@ -17,7 +17,7 @@ from natstui.model.servers.versions import version_problem
 
 
 class Verdict(IntEnum):
-    """The exit code, as in monitoring plugins."""
+    """The verdict about a server; its number is the exit code, as in monitoring plugins."""
 
     OK = 0
     WARNING = 1
@@ -36,7 +36,7 @@ class FindingSelection:
     def selects(self, finding: Finding) -> bool:
         """Return whether a finding is selected.
 
-        A finding of a stream that cannot be read is selected for its consumers too.
+        With a consumer, also selects the findings of its stream if the stream cannot be read.
         """
         entity = finding.entity
         if not is_at_least(finding.kind.severity, self.min_severity):
@@ -51,7 +51,7 @@ class FindingSelection:
 
 @dataclass(frozen=True, slots=True)
 class UnjudgedCondition:
-    """A condition that needs a longer time than was watched to be judged."""
+    """A condition that cannot be judged yet: the server was not watched for long enough."""
 
     kind: Kind
     entity: Entity | None = None
@@ -104,22 +104,26 @@ def create_report(
     judged.
     """
     findings = state.findings
-    candidates_by_id = {
+    finding_by_id = {
         id(finding): finding
-        for finding in (*findings.list_open(), *findings.list_silenced(), *(ended_findings or ()))
+        for finding in (
+            *findings.list_open_findings(),
+            *findings.list_silenced_findings(),
+            *(ended_findings or ()),
+        )
     }
     streams, consumers = state.streams, state.consumers
     for row in range(len(streams)):
-        candidates_by_id |= {
+        finding_by_id |= {
             id(stream_finding): stream_finding for stream_finding in stream_findings(state, row)
         }
     for row in range(len(consumers)):
-        candidates_by_id |= {
+        finding_by_id |= {
             id(consumer_finding): consumer_finding
             for consumer_finding in consumer_findings(state, row)
         }
     selected_findings = sorted(
-        filter(selection.selects, candidates_by_id.values()), key=worst_first
+        filter(selection.selects, finding_by_id.values()), key=severity_sort_key
     )
     reported_findings = tuple(
         finding
@@ -152,7 +156,7 @@ def _unread_texts(state: State) -> Iterator[str]:
 
 
 def _count_assets(state: State, selection: FindingSelection) -> tuple[int, int]:
-    """Return the number of selected streams, and of selected consumers; unreachable ones count."""
+    """Return the numbers of selected streams and consumers, including unreachable ones."""
     streams = {name for (name, *_) in state.streams.roster.keys} | state.unreachable_streams
     consumers = {(stream, name) for (stream, name, *_) in state.consumers.roster.keys}
     consumers |= state.unreachable_consumers

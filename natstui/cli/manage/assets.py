@@ -176,7 +176,7 @@ def _create_change(
 
 
 def _print_other_name(asset_flags: AssetFlags) -> None:
-    """Print to stderr if a file has another name than the command line, whose name is used."""
+    """Print to stderr if a file names another asset than the command line, which is used."""
     keys = ("name",) if asset_flags.kind == "stream" else ("name", "durable_name")
     names = {
         str(asset_flags.file_config[key]) for key in keys if asset_flags.file_config.get(key)

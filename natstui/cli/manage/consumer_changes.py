@@ -37,11 +37,11 @@ from natstui.model.records.managing import Action, Change
 def _change_consumer(
     connection: Connection,
     action: Action,
-    names: tuple[str, str],
+    stream_and_consumer: tuple[str, str],
     body: dict[str, Any],
     flags: dict[str, Any],
 ) -> None:
-    stream, name = map(parse_name, names)
+    stream, name = map(parse_name, stream_and_consumer)
     change = Change(0, action, stream, name, json.dumps(body))
     print_change_result(connect_and_apply(connection, change, flags), flags["as_json"])
 

@@ -27,7 +27,7 @@ from natstui.units import bytes_text
 
 
 class _ClusterReply(msgspec.Struct):
-    """The part of a reply about replicas."""
+    """The field `cluster` of STREAM.INFO and CONSUMER.INFO: leader and replicas."""
 
     cluster: ClusterRow | None = None
 

@@ -30,7 +30,7 @@ from natstui.model.records.confirmation import Confirmation
 from natstui.model.records.journal import (
     entry_command,
     entry_text,
-    find_newest_final,
+    find_newest_not_undoable,
     select_entries,
     undo_of,
 )
@@ -46,9 +46,9 @@ from natstui.units import local_text
 @click.option("--commands", is_flag=True, help="As nats commands.")
 def journal(as_json: bool, commands: bool) -> None:
     """List the changes made from this machine. Prints the oldest first."""
-    content = Journal().read()
-    entries = content.entries
-    _warn_of_damage(content)
+    journal_content = Journal().read()
+    entries = journal_content.entries
+    _warn_of_damage(journal_content)
     if as_json:
         click.echo(json.dumps(msgspec.to_builtins(entries)))
         return
@@ -64,9 +64,9 @@ def journal(as_json: bool, commands: bool) -> None:
         click.echo(clean_line("  ".join([*cells, entry_text(entry), entry.outcome + reason])))
 
 
-def _warn_of_damage(content: JournalContent) -> None:
-    if content.warning:
-        click.echo(clean_line(f"natstui: warning: {content.warning}"), err=True)
+def _warn_of_damage(journal_content: JournalContent) -> None:
+    if journal_content.warning:
+        click.echo(clean_line(f"natstui: warning: {journal_content.warning}"), err=True)
 
 
 async def _read_entry_and_preview(
@@ -76,18 +76,18 @@ async def _read_entry_and_preview(
 
     Raises UsageError if `entry` is None and the last change is damaged or cannot be undone.
     """
-    content = writer.journal.read()
-    entries = content.entries
-    _warn_of_damage(content)
+    journal_content = writer.journal.read()
+    entries = journal_content.entries
+    _warn_of_damage(journal_content)
     journal_entry = find_entry_to_undo(entries, entry, writer.server_identity)
-    if entry is None and content.is_end_damaged:
-        hint = await _older_undo_hint(writer, journal_entry, None)
-        raise UsageError(f"the last change may be the damaged one{hint}")
-    last_entry = find_newest_final(select_entries(entries, writer.server_identity))
+    if entry is None and journal_content.is_end_damaged:
+        undo_hint = await _older_undo_hint(writer, journal_entry, None)
+        raise UsageError(f"the last change may be the damaged one{undo_hint}")
+    last_entry = find_newest_not_undoable(select_entries(entries, writer.server_identity))
     if entry is None and last_entry is not None:
-        hint = await _older_undo_hint(writer, journal_entry, last_entry)
+        undo_hint = await _older_undo_hint(writer, journal_entry, last_entry)
         raise UsageError(
-            f"the last change, {clean_line(entry_text(last_entry))}, cannot be undone{hint}"
+            f"the last change, {clean_line(entry_text(last_entry))}, cannot be undone{undo_hint}"
         )
     return journal_entry, await preview_undo(writer, journal_entry.entry)
 
@@ -106,11 +106,11 @@ async def _older_undo_hint(
         return ""
     change = undo_of(entry, 0)
     if change is not None and change.action.startswith("delete"):
-        was_used = last_entry is not None and last_entry.stream == entry.stream
-        if was_used or undo_preview.most_msgs != 0:
+        is_stream_of_last_entry = last_entry is not None and last_entry.stream == entry.stream
+        if is_stream_of_last_entry or undo_preview.most_msgs != 0:
             return ""
-    losses = f" ({'; '.join(undo_preview.lines)})" if undo_preview.lines else ""
-    text = f"; to undo {entry_text(entry)}: natstui undo {entry.entry}{losses}"
+    losses_text = f" ({'; '.join(undo_preview.lines)})" if undo_preview.lines else ""
+    text = f"; to undo {entry_text(entry)}: natstui undo {entry.entry}{losses_text}"
     return clean_line(text)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from natstui.errors import UsageError
-from natstui.model.assets.subjects import is_subject
+from natstui.model.assets.subjects import is_valid_subject
 
 
 def parse_name(name: str) -> str:
@@ -28,6 +28,6 @@ def parse_subject(
 
     Raises UsageError for an invalid subject.
     """
-    if text is not None and not is_subject(text):
+    if text is not None and not is_valid_subject(text):
         raise UsageError(f"Subject: {text!r} is not a valid subject")
     return text

@@ -17,12 +17,12 @@ from natstui.files import MAX_TEXT_BYTES, read_stdin, read_user_file
 from natstui.model.assets.differences import AssetKind, fields_of, with_field
 from natstui.model.assets.fields import Config, Field
 from natstui.model.assets.text import SWITCH_VALUES, parse_field, parse_repeated
-from natstui.model.natscli.meaning import emptying_notes, interpret_flags
+from natstui.model.natscli.meaning import interpret_flags, removal_notes
 from natstui.model.natscli.spellings import (
     BACKOFF_FLAGS,
-    SPELLINGS,
+    NATS_CLI_FLAGS,
     FlagInputs,
-    Spelling,
+    NatsCliFlag,
     natstui_flag,
 )
 from natstui.model.records.actions import CATALOGUE
@@ -46,41 +46,52 @@ def config_options(
 
     def decorate(command: Callable[..., Any]) -> Callable[..., Any]:
         @functools.wraps(command)
-        def run_with_values(**options: Any) -> Any:
-            texts = {
+        def call_command_with_values(**options: Any) -> Any:
+            texts_by_field_path = {
                 field.path: value
                 for field in fields_of(kind)
-                if (value := options.pop(_argument_name(field), ()))
+                if (value := options.pop(_field_argument_name(field), ()))
             }
             names = [
-                *(spelling.flag for spelling in _spellings_of(kind, is_new)),
+                *(nats_cli_flag.flag for nats_cli_flag in _nats_cli_flags_of(kind, is_new)),
                 *_backoff_flags(kind),
             ]
             flag_values = {
-                name: options.pop(_spelling_argument_name(name), None) for name in names
+                name: options.pop(_nats_cli_flag_argument_name(name), None) for name in names
             }
-            spelled_values = {
-                name: _convert_to_texts(value) for name, value in flag_values.items() if value
+            texts_by_flag = {
+                name: _convert_flag_value_to_texts(value)
+                for name, value in flag_values.items()
+                if value
             }
-            defaults = options.pop("defaults", False)
+            uses_nats_cli_defaults = options.pop("defaults", False)
             has_file = bool(options.get("file") or options.get("config_file"))
             has_complete_config = bool(options.get("config_file"))
             flag_inputs = FlagInputs(
-                kind, is_new, texts, spelled_values, defaults, has_file, has_complete_config
+                kind,
+                is_new,
+                texts_by_field_path,
+                texts_by_flag,
+                uses_nats_cli_defaults,
+                has_file,
+                has_complete_config,
             )
-            values = _parse_values(kind, _translate_flags(flag_inputs))
-            for sentence in emptying_notes(flag_inputs):
+            values = _parse_field_values(kind, _read_texts_by_field_path(flag_inputs))
+            for sentence in removal_notes(flag_inputs):
                 click.echo(f"natstui: {sentence}", err=True)
             return command(values=values, **options)
 
-        decorated_command: Callable[..., Any] = run_with_values
+        decorated_command: Callable[..., Any] = call_command_with_values
         options = [
-            _field_option(field, kind, is_new)
+            _create_field_option(field, kind, is_new)
             for field in fields_of(kind)
             if field.path not in _FIELDS_WITHOUT_FLAG
         ]
-        options += [_spelling_option(spelling) for spelling in _spellings_of(kind, is_new)]
-        options += [_backoff_option(flag) for flag in _backoff_flags(kind)]
+        options += [
+            _create_nats_cli_option(nats_cli_flag)
+            for nats_cli_flag in _nats_cli_flags_of(kind, is_new)
+        ]
+        options += [_create_backoff_option(flag) for flag in _backoff_flags(kind)]
         for option in reversed(options):
             decorated_command = option(decorated_command)
         return decorated_command
@@ -100,7 +111,7 @@ def argument_options(action: JournalAction) -> Callable[[Callable[..., Any]], Ca
         @functools.wraps(command)
         def run_with_arguments(**options: Any) -> Any:
             values = {
-                field.path: _parse_argument(field, options.pop(_argument_name(field)))
+                field.path: _parse_argument(field, options.pop(_field_argument_name(field)))
                 for field in arguments
             }
             typed_values = {path: value for path, value in values.items() if value is not None}
@@ -108,13 +119,13 @@ def argument_options(action: JournalAction) -> Callable[[Callable[..., Any]], Ca
 
         decorated_command: Callable[..., Any] = run_with_arguments
         for field in reversed(arguments):
-            is_count = field.kind == "count"
+            is_count_field = field.kind == "count"
             names = dict.fromkeys((f"--{field.path}", f"--{field.flag or field.path}"))
             option = click.option(
                 *names,
-                _argument_name(field),
-                type=SEQUENCE if is_count else str,
-                metavar=None if is_count else _METAVARS.get(field.kind, "TEXT"),
+                _field_argument_name(field),
+                type=SEQUENCE if is_count_field else str,
+                metavar=None if is_count_field else _METAVAR_BY_FIELD_KIND.get(field.kind, "TEXT"),
                 help=field.help,
             )
             decorated_command = option(decorated_command)
@@ -130,92 +141,113 @@ def _parse_argument(field: Field, value: object) -> object:
         raise UsageError(str(error)) from error
 
 
-def _argument_name(field: Field) -> str:
+def _field_argument_name(field: Field) -> str:
     return "field_" + re.sub(r"\W", "_", field.path)
 
 
-def _translate_flags(flag_inputs: FlagInputs) -> dict[str, Sequence[str]]:
+def _read_texts_by_field_path(flag_inputs: FlagInputs) -> dict[str, Sequence[str]]:
     try:
         return interpret_flags(flag_inputs)
     except ValueError as error:
         raise UsageError(str(error)) from error
 
 
-def _parse_values(kind: AssetKind, texts: Mapping[str, Sequence[str]]) -> dict[str, object]:
+def _parse_field_values(
+    kind: AssetKind, texts_by_field_path: Mapping[str, Sequence[str]]
+) -> dict[str, object]:
     try:
         return {
-            field.path: parse_repeated(field, texts[field.path])
+            field.path: parse_repeated(field, texts_by_field_path[field.path])
             for field in fields_of(kind)
-            if field.path in texts
+            if field.path in texts_by_field_path
         }
     except ValueError as error:
         raise UsageError(str(error)) from error
 
 
-def _spellings_of(kind: AssetKind, is_new: bool) -> list[Spelling]:
+def _nats_cli_flags_of(kind: AssetKind, is_new: bool) -> list[NatsCliFlag]:
     verb = "add" if is_new else "edit"
-    return [spelling for spelling in SPELLINGS[kind] if spelling.only in ("", verb)]
+    return [
+        nats_cli_flag for nats_cli_flag in NATS_CLI_FLAGS[kind] if nats_cli_flag.only in ("", verb)
+    ]
 
 
 def _backoff_flags(kind: AssetKind) -> Sequence[str]:
     return tuple(BACKOFF_FLAGS) if kind == "consumer" else ()
 
 
-def _spelling_argument_name(flag: str) -> str:
+def _nats_cli_flag_argument_name(flag: str) -> str:
+    """Return the name of the argument in which a command gets the value of a NATS CLI flag."""
     return "spelled_" + flag.replace("-", "_")
 
 
-def _convert_to_texts(value: object) -> tuple[str, ...]:
+def _convert_flag_value_to_texts(value: object) -> tuple[str, ...]:
     return value if isinstance(value, tuple) else ("",)
 
 
-def _spelling_option(spelling: Spelling) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+def _create_nats_cli_option(
+    nats_cli_flag: NatsCliFlag,
+) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     names = [
-        f"--{spelling.flag}",
-        *([f"-{spelling.short}"] if spelling.short else []),
-        _spelling_argument_name(spelling.flag),
+        f"--{nats_cli_flag.flag}",
+        *([f"-{nats_cli_flag.short}"] if nats_cli_flag.short else []),
+        _nats_cli_flag_argument_name(nats_cli_flag.flag),
     ]
-    if spelling.metavar:
-        attributes: dict[str, Any] = {"metavar": spelling.metavar, "multiple": True}
-        return _nats_cli_option(*names, help=spelling.help, hidden=spelling.hidden, **attributes)
-    return _nats_cli_option(*names, is_flag=True, help=spelling.help, hidden=spelling.hidden)
-
-
-def _backoff_option(flag: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    text = f"With --backoff linear; without it {BACKOFF_FLAGS[flag]}."
-    metavar = "NUMBER" if flag.endswith("steps") else "DURATION"
+    if nats_cli_flag.metavar:
+        option_attributes: dict[str, Any] = {"metavar": nats_cli_flag.metavar, "multiple": True}
+        return _nats_cli_option(
+            *names, help=nats_cli_flag.help, hidden=nats_cli_flag.hidden, **option_attributes
+        )
     return _nats_cli_option(
-        f"--{flag}", _spelling_argument_name(flag), metavar=metavar, help=text, multiple=True
+        *names, is_flag=True, help=nats_cli_flag.help, hidden=nats_cli_flag.hidden
     )
 
 
-def _field_option(
+def _create_backoff_option(flag: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    text = f"With --backoff linear; without it {BACKOFF_FLAGS[flag]}."
+    metavar = "NUMBER" if flag.endswith("steps") else "DURATION"
+    return _nats_cli_option(
+        f"--{flag}", _nats_cli_flag_argument_name(flag), metavar=metavar, help=text, multiple=True
+    )
+
+
+def _create_field_option(
     field: Field, kind: AssetKind, is_new: bool
 ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     names = [f"--{natstui_flag(field)}"]
-    spelling_flags = {spelling.flag for spelling in _spellings_of(kind, is_new)}
-    if field.flag and f"--{field.flag}" not in names and field.flag not in spelling_flags:
+    nats_cli_flag_names = {
+        nats_cli_flag.flag for nats_cli_flag in _nats_cli_flags_of(kind, is_new)
+    }
+    if field.flag and f"--{field.flag}" not in names and field.flag not in nats_cli_flag_names:
         names.append(f"--{field.flag}")
     option = section_option_factory(field.section)
     text = field.help.removesuffix(".") + "."
     if field.kind == "switch":
         return option(
             *names,
-            _argument_name(field),
-            type=Switch(),
+            _field_argument_name(field),
+            type=SwitchType(),
             metavar="[yes|no]",
             help=text,
             multiple=True,
         )
-    metavar = "|".join(field.choices) if field.choices else _METAVARS.get(field.kind, "TEXT")
-    repeat_hint = " Repeat for several." if field.kind in _REPEATABLE_KINDS else ""
+    metavar = (
+        "|".join(field.choices)
+        if field.choices
+        else _METAVAR_BY_FIELD_KIND.get(field.kind, "TEXT")
+    )
+    repeat_hint = " Repeat for several." if field.kind in _REPEATABLE_FIELD_KINDS else ""
     return option(
-        *names, _argument_name(field), metavar=metavar, help=text + repeat_hint, multiple=True
+        *names,
+        _field_argument_name(field),
+        metavar=metavar,
+        help=text + repeat_hint,
+        multiple=True,
     )
 
 
-_REPEATABLE_KINDS = {"subjects", "words", "durations", "metadata", "sources"}
-_METAVARS = {
+_REPEATABLE_FIELD_KINDS = {"subjects", "words", "durations", "metadata", "sources"}
+_METAVAR_BY_FIELD_KIND = {
     "subjects": "SUBJECTS", "subject": "SUBJECT", "count": "NUMBER",
     "bytes": "SIZE", "duration": "DURATION", "durations": "DURATIONS", "time": "TIME",
     "metadata": "KEY=VALUE", "threshold": "VALUE", "source": "SOURCE", "sources": "SOURCES",
@@ -242,16 +274,16 @@ def file_options(command: Callable[..., Any], *, is_new: bool) -> Callable[..., 
 
     `is_new`: the command creates an asset; otherwise it edits an asset. The help differs.
     """
-    purpose = "to start from; - is stdin" if is_new else "with the settings to change"
-    complete_hint = (
+    file_purpose = "to start from; - is stdin" if is_new else "with the settings to change"
+    complete_file_hint = (
         "" if is_new else " The file is complete: missing settings get the server's default."
     )
     dry_run_help = "Print what would be sent; exit 1 if it differs from the server."
     dry_run_help = dry_run_help if is_new else "Print the difference; exit 1 when there is one."
     options = [
-        click.option("--file", metavar="FILE", help=f"JSON, YAML or TOML {purpose}."),
+        click.option("--file", metavar="FILE", help=f"JSON, YAML or TOML {file_purpose}."),
         click.option(
-            "--config", "config_file", metavar="FILE", help=f"{_CONFIG_HELP}{complete_hint}"
+            "--config", "config_file", metavar="FILE", help=f"{_CONFIG_HELP}{complete_file_hint}"
         ),
         click.option("--dry-run", is_flag=True, help=dry_run_help),
     ]
@@ -309,8 +341,8 @@ def _read_nats_cli_config(kind: AssetKind, path: str) -> Config:
     return read_config_file(kind, path)
 
 
-class Switch(click.ParamType[str]):
-    """The type of an option whose value may be omitted."""
+class SwitchType(click.ParamType[str]):
+    """The type of a yes-or-no option, whose value may be omitted (`yes`)."""
 
     name = "switch"
 
@@ -323,10 +355,10 @@ class SwitchCommand(EditCommand):
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Return the remaining arguments; parses a switch without a value as `yes`."""
-        return super().parse_args(ctx, list(_complete_switch_values(self, args)))
+        return super().parse_args(ctx, list(_insert_switch_values(self, args)))
 
 
-def _complete_switch_values(command: click.Command, arguments: Sequence[str]) -> Iterator[str]:
+def _insert_switch_values(command: click.Command, arguments: Sequence[str]) -> Iterator[str]:
     options = {
         name: param
         for param in command.params
@@ -344,7 +376,7 @@ def _complete_switch_values(command: click.Command, arguments: Sequence[str]) ->
             return
         if (
             negated_option is not None
-            and isinstance(negated_option.type, Switch)
+            and isinstance(negated_option.type, SwitchType)
             and not equals_sign
         ):
             yield f"--{name.removeprefix('--no-')}=no"
@@ -361,4 +393,4 @@ def _complete_switch_values(command: click.Command, arguments: Sequence[str]) ->
 
 
 def _is_switch(option: click.Option | None) -> bool:
-    return option is not None and isinstance(option.type, Switch)
+    return option is not None and isinstance(option.type, SwitchType)

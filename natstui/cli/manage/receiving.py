@@ -11,7 +11,7 @@ import click
 from natstui.clean import clean_line
 from natstui.cli.complete import consumer_argument, stream_of_consumer_argument
 from natstui.cli.core.options import parse_optional_seconds
-from natstui.cli.core.printer import Printer, output_format
+from natstui.cli.core.printer import MessagePrinter, output_format
 from natstui.cli.losses import LossCounter
 from natstui.cli.manage.names import parse_name
 from natstui.cli.manage.writing import (
@@ -23,12 +23,12 @@ from natstui.cli.options import COUNT, connection_options
 from natstui.cli.sections import command
 from natstui.cli.terminal_line import print_stderr
 from natstui.config import Connection
-from natstui.engine.stopping import stopped_by_signal
+from natstui.engine.stopping import make_stop_event
 from natstui.errors import ActionRefusal, PermissionDenied, UsageError
 from natstui.jetstream.connection.storing import check_ack_consumer
 from natstui.jetstream.connection.times import time_us
 from natstui.jetstream.connection.writer import Config, Writer
-from natstui.jetstream.messages.pull import pull_next, receiving_loss, send_ack
+from natstui.jetstream.messages.pull import describe_receiving_loss, pull_next, send_ack
 from natstui.jetstream.messages.receive import Receiver, read_consumer
 from natstui.model.records.messages import AnswerMessage, PulledMessage, PullNext
 from natstui.units import counted, duration_text
@@ -59,16 +59,16 @@ def sub(
     refuse_read_only(connection, flags["read_only"])
     duration_s, printer = (
         parse_optional_seconds(duration, "--duration"),
-        Printer(output_format(flags)),
+        MessagePrinter(output_format(flags)),
     )
     stream, name = parse_name(stream), parse_name(name)
     receivers: list[Receiver] = []
-    losses = LossCounter("no messages are received in the meantime")
+    loss_counter = LossCounter("no messages are received in the meantime")
 
-    async def receive(writer: Writer, confirmed_name: str | None) -> None:
+    async def receive_messages(writer: Writer, confirmed_name: str | None) -> None:
         info = await read_consumer(writer.client, stream, name)
         config = info["config"]
-        _check_ack(info, name, ack)
+        _check_ack_flag(info, name, ack)
         loss_text = await _read_loss_text(writer, stream, info, count, acks=ack)
         if not receivers:
             print_stderr(_ack_text(config, ack))
@@ -78,22 +78,22 @@ def sub(
                 pulled_message.message, delivery_details(pulled_message)
             ),
             lambda: print_stderr(f"receiving from {name} on {stream}"),
-            stopped_by_signal(),
+            make_stop_event(),
         )  # fmt: skip
         receivers[:] = [receiver]
         await receiver.receive(writer, confirmed_name, loss_text)
 
     try:
-        write_confirmed(connection, flags, receive, on_link=losses.add)
+        write_confirmed(connection, flags, receive_messages, on_link=loss_counter.add)
     except BrokenPipeError:
         # The reader has closed the pipe; what Python still flushes is thrown away.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     finally:
         if receivers:
-            print_stderr(f"{_receiver_text(receivers[0])}{losses.end_text}")
+            print_stderr(f"{_received_summary_text(receivers[0])}{loss_counter.end_text}")
 
 
-def _check_ack(info: Config, name: str, ack: bool) -> None:
+def _check_ack_flag(info: Config, name: str, ack: bool) -> None:
     """Raise UsageError for an ack flag without effect, ActionRefusal for one that would ack
     messages of another client.
     """
@@ -112,10 +112,11 @@ async def _read_loss_text(
 ) -> str | None:
     """Return a sentence that says which messages other clients will not receive.
 
-    None if there are none. Prints a note and returns None if the stream cannot be read.
+    None if there are no such messages. If the stream cannot be read, prints a note and returns
+    None.
     """
     try:
-        return await receiving_loss(writer.client, stream, info, count, acks=acks)
+        return await describe_receiving_loss(writer.client, stream, info, count, acks=acks)
     except PermissionDenied:
         print_stderr(_unknown_loss_text(stream))
         return None
@@ -133,26 +134,28 @@ def _ack_text(config: Config, ack: bool) -> str:
     if policy == "none":
         return "this consumer has ack policy none: received messages are not redelivered"
     if ack:
-        before_text = ", together with all earlier ones" if policy == "all" else ""
-        return f"each message is acknowledged after printing{before_text}, and is not redelivered"
-    wait_ns = (config.get("backoff") or [config.get("ack_wait") or 0])[0]
+        ack_all_text = ", together with all earlier ones" if policy == "all" else ""
+        return f"each message is acknowledged after printing{ack_all_text}, and is not redelivered"
+    ack_wait_ns = (config.get("backoff") or [config.get("ack_wait") or 0])[0]
     max_deliver = config.get("max_deliver") or -1
     end_text = (
         f"; after {counted(max_deliver, 'delivery')} it is dropped" if max_deliver > 0 else ""
     )
     return (
         "nothing is acknowledged: each message is redelivered after "
-        f"{duration_text(wait_ns / 1e9)}, and this receipt counts as a delivery{end_text}"
+        f"{duration_text(ack_wait_ns / 1e9)}, and this receipt counts as a delivery{end_text}"
     )
 
 
-def _receiver_text(receiver: Receiver) -> str:
+def _received_summary_text(receiver: Receiver) -> str:
     text = f"{counted(receiver.received_count, 'message')}, "
     text += f"{receiver.acknowledged_count} acknowledged"
-    if receiver.unseen_count:
-        text += f"; {receiver.unseen_count} more arrived but were not printed"
-    if receiver.foreign_count:
-        text += f"; {receiver.foreign_count} of other senders on the deliver subject left out"
+    if receiver.unseen_messages_count:
+        text += f"; {receiver.unseen_messages_count} more arrived but were not printed"
+    if receiver.foreign_messages_count:
+        text += (
+            f"; {receiver.foreign_messages_count} of other senders on the deliver subject left out"
+        )
     return text
 
 
@@ -190,22 +193,22 @@ def receive_next(
         )
     wait_s = parse_optional_seconds(wait, "--wait") or 0.0
     stream, name = parse_name(stream), parse_name(name)
-    printer = Printer(output_format(flags))
+    printer = MessagePrinter(output_format(flags))
 
-    async def receive(writer: Writer, confirmed_name: str | None) -> None:
-        loss_text, is_acked, created_at_us = None, True, None
+    async def receive_messages(writer: Writer, confirmed_name: str | None) -> None:
+        loss_text, has_acks, created_at_us = None, True, None
         try:
             info = await read_consumer(writer.client, stream, name)
-            is_acked = info["config"].get("ack_policy") != "none"
+            has_acks = info["config"].get("ack_policy") != "none"
             created_at_us = time_us(info["created"])
             loss_text = await _read_loss_text(writer, stream, info, count, acks=ack)
         except PermissionDenied:
             print_stderr(_unknown_loss_text(name))
-        if not ack and not is_acked:
+        if not ack and not has_acks:
             raise UsageError(
                 f"{name} has ack policy none, and never redelivers a message: use --ack"
             )
-        if ack and is_acked:
+        if ack and has_acks:
             await check_ack_consumer(writer.client, stream, name)
         for _ in range(count):
             pull_command = PullNext(0, stream, name, wait_s, confirmed=confirmed_name)
@@ -213,12 +216,12 @@ def receive_next(
             # What was confirmed once is not confirmed again between two messages.
             confirmed_name, loss_text = name, None
             printer.write_stored(pull_result.message, delivery_details(pull_result))
-            if ack and is_acked:
+            if ack and has_acks:
                 reply = pull_result.reply
                 ack_command = AnswerMessage(0, name, reply, "double_ack", confirmed=name)
                 await send_ack(writer, ack_command)
 
-    write_confirmed(connection, flags, receive)
+    write_confirmed(connection, flags, receive_messages)
 
 
 def delivery_details(pull_result: PulledMessage) -> dict[str, object]:

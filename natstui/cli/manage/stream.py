@@ -80,7 +80,7 @@ def gaps(connection: Connection, name: str, as_json: bool, **_flags: Any) -> Non
     )
     state = json.loads(reply)["state"]
     # An empty stream says that 0 is missing, which no message can have.
-    ranges = ranges_of(sorted(seq for seq in state.get("deleted") or () if seq))
+    missing_ranges = ranges_of(sorted(seq for seq in state.get("deleted") or () if seq))
     if as_json:
         rows = [
             {
@@ -88,7 +88,7 @@ def gaps(connection: Connection, name: str, as_json: bool, **_flags: Any) -> Non
                 "last_seq": last_seq,
                 "missing_msgs": last_seq - first_seq + 1,
             }
-            for first_seq, last_seq in ranges
+            for first_seq, last_seq in missing_ranges
         ]
         click.echo(json.dumps(rows))
         return
@@ -96,12 +96,12 @@ def gaps(connection: Connection, name: str, as_json: bool, **_flags: Any) -> Non
         ("FIRST", "LAST", "MESSAGES"),
         [
             (f"{first_seq}", f"{last_seq}", f"{last_seq - first_seq + 1:,}")
-            for first_seq, last_seq in ranges
+            for first_seq, last_seq in missing_ranges
         ],
         text_columns_count=0,
     )
     missing = counted(f"{state.get('num_deleted', 0):,}", "message")
-    click.echo(f"natstui: {missing} missing in {counted(len(ranges), 'gap')}", err=True)
+    click.echo(f"natstui: {missing} missing in {counted(len(missing_ranges), 'gap')}", err=True)
 
 
 def ranges_of(numbers: list[int]) -> list[tuple[int, int]]:

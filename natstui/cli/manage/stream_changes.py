@@ -39,7 +39,7 @@ from natstui.jetstream.managing.configure import ChangeResult, read_asset, read_
 from natstui.jetstream.managing.replicas import wait_for_replicas
 from natstui.model.assets.fields import Config, without_server_metadata
 from natstui.model.assets.loss import replicas_of
-from natstui.model.assets.stream_fields import NEW_STREAM
+from natstui.model.assets.stream_fields import NEW_STREAM_CONFIG
 from natstui.model.assets.templates import template_config
 from natstui.model.records.managing import Change
 
@@ -76,7 +76,7 @@ def add(
     name = name or str(file_config.get("name") or "")
     if not name:
         raise UsageError("the stream has no name: add NAME, or a name in the file")
-    start_config = {} if flags["file"] or flags["config_file"] else dict(NEW_STREAM)
+    start_config = {} if flags["file"] or flags["config_file"] else dict(NEW_STREAM_CONFIG)
     if template is not None:
         start_config = _template_config(template)
     if clone is not None:

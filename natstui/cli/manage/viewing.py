@@ -15,7 +15,7 @@ from natstui.clean import clean_line
 from natstui.cli.complete import stream_argument
 from natstui.cli.connected import run_connected
 from natstui.cli.core.options import parse_optional_time
-from natstui.cli.core.printer import Printer, output_format
+from natstui.cli.core.printer import MessagePrinter, output_format
 from natstui.cli.manage.names import parse_name, parse_subject
 from natstui.cli.options import COUNT, SEQUENCE, connection_options, json_flag
 from natstui.cli.sections import command
@@ -23,10 +23,10 @@ from natstui.cli.text_table import print_rows
 from natstui.config import Connection
 from natstui.errors import NotFound, UsageError
 from natstui.jetstream.connection.client import Client
-from natstui.jetstream.connection.replies import NO_MESSAGE
+from natstui.jetstream.connection.replies import NO_MESSAGE_CODE
 from natstui.jetstream.messages.browse import browse, count_subjects, read_message
 from natstui.jetstream.messages.decode import decode_api_reply
-from natstui.model.assets.subjects import is_subject
+from natstui.model.assets.subjects import is_valid_subject
 from natstui.model.records.messages import BrowseMessages, ReadMessage, StoredMessage
 from natstui.units import counted
 
@@ -73,9 +73,9 @@ def view(
         last_per_subject=flags["last_per_subject"],
         preview_bytes=_MAX_PAYLOAD_BYTES,
     )
-    printer = Printer(output_format(flags))
+    printer = MessagePrinter(output_format(flags))
     try:
-        remaining_text = run_connected(
+        further_messages_hint = run_connected(
             connection,
             lambda client: _print_messages(client, browse_command, size, printer),
             work_prints=True,
@@ -84,18 +84,18 @@ def view(
         # The reader has closed the pipe; what Python still flushes is thrown away.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return
-    text = f"natstui: {counted(printer.printed_count, 'message')}{remaining_text}"
+    text = f"natstui: {counted(printer.printed_count, 'message')}{further_messages_hint}"
     click.echo(clean_line(text), err=True)
 
 
 def _parse_subject(text: str | None) -> str | None:
-    if text is not None and not is_subject(text):
+    if text is not None and not is_valid_subject(text):
         raise UsageError(f"--subject: {text!r} is not a valid subject")
     return text
 
 
 async def _print_messages(
-    client: Client, browse_command: BrowseMessages, size: int, printer: Printer
+    client: Client, browse_command: BrowseMessages, size: int, printer: MessagePrinter
 ) -> str:
     """Print messages page by page until `size` are printed; return how to print further messages.
 
@@ -114,8 +114,8 @@ async def _print_messages(
         )
         for message in page.messages[: size - printer.printed_count]:
             printer.write_stored(message, {})
-        is_forward = browse_command.newer or browse_command.from_time is not None
-        if not is_forward:
+        reads_forward = browse_command.newer or browse_command.from_time is not None
+        if not reads_forward:
             return f"; for earlier ones: --before {page.older_seq}" if page.older_seq else ""
         if page.newer_seq is None or not page.messages:
             return ""
@@ -162,7 +162,7 @@ def get(
     try:
         message = run_connected(connection, read_stored)
     except NotFound as error:
-        if error.err_code != NO_MESSAGE:
+        if error.err_code != NO_MESSAGE_CODE:
             raise
         raise NotFound(f"stream {name} has no such message") from error
     if as_json:

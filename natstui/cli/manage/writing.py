@@ -90,8 +90,8 @@ def confirm_name(
         click.echo(f"{prompt}.", err=True)
         return name
     if not sys.stdin.isatty():
-        missing_flag = f"--confirm {name}" if connection.production else "--yes"
-        raise ActionRefusal(f"not confirmed: {prompt}; use {missing_flag}")
+        required_flag = f"--confirm {name}" if connection.production else "--yes"
+        raise ActionRefusal(f"not confirmed: {prompt}; use {required_flag}")
     click.echo(f"{prompt}.", err=True)
     typed_name: str = click.prompt(
         f"Type {clean_line(name)} to confirm", err=True, default="", show_default=False
@@ -116,7 +116,7 @@ def refuse_read_only(connection: Connection, read_only: bool) -> None:
 class WriterSession:
     """A context manager: one connection for reading, confirming and changing.
 
-    Its asyncio loop only runs during `run`, so a prompt of the user does not block it.
+    Its asyncio loop runs only during `run`, so that a prompt between two calls blocks nothing.
     """
 
     def __init__(
@@ -146,20 +146,20 @@ class WriterSession:
     def run(
         self,
         work: Callable[[Writer], Awaitable[T]],
-        preview_shown: Confirmation | None = None,
+        shown_preview: Confirmation | None = None,
         *,
         work_prints: bool = False,
     ) -> T:
         """Return the result of the work, and raise its errors.
 
-        `preview_shown` is the preview that the user confirmed: if the asset was changed since
+        `shown_preview` is the preview that the user confirmed: if the asset was changed since
         then, writing is refused. `work_prints`: the work itself writes to the terminal, so no
         progress line is shown.
         """
 
         async def run() -> T:
             async with show_waiting_time(is_shown=not work_prints):
-                return await work(Writer(self._client, Journal(), decided_on=preview_shown))
+                return await work(Writer(self._client, Journal(), decided_on=shown_preview))
 
         return self._runner.run(run())
 
@@ -192,14 +192,14 @@ def confirm_and_apply(
     `flags` has `yes` and `confirm`. Raises ActionRefusal if the change is not confirmed,
     RequestFailed.
     """
-    preview_shown = session.run(lambda writer: preview(writer, change))
+    shown_preview = session.run(lambda writer: preview(writer, change))
     return apply_previewed_change(
-        session, change, preview_shown, confirm_preview(session.connection, preview_shown, flags)
+        session, change, shown_preview, confirm_preview(session.connection, shown_preview, flags)
     )
 
 
 def apply_previewed_change(
-    session: WriterSession, change: Change, preview_shown: Confirmation, name: str | None
+    session: WriterSession, change: Change, shown_preview: Confirmation, name: str | None
 ) -> ChangeResult:
     """Do a change that was previewed, and return its result.
 
@@ -209,17 +209,17 @@ def apply_previewed_change(
     confirmed_change = dataclasses.replace(
         change,
         confirmed=name,
-        created_at_us=preview_shown.created_at_us,
-        place=preview_shown.place,
-        previewed_msgs=preview_shown.most_msgs,
-        previewed_last_seq=preview_shown.last_seq,
-        previewed_last_at_us=preview_shown.last_at_us,
+        created_at_us=shown_preview.created_at_us,
+        place=shown_preview.place,
+        previewed_msgs=shown_preview.most_msgs,
+        previewed_last_seq=shown_preview.last_seq,
+        previewed_last_at_us=shown_preview.last_at_us,
     )
     return session.run(lambda writer: apply(writer, confirmed_change))
 
 
 def confirm_preview(
-    connection: Connection, preview_shown: Confirmation, flags: Mapping[str, Any]
+    connection: Connection, shown_preview: Confirmation, flags: Mapping[str, Any]
 ) -> str | None:
     """Return the confirmed name of a preview: of `--confirm`, or typed at the terminal.
 
@@ -227,10 +227,10 @@ def confirm_preview(
     ActionRefusal if the preview is not confirmed.
     """
     confirm: str | None = flags["confirm"]
-    if not preview_shown.needed:
+    if not shown_preview.needed:
         return confirm
     return confirm_name(
-        connection, preview_shown.name, preview_shown.question, yes=flags["yes"], confirm=confirm
+        connection, shown_preview.name, shown_preview.question, yes=flags["yes"], confirm=confirm
     )
 
 
@@ -255,10 +255,10 @@ def write_confirmed(
         except MissingConfirmation as error:
             if confirm is not None:
                 raise
-            confirmation_needed = error.confirmation
-        typed_name = confirm_preview(connection, confirmation_needed, flags)
+            required_confirmation = error.confirmation
+        typed_name = confirm_preview(connection, required_confirmation, flags)
         return session.run(
-            lambda writer: work(writer, typed_name), confirmation_needed, work_prints=True
+            lambda writer: work(writer, typed_name), required_confirmation, work_prints=True
         )
 
 
@@ -306,6 +306,6 @@ def print_differences(diffs: Sequence[Difference], as_json: bool) -> None:
         click.echo(json.dumps([dataclasses.asdict(diff) for diff in diffs]))
         return
     for diff in diffs:
-        refusal = f"   refused: {diff.refused}" if diff.refused else ""
-        line = f"{diff.label}: {diff.before or 'unset'} → {diff.after or 'unset'}{refusal}"
+        refusal_text = f"   refused: {diff.refused}" if diff.refused else ""
+        line = f"{diff.label}: {diff.before or 'unset'} → {diff.after or 'unset'}{refusal_text}"
         click.echo(clean_line(line))

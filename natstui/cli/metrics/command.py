@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from natstui.config import Connection
     from natstui.config.settings import Settings
 
-_CANCEL_INTERVAL_S = 10.0
+_REPEATED_CANCEL_INTERVAL_S = 10.0
 
 
 @command()
@@ -36,10 +36,10 @@ def metrics(flags: ConnectionFlags, listen: str, interval: str | None, as_json: 
 
     settings, connection = flags.resolve()
     interval_s = parse_interval_seconds(interval) if interval else settings.monitor.interval_s
-    asyncio.run(_serve(settings, connection, listen, interval_s, as_json=as_json))
+    asyncio.run(_serve_until_stopped(settings, connection, listen, interval_s, as_json=as_json))
 
 
-async def _serve(
+async def _serve_until_stopped(
     settings: Settings, connection: Connection, listen: str, interval_s: float, *, as_json: bool
 ) -> None:
     import asyncio
@@ -47,13 +47,13 @@ async def _serve(
     from natstui.cli.metrics.exposition import LatestState
     from natstui.cli.metrics.serving import serve_metrics
     from natstui.engine.live import watch_server
-    from natstui.engine.stopping import stopped_by_signal
+    from natstui.engine.stopping import make_stop_event
     from natstui.jetstream.polling.control import PollControl
 
     control, max_requests_per_s = PollControl(interval_s), settings.monitor.max_requests_per_s
-    latest_state, stop_event = LatestState(control), stopped_by_signal()
+    latest_state, stop_event = LatestState(control), make_stop_event()
     with serve_metrics(listen, "--listen", lambda: latest_state.state, as_json=as_json):
-        tasks = {
+        stop_and_watch_tasks = {
             asyncio.ensure_future(stop_event.wait()),
             asyncio.ensure_future(
                 watch_server(
@@ -62,12 +62,14 @@ async def _serve(
             ),
         }
         finished_tasks, pending_tasks = await asyncio.wait(
-            tasks, return_when=asyncio.FIRST_COMPLETED
+            stop_and_watch_tasks, return_when=asyncio.FIRST_COMPLETED
         )
         while pending_tasks:
             for task in pending_tasks:
                 task.cancel()
             # What comes while a connection is being made can get lost, and nothing is lost here.
-            _, pending_tasks = await asyncio.wait(pending_tasks, timeout=_CANCEL_INTERVAL_S)
+            _, pending_tasks = await asyncio.wait(
+                pending_tasks, timeout=_REPEATED_CANCEL_INTERVAL_S
+            )
         for task in finished_tasks:
             task.result()

@@ -11,7 +11,7 @@ times the processor time (`python -m benchmarks metrics`); its parser reads it i
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from natstui.clean import escape_line
 from natstui.clock import steady_us
@@ -33,9 +33,18 @@ if TYPE_CHECKING:
 
 CONTENT_TYPE = "application/openmetrics-text; version=1.0.0; charset=utf-8"
 
-_CONSUMER_AGES: tuple[tuple[str, str, str], ...] = (
-    ("last_delivery_seconds", "delivered_at_us", "Seconds since the last delivery"),
-    ("last_ack_seconds", "acked_at_us", "Seconds since the last acknowledgement"),
+
+class _AgeMetric(NamedTuple):
+    """A metric with the seconds since a time that a column of the snapshot has."""
+
+    name: str
+    column_name: str
+    help: str
+
+
+_CONSUMER_AGE_METRICS = (
+    _AgeMetric("last_delivery_seconds", "delivered_at_us", "Seconds since the last delivery"),
+    _AgeMetric("last_ack_seconds", "acked_at_us", "Seconds since the last acknowledgement"),
 )
 
 MAX_DELETION_FINDINGS = 100
@@ -44,14 +53,14 @@ _DELETION_KINDS = frozenset((CONSUMER_DELETED, STREAM_DELETED))
 
 _K = TypeVar("_K")
 
-_ESCAPES = str.maketrans({"\\": "\\\\", '"': '\\"', "\n": "\\n"})
+_LABEL_ESCAPES = str.maketrans({"\\": "\\\\", '"': '\\"', "\n": "\\n"})
 
 
 def _format_label(name: str, value: str | None) -> str:
     value = value or ""
     if not (value.isascii() and value.isprintable()):
         value = "\n".join(map(_escape_line, value.split("\n")))
-    return f'{name}="{value.translate(_ESCAPES)}"'
+    return f'{name}="{value.translate(_LABEL_ESCAPES)}"'
 
 
 def _escape_line(line: str) -> str:
@@ -78,13 +87,22 @@ class LatestState:
             self._control.set_preferred(frozenset(find_preferred_consumers(self.state.findings)))
 
 
+class _ConsumerLabelKey(NamedTuple):
+    """The values that the labels of a consumer depend on, besides those of its stream."""
+
+    stream: str
+    name: str
+    leader: str | None
+    description: str
+
+
 class Exposition:
     """Formats the state as OpenMetrics text; caches the labels of unchanged rows between calls."""
 
     def __init__(self) -> None:
-        self._server = ""
-        self._streams: dict[tuple[str, str | None], str] = {}
-        self._consumers: dict[tuple[str, str, str | None, str], str] = {}
+        self._server_labels = ""
+        self._labels_by_stream_and_leader: dict[tuple[str, str | None], str] = {}
+        self._labels_by_consumer: dict[_ConsumerLabelKey, str] = {}
 
     def text(self, state: State, now_mono_us: int | None = None) -> str:
         """Return the metrics of a state as OpenMetrics text, without stale rows.
@@ -93,19 +111,19 @@ class Exposition:
         a poll is overdue, there are only `natstui_up`, the age of the last poll, and the findings.
         """
         now_us = steady_us() if now_mono_us is None else now_mono_us
-        self._update_server(state)
+        self._update_server_labels(state)
         is_up = _is_up(state, now_us)
-        lines = [*_up_lines(state, now_us, self._server, is_up=is_up)]
+        lines = [*_up_lines(state, now_us, self._server_labels, is_up=is_up)]
         if is_up:
-            lines += _account_lines(state, self._server)
+            lines += _account_lines(state, self._server_labels)
             lines += self._stream_lines(state, now_us)
             lines += self._consumer_lines(state, now_us)
-        return "".join([*lines, *finding_lines(state.findings.list_open()), "# EOF\n"])
+        return "".join([*lines, *finding_lines(state.findings.list_open_findings()), "# EOF\n"])
 
-    def _update_server(self, state: State) -> None:
+    def _update_server_labels(self, state: State) -> None:
         link = state.link
         account = link.account if link else None
-        server = ",".join(
+        server_labels = ",".join(
             (
                 _format_label("server_id", None),
                 _format_label("server_name", link.server_name if link else None),
@@ -118,30 +136,30 @@ class Exposition:
                 _format_label("account_id", None),
             )
         )
-        if server != self._server:
-            self._server = server
-            self._streams, self._consumers = {}, {}
+        if server_labels != self._server_labels:
+            self._server_labels = server_labels
+            self._labels_by_stream_and_leader, self._labels_by_consumer = {}, {}
 
     def _stream_labels(self, name: str, leader: str | None) -> str:
-        row_labels = self._streams.get((name, leader))
+        row_labels = self._labels_by_stream_and_leader.get((name, leader))
         if row_labels is None:
             row_labels = ",".join(
                 (
-                    self._server,
+                    self._server_labels,
                     _format_label("stream_name", name),
                     _format_label("stream_leader", leader),
                     'is_stream_leader="true"',
                     _format_label("stream_raft_group", None),
                 )
             )
-            self._streams[name, leader] = row_labels
+            self._labels_by_stream_and_leader[name, leader] = row_labels
         return row_labels
 
     def _consumer_labels(
         self, stream: str, name: str, leader: str | None, description: str, stream_labels: str
     ) -> str:
-        key = (stream, name, leader, description)
-        row_labels = self._consumers.get(key)
+        key = _ConsumerLabelKey(stream, name, leader, description)
+        row_labels = self._labels_by_consumer.get(key)
         if row_labels is None or not row_labels.startswith(stream_labels):
             row_labels = ",".join(
                 (
@@ -152,17 +170,19 @@ class Exposition:
                     _format_label("consumer_desc", description),
                 )
             )
-            self._consumers[key] = row_labels
+            self._labels_by_consumer[key] = row_labels
         return row_labels
 
     def _stream_lines(self, state: State, now_us: int) -> Iterator[str]:
         columns = state.streams.columns
-        self._streams = _prune_labels(self._streams, len(columns.name))
+        self._labels_by_stream_and_leader = _prune_labels(
+            self._labels_by_stream_and_leader, len(columns.name)
+        )
         rows = _fresh_rows(state, columns, state.unreachable_streams, columns.name, now_us)
         labels = [self._stream_labels(columns.name[row], columns.leader[row]) for row in rows]
         for name, text, column_name in _metric_columns(STREAM_COLUMNS):
             values = getattr(columns, column_name)
-            yield from _family_lines(
+            yield from _gauge_lines(
                 f"jetstream_stream_{name}", text, labels, [values[row] for row in rows]
             )
         yield from _limit_lines(state, columns, rows, labels)
@@ -170,7 +190,7 @@ class Exposition:
 
     def _consumer_lines(self, state: State, now_us: int) -> Iterator[str]:
         columns = state.consumers.columns
-        self._consumers = _prune_labels(self._consumers, len(columns.name))
+        self._labels_by_consumer = _prune_labels(self._labels_by_consumer, len(columns.name))
         keys = list(zip(columns.stream, columns.name, strict=True))
         rows = _fresh_rows(state, columns, state.unreachable_consumers, keys, now_us)
         streams = dict(zip(state.streams.columns.name, state.streams.columns.leader, strict=True))
@@ -187,19 +207,22 @@ class Exposition:
             )
         for name, text, column_name in _metric_columns(CONSUMER_COLUMNS):
             values = getattr(columns, column_name)
-            yield from _family_lines(
+            yield from _gauge_lines(
                 f"jetstream_consumer_{name}", text, labels, [values[row] for row in rows]
             )
-        for name, column, text in _CONSUMER_AGES:
-            column_values = getattr(columns, column)
+        for name, column_name, text in _CONSUMER_AGE_METRICS:
+            column_values = getattr(columns, column_name)
             labels_and_times = [
                 (labels[index], column_values[row])
                 for index, row in enumerate(rows)
                 if column_values[row] is not None
             ]
-            ages = [max(0.0, (state.now_at_us - at_us) / 1e6) for _, at_us in labels_and_times]
-            yield from _family_lines(
-                f"jetstream_consumer_{name}", text, [label for label, _ in labels_and_times], ages
+            ages_s = [max(0.0, (state.now_at_us - at_us) / 1e6) for _, at_us in labels_and_times]
+            yield from _gauge_lines(
+                f"jetstream_consumer_{name}",
+                text,
+                [label for label, _ in labels_and_times],
+                ages_s,
             )
 
 
@@ -218,12 +241,18 @@ def _limit_deletion_findings(findings: Iterable[Finding]) -> list[Finding]:
     ]
     if len(deletions_since_us) <= MAX_DELETION_FINDINGS:
         return all_findings
-    oldest_us, selected_findings, count = sorted(deletions_since_us)[-MAX_DELETION_FINDINGS], [], 0
+    oldest_kept_us, selected_findings, deletions_count = (
+        sorted(deletions_since_us)[-MAX_DELETION_FINDINGS],
+        [],
+        0,
+    )
     for finding in all_findings:
         is_deletion = finding.kind in _DELETION_KINDS
-        if is_deletion and (finding.since_us < oldest_us or count >= MAX_DELETION_FINDINGS):
+        if is_deletion and (
+            finding.since_us < oldest_kept_us or deletions_count >= MAX_DELETION_FINDINGS
+        ):
             continue
-        count += is_deletion
+        deletions_count += is_deletion
         selected_findings.append(finding)
     return selected_findings
 
@@ -251,7 +280,7 @@ def finding_lines(findings: Iterable[Finding]) -> Iterator[str]:
         )
         values.append(finding.since_us / 1e6)
     text = "Start of the finding, in Unix seconds"
-    yield from _family_lines("natstui_finding_since_seconds", text, labels, values)
+    yield from _gauge_lines("natstui_finding_since_seconds", text, labels, values)
 
 
 def _prune_labels(labels: dict[_K, str], rows_count: int) -> dict[_K, str]:
@@ -267,19 +296,19 @@ def _fresh_rows(
     now_us: int,
 ) -> list[int]:
     """Return the indexes of the rows that are neither stale nor unreachable."""
-    oldest_mono_us = now_us - row_stale_after_us(state)
+    oldest_fresh_mono_us = now_us - row_stale_after_us(state)
     sampled_us = columns.sampled_mono_us
     return [
         row
         for row, mono_us in enumerate(sampled_us)
-        if mono_us >= oldest_mono_us and names[row] not in unreachable_names
+        if mono_us >= oldest_fresh_mono_us and names[row] not in unreachable_names
     ]
 
 
-def _family_lines(
+def _gauge_lines(
     name: str, text: str, labels: Sequence[str], values: Sequence[float]
 ) -> Iterator[str]:
-    """Yield a gauge: its head and a line per label; yields nothing without labels."""
+    """Yield a gauge: its help and type, and a line per label; nothing without labels."""
     if labels:
         yield f"# HELP {name} {text}\n# TYPE {name} gauge\n"
         yield "".join(
@@ -298,23 +327,23 @@ def _limit_lines(
         if (config := configurations.get(columns.name[row])) is not None
     ]
     config_labels = [label for label, _ in label_config_pairs]
-    max_bytes = [
+    max_bytes_values = [
         -1 if config.max_bytes is None else config.max_bytes for _, config in label_config_pairs
     ]
-    max_msgs = [
+    max_msgs_values = [
         -1 if config.max_msgs is None else config.max_msgs for _, config in label_config_pairs
     ]
-    yield from _family_lines(
+    yield from _gauge_lines(
         "jetstream_stream_limit_bytes",
         "Maximum bytes that a stream may store",
         config_labels,
-        max_bytes,
+        max_bytes_values,
     )
-    yield from _family_lines(
+    yield from _gauge_lines(
         "jetstream_stream_limit_messages",
         "Maximum messages that a stream may store",
         config_labels,
-        max_msgs,
+        max_msgs_values,
     )
 
 
@@ -322,21 +351,26 @@ def _upstream_lines(
     columns: StreamColumns, rows: Sequence[int], labels: Sequence[str]
 ) -> Iterator[str]:
     """Yield the lag of mirrors and sources."""
-    by_kind: dict[str, list[tuple[str, Upstream]]] = {"mirror": [], "source": []}
+    labels_and_upstreams_by_kind: dict[str, list[tuple[str, Upstream]]] = {
+        "mirror": [],
+        "source": [],
+    }
     for label, row in zip(labels, rows, strict=True):
         for upstream in columns.upstreams[row]:
             kind = "mirror" if upstream.mirror else "source"
             names = (("name", upstream.name), ("api", None), ("deliver", None))
-            more_labels = ",".join(_format_label(f"{kind}_{name}", value) for name, value in names)
-            by_kind[kind].append((f"{label},{more_labels}", upstream))
-    for kind, labels_and_upstreams in by_kind.items():
-        lags = [upstream.lag_msgs for _, upstream in labels_and_upstreams]
+            upstream_labels = ",".join(
+                _format_label(f"{kind}_{name}", value) for name, value in names
+            )
+            labels_and_upstreams_by_kind[kind].append((f"{label},{upstream_labels}", upstream))
+    for kind, labels_and_upstreams in labels_and_upstreams_by_kind.items():
+        lags_msgs = [upstream.lag_msgs for _, upstream in labels_and_upstreams]
         text = f"Messages that a {kind} lags behind"
-        yield from _family_lines(
+        yield from _gauge_lines(
             f"jetstream_stream_{kind}_lag",
             text,
             [label for label, _ in labels_and_upstreams],
-            lags,
+            lags_msgs,
         )
         labels_and_active_ns = [
             (label, upstream.active_ns)
@@ -345,7 +379,7 @@ def _upstream_lines(
         ]
         text = f"Nanoseconds since the last contact with a {kind}"
         name = f"jetstream_stream_{kind}_active_duration_ns"
-        yield from _family_lines(
+        yield from _gauge_lines(
             name,
             text,
             [label for label, _ in labels_and_active_ns],
@@ -353,7 +387,7 @@ def _upstream_lines(
         )
 
 
-def _account_lines(state: State, server: str) -> Iterator[str]:
+def _account_lines(state: State, server_labels: str) -> Iterator[str]:
     account = state.account
     if account is None:
         return
@@ -367,8 +401,8 @@ def _account_lines(state: State, server: str) -> Iterator[str]:
         ("account_memory_used", "Bytes in memory", account.memory_bytes),
         ("account_storage_used", "Bytes in files", account.storage_bytes),
     ):
-        yield from _family_lines(
-            f"jetstream_{name}", text, [server], [-1 if value is None else value]
+        yield from _gauge_lines(
+            f"jetstream_{name}", text, [server_labels], [-1 if value is None else value]
         )
 
 
@@ -379,11 +413,11 @@ def _is_up(state: State, now_us: int) -> bool:
     return not state.costs or not polls_are_missing(state, now_us - state.costs[-1].mono_us)
 
 
-def _up_lines(state: State, now_us: int, server: str, *, is_up: bool) -> Iterator[str]:
+def _up_lines(state: State, now_us: int, server_labels: str, *, is_up: bool) -> Iterator[str]:
     """Yield the gauges of the connection (`natstui_up`) and of the age of the newest poll."""
     text = "1 while there is a connection to the server and polls are not stale"
-    yield from _family_lines("natstui_up", text, [server], [int(is_up)])
+    yield from _gauge_lines("natstui_up", text, [server_labels], [int(is_up)])
     if state.costs:
         age_s = max(0.0, (now_us - state.costs[-1].mono_us) / 1e6)
         text = "Seconds since the newest poll"
-        yield from _family_lines("natstui_poll_age_seconds", text, [server], [age_s])
+        yield from _gauge_lines("natstui_poll_age_seconds", text, [server_labels], [age_s])

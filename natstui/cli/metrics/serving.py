@@ -25,13 +25,13 @@ _MAX_CLIENTS = 16
 """Limit of simultaneous clients; Prometheus needs one."""
 
 
-class _Server(ThreadingHTTPServer):
+class _MetricsServer(ThreadingHTTPServer):
     daemon_threads = True
 
-    def __init__(self, address: tuple[str, int], text: Callable[[], str]) -> None:
-        super().__init__(address, _Handler)
+    def __init__(self, address: tuple[str, int], format_text: Callable[[], str]) -> None:
+        super().__init__(address, _MetricsHandler)
         self.host = address[0]
-        self.text = text
+        self.format_text = format_text
         self.client_slots = threading.BoundedSemaphore(_MAX_CLIENTS)
         self.format_lock = threading.Lock()
 
@@ -43,32 +43,32 @@ class _Server(ThreadingHTTPServer):
             super().handle_error(request, client_address)
 
 
-class _Handler(BaseHTTPRequestHandler):
+class _MetricsHandler(BaseHTTPRequestHandler):
     timeout = _IDLE_TIMEOUT_S
-    server: _Server
+    server: _MetricsServer
     server_version = "natstui"
     sys_version = ""
 
     def do_GET(self) -> None:
-        """Serve a scrape."""
-        hosts = self.headers.get_all("Host") or []
-        if len(hosts) != 1 or not is_own_host(hosts[0], self.server.host):
+        """Send the metrics; refuse a request for another host or page, or too many at once."""
+        host_headers = self.headers.get_all("Host") or []
+        if len(host_headers) != 1 or not is_own_host(host_headers[0], self.server.host):
             text = "call natstui by its address, or by the host that it listens at\n"
-            self._send(HTTPStatus.FORBIDDEN, "text/plain", text)
+            self._send_text(HTTPStatus.FORBIDDEN, "text/plain", text)
         elif self.path.partition("?")[0] not in ("/", "/metrics"):
-            self._send(HTTPStatus.NOT_FOUND, "text/plain", "the metrics are at /metrics\n")
+            self._send_text(HTTPStatus.NOT_FOUND, "text/plain", "the metrics are at /metrics\n")
         elif not self.server.client_slots.acquire(blocking=False):
             text = f"more than {_MAX_CLIENTS} clients at once\n"
-            self._send(HTTPStatus.SERVICE_UNAVAILABLE, "text/plain", text)
+            self._send_text(HTTPStatus.SERVICE_UNAVAILABLE, "text/plain", text)
         else:
             try:
                 with self.server.format_lock:
-                    text = self.server.text()
-                self._send(HTTPStatus.OK, CONTENT_TYPE, text)
+                    text = self.server.format_text()
+                self._send_text(HTTPStatus.OK, CONTENT_TYPE, text)
             finally:
                 self.server.client_slots.release()
 
-    def _send(self, status: HTTPStatus, content_type: str, text: str) -> None:
+    def _send_text(self, status: HTTPStatus, content_type: str, text: str) -> None:
         body = text.encode("utf-8", "replace")
         self.send_response(status)
         self.send_header("Content-Type", content_type)
@@ -77,7 +77,7 @@ class _Handler(BaseHTTPRequestHandler):
         self.wfile.write(body)
 
     def log_message(self, *_: object) -> None:
-        """Log nothing for a scrape."""
+        """Log no request."""
 
 
 def parse_address(text: str, flag: str = "--listen") -> tuple[str, int]:
@@ -92,19 +92,19 @@ def parse_address(text: str, flag: str = "--listen") -> tuple[str, int]:
 
 
 @contextmanager
-def serve_text(address: tuple[str, int], text: Callable[[], str]) -> Iterator[int]:
-    """Serve the result of `text()` at /metrics over HTTP in a thread, until the block ends.
+def serve_text(address: tuple[str, int], format_text: Callable[[], str]) -> Iterator[int]:
+    """Serve the result of `format_text()` at /metrics over HTTP in a thread, until the block ends.
 
     `address` is host and port. Yields the port; for port 0, the port that the system chose. Raises
     UsageError if the address cannot be used.
     """
     try:
-        server = _Server(address, text)
+        server = _MetricsServer(address, format_text)
     except OSError as error:
         address_text = f"{address[0]}:{address[1]}"
         raise UsageError(f"cannot listen on {address_text}: {error.strerror or error}") from error
-    thread = threading.Thread(target=server.serve_forever, name="metrics", daemon=True)
-    thread.start()
+    server_thread = threading.Thread(target=server.serve_forever, name="metrics", daemon=True)
+    server_thread.start()
     try:
         yield server.server_port
     finally:

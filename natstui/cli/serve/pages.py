@@ -22,22 +22,22 @@ from textual_serve.download_manager import DownloadManager
 from natstui.children import kill
 from natstui.clean import clean_line
 from natstui.cli.own_host import is_own_host
-from natstui.engine.stopping import stopped_by_signal
+from natstui.engine.stopping import make_stop_event
 from natstui.errors import UsageError
 
-Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
+RequestHandler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 _HOST = "127.0.0.1"
 _STATIC_FOLDER = Path(textual_serve.__file__).parent / "static"
 _PAGE_FOLDER = Path(__file__).parent
-_MIN_CELLS, _MAX_CELLS = 1, 1000
+_MIN_SIZE_CELLS, _MAX_SIZE_CELLS = 1, 1000
 _MAX_MESSAGE_BYTES = 1 << 20
 _HEARTBEAT_S = 15.0
-_END_TIMEOUT_S = 10.0
+_VIEWER_END_TIMEOUT_S = 10.0
 """Timeout for ending a viewer."""
 
 
-class _Viewer(AppService):
+class _ViewerProcess(AppService):
     """A viewer process and the browser that shows it; its end closes the page."""
 
     async def run(self) -> None:
@@ -48,13 +48,13 @@ class _Viewer(AppService):
     async def stop(self) -> None:
         """End the viewer and its pipes; kill it if it still runs after 10 s."""
         # The reader of the viewer swallows a cancellation, so a timeout around it has no effect.
-        end_task = asyncio.create_task(self._stop_process())
-        finished_tasks, _ = await asyncio.wait([end_task], timeout=_END_TIMEOUT_S)
+        stop_process_task = asyncio.create_task(self._stop_process())
+        finished_tasks, _ = await asyncio.wait([stop_process_task], timeout=_VIEWER_END_TIMEOUT_S)
         if not finished_tasks and self._process is not None:
             kill(self._process)
         with suppress(TimeoutError):
-            async with asyncio.timeout(_END_TIMEOUT_S):
-                await end_task
+            async with asyncio.timeout(_VIEWER_END_TIMEOUT_S):
+                await stop_process_task
 
     async def _stop_process(self) -> None:
         await super().stop()
@@ -62,11 +62,11 @@ class _Viewer(AppService):
             await self._process.communicate(b"")
 
 
-class Pages:
+class PageServer:
     """Serves the page and its files, and starts a viewer for each browser that opens the page."""
 
-    def __init__(self, viewer: str, port: int) -> None:
-        self._viewer = viewer
+    def __init__(self, viewer_command: str, port: int) -> None:
+        self._viewer_command = viewer_command
         self._port = port
         self._downloads = DownloadManager()
         self._websockets = set[web.WebSocketResponse]()
@@ -83,7 +83,7 @@ class Pages:
         """Return the web application: every route checks host, origin and token."""
         app = web.Application(middlewares=[self._check_request])
         app.on_response_prepare.append(self._set_security_headers)
-        app.on_shutdown.append(self._close_all)
+        app.on_shutdown.append(self._close_all_pages)
         app.on_cleanup.append(self._wait_for_viewers)
         app.add_routes(
             [
@@ -98,7 +98,9 @@ class Pages:
         return app
 
     @web.middleware
-    async def _check_request(self, request: web.Request, handler: Handler) -> web.StreamResponse:
+    async def _check_request(
+        self, request: web.Request, handler: RequestHandler
+    ) -> web.StreamResponse:
         """Refuse a request for another host (DNS rebinding), from another origin, or with a wrong
         token.
         """
@@ -173,23 +175,23 @@ class Pages:
 
     async def _run_viewer(self, websocket: web.WebSocketResponse, width: int, height: int) -> None:
         self._websockets.add(websocket)
-        viewer = _Viewer(
-            self._viewer,
+        viewer = _ViewerProcess(
+            self._viewer_command,
             write_bytes=websocket.send_bytes,
             write_str=websocket.send_str,
-            close=lambda: _close(websocket),
+            close=lambda: _close_websocket(websocket),
             download_manager=self._downloads,
         )
         await viewer.start(width, height)
         try:
             async for message in websocket:
                 if message.type == WSMsgType.TEXT:
-                    await _handle_message(message.data, viewer, websocket)
+                    await _handle_browser_message(message.data, viewer, websocket)
         finally:
             self._websockets.discard(websocket)
             await viewer.stop()
 
-    async def _close_all(self, _app: web.Application) -> None:
+    async def _close_all_pages(self, _app: web.Application) -> None:
         """Close every page, which ends its viewer."""
         for websocket in list(self._websockets):
             await websocket.close()
@@ -199,7 +201,7 @@ class Pages:
         processes.
         """
         if self._viewer_tasks:
-            await asyncio.wait(self._viewer_tasks, timeout=2 * _END_TIMEOUT_S)
+            await asyncio.wait(self._viewer_tasks, timeout=2 * _VIEWER_END_TIMEOUT_S)
 
 
 def _own_page_origin(request: web.Request) -> str:
@@ -207,7 +209,7 @@ def _own_page_origin(request: web.Request) -> str:
     return f"http://{request.host}"
 
 
-async def _close(websocket: web.WebSocketResponse) -> None:
+async def _close_websocket(websocket: web.WebSocketResponse) -> None:
     await websocket.close()
 
 
@@ -215,11 +217,13 @@ def _parse_cells(value: object) -> int | None:
     """Return a width or height in cells, limited to 1 … 1000; None if it is invalid."""
     text = str(value)
     if text.isascii() and text.isdigit() and len(text) <= 4:
-        return min(max(int(text), _MIN_CELLS), _MAX_CELLS)
+        return min(max(int(text), _MIN_SIZE_CELLS), _MAX_SIZE_CELLS)
     return None
 
 
-async def _handle_message(text: str, viewer: AppService, websocket: web.WebSocketResponse) -> None:
+async def _handle_browser_message(
+    text: str, viewer: AppService, websocket: web.WebSocketResponse
+) -> None:
     """Execute a message of the page's script; ignore an unknown message."""
     try:
         message = json.loads(text)
@@ -259,18 +263,18 @@ async def serve_pages(viewer_command: str, port: int, *, read_only: bool) -> Non
     except OSError as error:
         raise UsageError(f"--port {port}: {(error.strerror or '').lower()}") from error
     stop_event, pages = (
-        stopped_by_signal(),
-        Pages(viewer_command, listening_socket.getsockname()[1]),
+        make_stop_event(),
+        PageServer(viewer_command, listening_socket.getsockname()[1]),
     )
     log = logging.getLogger(__name__)
     log.addFilter(_is_defect)
-    runner = web.AppRunner(pages.create_app(), access_log=None, logger=log)
-    await runner.setup()
+    app_runner = web.AppRunner(pages.create_app(), access_log=None, logger=log)
+    await app_runner.setup()
     try:
-        await web.SockSite(runner, listening_socket).start()
+        await web.SockSite(app_runner, listening_socket).start()
         changes_text = "changes are refused" if read_only else "changes are allowed"
         click.echo(pages.address)
         click.echo(f"natstui: open this address; {changes_text}; Ctrl-C stops", err=True)
         await stop_event.wait()
     finally:
-        await runner.cleanup()
+        await app_runner.cleanup()

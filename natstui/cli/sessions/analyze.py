@@ -12,7 +12,7 @@ from typing import Any
 
 import click
 
-from natstui.analysis.defaults import BUCKET_S, MEMORY, ROWS_COUNT
+from natstui.analysis.defaults import BUCKET_S, MAX_TABLE_ROWS_COUNT, MEMORY
 from natstui.analysis.launch import STARTING_SPARK, AnalysisRequest, run_job
 from natstui.analysis.report.heading import session_facts
 from natstui.analysis.report.sections import (
@@ -25,7 +25,7 @@ from natstui.analysis.report.sections import (
 )
 from natstui.clean import clean_json, clean_line
 from natstui.cli.complete import complete_recordings
-from natstui.cli.options import WrittenPath
+from natstui.cli.options import OutputPath
 from natstui.cli.sections import command
 from natstui.cli.sessions.options import library_folder
 from natstui.cli.text_table import Column, stdout_width, table
@@ -34,7 +34,11 @@ from natstui.files import check_replaceable, open_atomic_file, translate_write_e
 from natstui.model.findings.catalogue.consumers import LAGGING
 from natstui.model.findings.catalogue.every import KINDS
 from natstui.model.findings.catalogue.streams import STREAM_FULL_SOON, STREAM_NEARLY_FULL
-from natstui.model.findings.thresholds import MIN_LAGGING_S, NEAR_SHARE, STUCK_AFTER_S
+from natstui.model.findings.thresholds import (
+    MIN_TIME_TO_DRAIN_S,
+    NEAR_LIMIT_SHARE,
+    STUCK_AFTER_SAME_ACK_FLOOR_S,
+)
 from natstui.model.records.findings import FindingReport
 from natstui.session.files.folder import is_session
 from natstui.units import UNKNOWN, duration_text, moment_text
@@ -69,29 +73,29 @@ def report_lines(result: dict[str, Any], width_cells: int | None) -> list[str]:
 
 
 def _verdict_lines(section: SectionText, width_cells: int) -> list[str]:
-    """Return each finding as a paragraph, because a table would cut its evidence."""
+    """Return findings as lines, a paragraph each, because a table would cut their evidence."""
     lines = []
     for row in section.rows:
         values = dict(zip(section.titles, row, strict=True))
-        rank = f"{values['rank']:>2}  "
+        rank_prefix = f"{values['rank']:>2}  "
         details = (values["evidence"], values["start"], values.get("session", ""))
         details_text = "  ·  ".join(text for text in details if text not in ("", UNKNOWN))
         code = "" if values["code"] == UNKNOWN else f" {values['code']}"
-        head = f"[{values['harm']}{code}] {values['subject']}: {values['sentence']}"
+        heading = f"[{values['harm']}{code}] {values['subject']}: {values['sentence']}"
         advice = "" if values["advice"] == UNKNOWN else f"→ {values['advice']}"
         wrapped_lines = [
             line
-            for paragraph in (head, details_text, advice)
-            for line in wrap(paragraph, width_cells - len(rank))
+            for paragraph in (heading, details_text, advice)
+            for line in wrap(paragraph, width_cells - len(rank_prefix))
         ]
-        lines += [(rank if index == 0 else " " * len(rank)) + text
+        lines += [(rank_prefix if index == 0 else " " * len(rank_prefix)) + text
                   for index, text in enumerate(wrapped_lines)]  # fmt: skip
     return lines
 
 
 def _table_lines(section: SectionText, width_cells: int | None) -> list[str]:
     columns = [
-        Column(title, numeric, drop_order=index if numeric else 0, shrinks=not numeric)
+        Column(title, numeric, drop_order=index if numeric else 0, may_be_cut=not numeric)
         for index, (title, numeric) in enumerate(zip(section.titles, section.numeric, strict=True))
     ]
     lines = table(columns, section.rows[:_MAX_SHOWN_ROWS], width_cells)
@@ -154,11 +158,11 @@ def _draw_chart(result: dict[str, Any], session: str, width_cells: int) -> list[
 
 _MAX_SESSIONS_READ = 3
 MAX_FINDINGS_SHOWN = 10
-_HEADING = "From the recording"
+_RECORDED_FINDINGS_HEADING = "From the recording"
 _KIND_BY_CODE = {kind.code: kind for kind in KINDS.values()}
 
 
-class FirstPage:
+class RecordedFindings:
     """The findings that were recorded in sessions: shown before Spark has results, then compared
     with them.
     """
@@ -176,7 +180,7 @@ class FirstPage:
         lines = []
         for session, findings in self._findings_by_session.items():
             if findings:
-                lines.append(f"{_HEADING} {clean_line(session)}:")
+                lines.append(f"{_RECORDED_FINDINGS_HEADING} {clean_line(session)}:")
                 lines += [
                     f"  {_finding_line(finding)}" for finding in findings[:MAX_FINDINGS_SHOWN]
                 ]
@@ -240,22 +244,27 @@ def _contradictions(finding: FindingReport, result: dict[str, Any], session: str
     """
     if finding.code == LAGGING.code:
         for row in _rows_of_finding(result, "lag", session, finding):
-            wait_s, drain_s = row["behind_last_s"], row["drain_s"]
-            if drain_s is not None and wait_s is not None and wait_s < MIN_LAGGING_S:
+            behind_s, drain_s = row["behind_last_s"], row["drain_s"]
+            if drain_s is not None and behind_s is not None and behind_s < MIN_TIME_TO_DRAIN_S:
                 yield (
                     f"{row['pending_last_msgs']} pending at the end, delivered within "
                     f"{duration_text(drain_s)}"
                 )
     if finding.code in (STREAM_NEARLY_FULL.code, STREAM_FULL_SOON.code):
         for row in _rows_of_finding(result, "capacity", session, finding):
-            full_in_s = [row[f"{limit_name}_full_in_s"] for limit_name in ("msgs", "bytes")]
-            shares = [
+            times_to_full_s = [row[f"{limit_name}_full_in_s"] for limit_name in ("msgs", "bytes")]
+            fill_ratios = [
                 row[f"stored_{limit_name}"] / row[f"max_{limit_name}"]
                 for limit_name in ("msgs", "bytes")
                 if row[f"max_{limit_name}"]
             ]
-            if shares and max(shares) < NEAR_SHARE and full_in_s == [None, None]:
-                yield f"{max(shares) * 100:.0f} % full, and no limit will be reached at this rate"
+            if (
+                fill_ratios
+                and max(fill_ratios) < NEAR_LIMIT_SHARE
+                and times_to_full_s == [None, None]
+            ):
+                percent_text = f"{max(fill_ratios) * 100:.0f} %"
+                yield f"{percent_text} full, and no limit will be reached at this rate"
 
 
 def _rows_of_finding(
@@ -290,7 +299,7 @@ def _find_sessions(arguments: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def _is_path(text: str) -> bool:
-    return Path(text).exists() or any(mark in text for mark in "/*?[")
+    return Path(text).exists() or any(wildcard in text for wildcard in "/*?[")
 
 
 @command()
@@ -300,15 +309,15 @@ def _is_path(text: str) -> bool:
 @click.option(
     "--out",
     metavar="TEXT",
-    type=WrittenPath(),
+    type=OutputPath(),
     help="Folder or URL of the tables; they are kept, so the next run is quicker.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print the result as one JSON object.")
-@click.option("--html", "page_file", type=WrittenPath(Path), help="Write a report page.")
+@click.option("--html", "page_file", type=OutputPath(Path), help="Write a report page.")
 @click.option(
     "--notebook",
     "notebook_file",
-    type=WrittenPath(Path),
+    type=OutputPath(Path),
     help="Write a Jupyter notebook that loads the tables and draws the main pictures.",
 )
 @click.option(
@@ -327,14 +336,14 @@ def _is_path(text: str) -> bool:
     "--stuck-after",
     "stuck_after_s",
     type=click.FloatRange(1, 365 * 86_400),
-    default=STUCK_AFTER_S,
+    default=STUCK_AFTER_SAME_ACK_FLOOR_S,
     help="Seconds without progress until a consumer counts as stuck.",
 )
 @click.option(
     "--rows",
     "rows_count",
     type=click.IntRange(1, 100_000),
-    default=ROWS_COUNT,
+    default=MAX_TABLE_ROWS_COUNT,
     help="Rows of each table in --json and --html.",
 )
 @click.option("--master", help="Spark master: local[2], spark://host:7077, yarn, k8s://…")
@@ -355,9 +364,9 @@ def _is_path(text: str) -> bool:
 )
 @click.option("--jars", multiple=True, metavar="FILE", help="Jar files for Spark to load.")
 @click.option(
-    "--scratch", metavar="TEXT", type=WrittenPath(), help="Folder for temporary data of Spark."
+    "--scratch", metavar="TEXT", type=OutputPath(), help="Folder for temporary data of Spark."
 )
-@click.option("--log", metavar="TEXT", type=WrittenPath(), help="File for the log of Spark.")
+@click.option("--log", metavar="TEXT", type=OutputPath(), help="File for the log of Spark.")
 @click.option("--ui", is_flag=True, help="Open Spark's own web page while it runs.")
 def analyze(
     sessions: tuple[str, ...],
@@ -383,23 +392,23 @@ def analyze(
         _find_sessions(sessions), out or str(_cache_folder() / "analysis"), **options
     )
     progress_bar = _ProgressBar(sys.stderr.isatty())
-    page: FirstPage | None = None
+    recorded_findings: RecordedFindings | None = None
 
     def show_progress(values: dict[str, Any]) -> None:
         """Show progress, and the findings of the recordings while Spark starts."""
-        nonlocal page
+        nonlocal recorded_findings
         progress_bar.update(values)
-        if page is None and values["text"] == STARTING_SPARK:
-            page = FirstPage(request.sessions)
+        if recorded_findings is None and values["text"] == STARTING_SPARK:
+            recorded_findings = RecordedFindings(request.sessions)
             progress_bar.clear()
-            for line in page.lines():
+            for line in recorded_findings.lines():
                 click.echo(line, err=True)
 
     try:
         result = run_job(request, show_progress)
     finally:
         progress_bar.clear()
-    for line in page.contradiction_lines(result) if page else ():
+    for line in recorded_findings.contradiction_lines(result) if recorded_findings else ():
         click.echo(line, err=True)
     _write_files(page_file, notebook_file, result, force=force)
     if as_json:
@@ -448,14 +457,14 @@ def _write_files(
 
 
 def _write_file(file: Path, text: str, *, force: bool) -> None:
-    """Write a file at once; raises AnalysisError and WriteFailed.
+    """Write a file atomically; raises AnalysisError and WriteFailed.
 
     An existing file is replaced only with `force`, or if it is a report page of natstui.
     """
-    replaces = force or _is_own_page(file)
+    may_replace_file = force or _is_own_page(file)
     with (
         translate_write_errors(file, AnalysisError),
-        open_atomic_file(file, replaces=replaces) as target,
+        open_atomic_file(file, replaces=may_replace_file) as target,
     ):
         target.write(text.encode())
     click.echo(f"natstui: wrote {file}", err=True)
@@ -468,17 +477,17 @@ class _ProgressBar:
 
     def __init__(self, is_terminal: bool) -> None:
         self._is_terminal = is_terminal
-        self._text = ""
+        self._shown_text = ""
 
     def update(self, progress: dict[str, Any]) -> None:
         """Show the progress of the job."""
         text = str(progress["text"])
         if not self._is_terminal:
-            if text != self._text:
+            if text != self._shown_text:
                 click.echo(f"natstui: {text}", err=True)
-            self._text = text
+            self._shown_text = text
             return
-        self._text = text
+        self._shown_text = text
         steps_count = max(progress["steps_count"], 1)
         done_ratio = progress["done_count"] / steps_count
         if progress["tasks_count"]:
@@ -489,5 +498,5 @@ class _ProgressBar:
 
     def clear(self) -> None:
         """Remove the line from the terminal."""
-        if self._is_terminal and self._text:
+        if self._is_terminal and self._shown_text:
             click.echo("\r\x1b[2K", err=True, nl=False)

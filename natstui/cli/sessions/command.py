@@ -12,7 +12,7 @@ import click
 from natstui.clean import clean_line
 from natstui.cli.complete import session_argument
 from natstui.cli.json_line import print_json
-from natstui.cli.options import WrittenPath
+from natstui.cli.options import OutputPath
 from natstui.cli.sections import Group, command
 from natstui.cli.sessions.options import (
     library_options,
@@ -24,7 +24,7 @@ from natstui.errors import ActionRefusal, DamagedSession
 
 if TYPE_CHECKING:
     from natstui.model.records.recording import SessionSummary
-    from natstui.session.share.export import ExportFormat
+    from natstui.session.share.export_tables import ExportFormat
     from natstui.session.share.verify import Verdict
 
 
@@ -63,8 +63,8 @@ def _field_line(key: str, value: object) -> str:
     from natstui.units import bytes_text
 
     label = key
-    for unit in ("_at_us", "_count", "_bytes"):
-        label = label.removesuffix(unit)
+    for unit_suffix in ("_at_us", "_count", "_bytes"):
+        label = label.removesuffix(unit_suffix)
     if isinstance(value, int) and key.endswith(("_at_us", "_bytes")):
         text = _time_text(value) if key.endswith("_at_us") else bytes_text(value)
     elif isinstance(value, dict):
@@ -222,7 +222,7 @@ def _print_verdict(verdict: Verdict) -> None:
 
 @sessions.command()
 @session_argument
-@click.argument("file", type=WrittenPath(Path), required=False)
+@click.argument("file", type=OutputPath(Path), required=False)
 @library_options
 @click.option("--redact", is_flag=True, help="Replace names by pseudonyms, and leave text out.")
 @click.option("--json", "as_json", is_flag=True, help="Print the file and its size as JSON.")
@@ -272,7 +272,7 @@ def format_() -> None:
     "target",
     required=True,
     metavar="DIR",
-    type=WrittenPath(Path),
+    type=OutputPath(Path),
     help="New folder for the tables.",
 )
 @click.option(
@@ -289,7 +289,7 @@ def export(
     JSON (\\n, \\u001b, \\\\); a ' stands before text that begins with = + - @ '.
     """
     from natstui.session.library import find_session
-    from natstui.session.share.export import export as export_recording
+    from natstui.session.share.export_tables import export as export_recording
 
     folder, damage = find_session(sessions, session), list[str]()
     counts = export_recording(

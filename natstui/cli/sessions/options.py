@@ -55,7 +55,7 @@ def progress_bar_callback(action: str) -> Callable[[int, int], None]:
     """
     is_terminal = sys.stderr.isatty()
 
-    def draw(done_count: int, total_count: int) -> None:
+    def draw_bar(done_count: int, total_count: int) -> None:
         if not is_terminal:
             return
         done_ratio = done_count / total_count if total_count else 1.0
@@ -65,7 +65,7 @@ def progress_bar_callback(action: str) -> Callable[[int, int], None]:
         sys.stderr.write(f"\r{action} {bar} {done_ratio:4.0%}{end}")
         sys.stderr.flush()
 
-    return draw
+    return draw_bar
 
 
 def print_session(folder: Path) -> None:
@@ -93,11 +93,11 @@ def print_recording_summary(folder: Path, **first_fields: str) -> None:
 
     summary = read_summary(folder)
     is_readable = summary.problem is None
-    is_closed = summary.status == "complete" and summary.gaps_count == 0
+    is_closed_without_gaps = summary.status == "complete" and summary.gaps_count == 0
     print_json({
         **first_fields,
         **asdict(summary),
         "span_s": (summary.ended_at_us - summary.started_at_us) / 1e6 if is_readable else None,
         "records_count": count_records(Recording(folder)) if is_readable else None,
-        "whole": is_readable and is_closed and summary.polls_count > 0,
+        "whole": is_readable and is_closed_without_gaps and summary.polls_count > 0,
     })  # fmt: skip

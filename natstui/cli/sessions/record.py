@@ -15,12 +15,12 @@ from typing import IO, Any
 import click
 
 from natstui.clean import clean_line
-from natstui.cli.options import ConnectionFlags, WrittenPath, several_accounts_flags
+from natstui.cli.options import ConnectionFlags, OutputPath, several_accounts_flags
 from natstui.cli.sections import command
 from natstui.cli.sessions.options import print_recording_summary
 from natstui.config.contexts import parse_context_name
 from natstui.engine.headless import ConnectionLog, record_server
-from natstui.engine.stopping import stopped_after
+from natstui.engine.stopping import make_timed_stop_event
 from natstui.errors import NatstuiError, UsageError
 from natstui.files import open_log, translate_write_errors
 from natstui.paths import expand_user_path
@@ -67,7 +67,7 @@ class SystemRecordings:
         Prints a summary of each recording with --json.
         """
         try:
-            asyncio.run(self._record(duration_s))
+            asyncio.run(self._record_systems(duration_s))
         finally:
             # A failed recording is printed, too: its folder exists.
             for name, recording in self._recordings.items():
@@ -82,8 +82,8 @@ class SystemRecordings:
             click.echo(f"natstui: {clean_line(name)}: {clean_line(str(error))}", err=True)
         return next((error.exit_code for _, error in failures), 0)
 
-    async def _record(self, duration_s: float | None) -> None:
-        stop_event = stopped_after(duration_s)
+    async def _record_systems(self, duration_s: float | None) -> None:
+        stop_event = make_timed_stop_event(duration_s)
         async with asyncio.TaskGroup() as group:
             for name in self._systems:
                 group.create_task(self._record_system(name, stop_event))
@@ -101,17 +101,15 @@ class SystemRecordings:
             "name": f"{self._recorder_options['name']} {parse_context_name(name)}".strip(),
         }
         log = ConnectionLog(partial(self._log_sentence, name))
-        recording, on_begin = (
-            RecorderSettings(folder, **system_options),
-            partial(self._on_begin, name, log),
-        )
+        recording = RecorderSettings(folder, **system_options)
+        on_begin = partial(self._on_recording_begin, name, log)
         try:
             await record_server(settings, connection, recording, stop_event, log, on_begin)
         except NatstuiError as error:
             self._recordings[name].failure = error
             log.log(str(error))
 
-    def _on_begin(self, name: str, log: ConnectionLog, folder: str) -> None:
+    def _on_recording_begin(self, name: str, log: ConnectionLog, folder: str) -> None:
         self._recordings[name].folder = Path(folder)
         if self._as_json:
             log.log(f"recording into {folder}")
@@ -175,7 +173,7 @@ def _parse_bytes(ctx: click.Context, _parameter: click.Parameter, text: str | No
 @click.option(
     "--log-file",
     metavar="FILE",
-    type=WrittenPath(Path),
+    type=OutputPath(Path),
     help="Write the log to this file, not to stderr.",
 )
 @click.option(
@@ -229,7 +227,7 @@ def _record_single_system(
     from natstui.cli.metrics.exposition import LatestState
     from natstui.cli.metrics.serving import serve_metrics
     from natstui.engine.headless import ConnectionLog, record_server
-    from natstui.engine.stopping import stopped_after
+    from natstui.engine.stopping import make_timed_stop_event
     from natstui.session.library import sessions_folder
     from natstui.session.write.settings import RecorderSettings
 
@@ -242,7 +240,7 @@ def _record_single_system(
     extra_sinks = [latest_state] if metrics is not None else []
 
     async def work() -> None:
-        stop_event = stopped_after(duration_s)
+        stop_event = make_timed_stop_event(duration_s)
         await record_server(
             settings, connection, recording, stop_event, log, on_begin, extra_sinks
         )
@@ -281,8 +279,8 @@ def _open_log(path: Path | None) -> Iterator[IO[str]]:
         yield sys.stderr
         return
     with translate_write_errors(path):
-        descriptor = open_log(path)
-    file = open(descriptor, "a", encoding="utf-8", buffering=1)  # noqa: SIM115 - closed below
+        log_descriptor = open_log(path)
+    file = open(log_descriptor, "a", encoding="utf-8", buffering=1)  # noqa: SIM115 - closed below
     try:
         yield file
     finally:

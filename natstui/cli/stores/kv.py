@@ -41,14 +41,14 @@ from natstui.cli.stores.options import (
 from natstui.cli.terminal_line import print_stderr
 from natstui.cli.text_table import cut_text, print_rows
 from natstui.config import Connection
-from natstui.engine.stopping import cancelled_by_signal
+from natstui.engine.stopping import cancel_on_signal
 from natstui.errors import Interrupted, NotFound, UsageError
 from natstui.jetstream.connection.client import Client
 from natstui.jetstream.connection.writer import Writer
 from natstui.jetstream.managing.configure import ChangeResult
 from natstui.jetstream.managing.keys import KeyChange, change_key, parse_ttl_s
 from natstui.jetstream.messages.keys import (
-    Entry,
+    KeyEntry,
     read_entries,
     read_key,
     watch,
@@ -57,7 +57,7 @@ from natstui.model.assets.buckets import KV, BucketOptions, bucket_config
 from natstui.units import bytes_text, counted, local_text
 
 _MAX_VALUE_CELLS = 60
-HEADINGS = ("REVISION", "KEY", "CREATED", "OPERATION", "SIZE", "VALUE")
+ENTRY_HEADINGS = ("REVISION", "KEY", "CREATED", "OPERATION", "SIZE", "VALUE")
 
 
 @command()
@@ -79,7 +79,7 @@ def rm(connection: Connection, bucket: str, **flags: Any) -> None:
     delete_bucket(connection, KV, parse_bucket(bucket), flags)
 
 
-def _value_options(command: Any) -> Any:
+def _add_value_options(command: Any) -> Any:
     command = click.option(
         "--file", metavar="FILE", help="Read the value from a file; - is stdin."
     )(command)
@@ -89,7 +89,7 @@ def _value_options(command: Any) -> Any:
 @command()
 @bucket_argument
 @key_argument
-@_value_options
+@_add_value_options
 @click.option(
     "--if-revision", type=SEQUENCE_OR_ZERO,
     help="Write only if this is the newest revision; 0: only if the key has no value.",
@@ -114,7 +114,7 @@ def put(
 @command()
 @bucket_argument
 @click.argument("key")
-@_value_options
+@_add_value_options
 @click.option("--ttl", metavar="TIME", help="Lifetime of the key; the bucket must allow it.")
 @change_flags
 @connection_options
@@ -277,7 +277,11 @@ def history(connection: Connection, bucket: str, key: str, as_json: bool, **_fla
         for entry in entries:
             print_entry(entry)
         return
-    print_rows(HEADINGS, [entry_row(entry) for entry in entries], text_columns_count=len(HEADINGS))
+    print_rows(
+        ENTRY_HEADINGS,
+        [entry_row(entry) for entry in entries],
+        text_columns_count=len(ENTRY_HEADINGS),
+    )
 
 
 @dataclass
@@ -292,7 +296,7 @@ class _KeyWatch:
     printed_count: int = 0
 
     async def run(self, client: Client, policy: Any) -> None:
-        with cancelled_by_signal("watching"):
+        with cancel_on_signal("watching"):
             watch_arguments = self.bucket, self.key_filter, policy, self.quiet_s
             async with watch(client, *watch_arguments) as entries:
                 click.echo(f"natstui: watching {self.bucket} {self.key_filter}", err=True)
@@ -302,7 +306,7 @@ class _KeyWatch:
                         return
                     self._print_entry(entry)
 
-    def _print_entry(self, entry: Entry) -> None:
+    def _print_entry(self, entry: KeyEntry) -> None:
         text = json.dumps(entry_json(entry)) if self.as_json else entry_line(entry)
         sys.stdout.write(text + "\n")
         sys.stdout.flush()
@@ -355,7 +359,7 @@ def watch_keys(
     print_stderr(f"{counted(key_watch.printed_count, 'change')}{losses.end_text}")
 
 
-def entry_json(entry: Entry) -> dict[str, Any]:
+def entry_json(entry: KeyEntry) -> dict[str, Any]:
     """Return the fields of a revision for JSON; `created_at_us` is UTC µs.
 
     `value` is null if the value is not UTF-8; `value_base64` always has its bytes.
@@ -374,13 +378,15 @@ def entry_json(entry: Entry) -> dict[str, Any]:
         return values | {"value": None}
 
 
-def print_entry(entry: Entry) -> None:
+def print_entry(entry: KeyEntry) -> None:
     """Print a revision as one line of JSON."""
     click.echo(clean_json(json.dumps(entry_json(entry))))
 
 
-def entry_row(entry: Entry) -> tuple[str, ...]:
-    """Return the cells of a revision in the order of `HEADINGS`; the value is cut at 60 cells."""
+def entry_row(entry: KeyEntry) -> tuple[str, ...]:
+    """Return the cells of a revision in the order of `ENTRY_HEADINGS`; the value is cut at 60
+    cells.
+    """
     text = entry.value.decode("utf-8", "backslashreplace")
     size = bytes_text(len(entry.value)) if entry.operation == "PUT" else ""
     time_text = local_text(entry.created_at_us, "%Y-%m-%d %H:%M:%S")
@@ -388,7 +394,7 @@ def entry_row(entry: Entry) -> tuple[str, ...]:
     return str(entry.revision), entry.key, time_text, entry.operation, size, value
 
 
-def entry_line(entry: Entry) -> str:
+def entry_line(entry: KeyEntry) -> str:
     """Return a revision as one line: time, operation, revision, key, beginning of the value."""
     revision, key, time_text, operation, _, value = entry_row(entry)
     return clean_line(f"{time_text}  {operation:<5}  {revision}  {key}  {value}").rstrip()
@@ -399,5 +405,5 @@ def kv() -> None:
     """Read and change key-value buckets."""
 
 
-for _command in (add, create, delete, get, history, keys, ls, purge, put, rm, watch_keys):
-    kv.add_command(_command)
+for _subcommand in (add, create, delete, get, history, keys, ls, purge, put, rm, watch_keys):
+    kv.add_command(_subcommand)

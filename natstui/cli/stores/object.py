@@ -37,7 +37,7 @@ from natstui.cli.stores.options import (
 from natstui.cli.terminal_line import print_stderr
 from natstui.cli.text_table import print_fields, print_rows
 from natstui.config import Connection
-from natstui.engine.stopping import cancelled_by_signal
+from natstui.engine.stopping import cancel_on_signal
 from natstui.errors import RequestFailed, UsageError
 from natstui.files import file_name, open_user_file
 from natstui.jetstream.connection.client import Client
@@ -64,11 +64,11 @@ from natstui.jetstream.messages.unfinished_objects import (
     removal_command,
     unfinished_text,
 )
-from natstui.model.assets.buckets import OBJECTS, BucketOptions, store_config
+from natstui.model.assets.buckets import OBJECTS, BucketOptions, object_store_config
 from natstui.paths import expand_user_path
 from natstui.units import bytes_text, count_text, counted, local_text
 
-_MAX_COMMANDS = 5
+_MAX_SHOWN_COMMANDS = 5
 _bucket_argument = click.argument("bucket", shell_complete=complete_object_stores)
 
 
@@ -79,7 +79,7 @@ _bucket_argument = click.argument("bucket", shell_complete=complete_object_store
 @connection_options
 def add(connection: Connection, bucket: str, options: BucketOptions, **flags: Any) -> None:
     """Create the object store BUCKET."""
-    create_bucket(connection, store_config(parse_bucket(bucket), options), flags)
+    create_bucket(connection, object_store_config(parse_bucket(bucket), options), flags)
 
 
 @command()
@@ -146,11 +146,11 @@ def _print_unfinished_uploads(bucket: str, content: StoreContent) -> None:
     if not uploads:
         return
     click.echo(clean_line(f"natstui: {unfinished_text(uploads, now_us)}"), err=True)
-    stale_uploads = [upload for upload in uploads if upload.may_run(now_us) is False]
-    for upload in stale_uploads[:_MAX_COMMANDS]:
+    stale_uploads = [upload for upload in uploads if upload.may_be_running(now_us) is False]
+    for upload in stale_uploads[:_MAX_SHOWN_COMMANDS]:
         click.echo(clean_line(f"  {removal_command(bucket, upload)}"), err=True)
-    if len(stale_uploads) > _MAX_COMMANDS:
-        click.echo(f"  and {len(stale_uploads) - _MAX_COMMANDS:,} more", err=True)
+    if len(stale_uploads) > _MAX_SHOWN_COMMANDS:
+        click.echo(f"  and {len(stale_uploads) - _MAX_SHOWN_COMMANDS:,} more", err=True)
 
 
 @command()
@@ -232,7 +232,7 @@ def put(
 
     async def work(writer: Writer, confirmed_name: str | None) -> ChangeResult:
         confirmed_change = dataclasses.replace(object_change, confirmed=confirmed_name)
-        with cancelled_by_signal("putting"):
+        with cancel_on_signal("putting"):
             return await put_object(
                 writer, confirmed_change, source,
                 functools.partial(line.show_bytes, object_change.name),
@@ -425,5 +425,5 @@ def object_store() -> None:
     """Store and fetch files in object stores."""
 
 
-for _command in (add, get, info, link, ls, put, rm, seal):
-    object_store.add_command(_command)
+for _subcommand in (add, get, info, link, ls, put, rm, seal):
+    object_store.add_command(_subcommand)

@@ -28,10 +28,10 @@ from natstui.jetstream.managing.apply import preview
 from natstui.jetstream.managing.configure import read_config
 from natstui.model.assets.buckets import (
     KV,
-    MAX_HISTORY,
+    MAX_HISTORY_COUNT,
     OBJECTS,
     BucketOptions,
-    is_bucket,
+    is_bucket_name,
     is_bucket_stream,
     is_key_filter,
     is_stored_key,
@@ -49,7 +49,7 @@ key_argument = click.argument("key", shell_complete=complete_keys)
 
 def parse_bucket(name: str) -> str:
     """Return the name of a bucket or store unchanged; raises UsageError for an invalid name."""
-    if not is_bucket(name):
+    if not is_bucket_name(name):
         raise UsageError(f"{name!r} is not a valid bucket name: use letters, digits, - and _")
     return name
 
@@ -92,7 +92,7 @@ def bucket_options(command: Callable[..., Any], *, is_key_value: bool) -> Callab
     """
 
     @functools.wraps(command)
-    def run_with_options(**flags: Any) -> Any:
+    def call_command_with_options(**flags: Any) -> Any:
         options = BucketOptions(
             flags.pop("description"),
             flags.pop("history", 1),
@@ -106,15 +106,15 @@ def bucket_options(command: Callable[..., Any], *, is_key_value: bool) -> Callab
         )
         return command(options=options, **flags)
 
-    decorated_command: Callable[..., Any] = run_with_options
-    for option in reversed([*(_KEY_OPTIONS if is_key_value else ()), *_COMMON_OPTIONS]):
+    decorated_command: Callable[..., Any] = call_command_with_options
+    for option in reversed([*(_KEY_VALUE_OPTIONS if is_key_value else ()), *_COMMON_OPTIONS]):
         decorated_command = option(decorated_command)
     return decorated_command
 
 
-_KEY_OPTIONS = (
+_KEY_VALUE_OPTIONS = (
     click.option(
-        "--history", type=click.IntRange(1, MAX_HISTORY), default=1,
+        "--history", type=click.IntRange(1, MAX_HISTORY_COUNT), default=1,
         help="Number of values kept per key; with 1, an overwritten value cannot be restored.",
     ),
     click.option("--max-value-size", metavar="SIZE", help="Of one value."),
@@ -148,7 +148,9 @@ def print_buckets(rows: Iterable[Mapping[str, Any]], column_keys: Sequence[str])
         )
         for row in rows
     ]
-    text_columns = [text_column(column, shrinks=column.key == "description") for column in columns]
+    text_columns = [
+        text_column(column, may_be_cut=column.key == "description") for column in columns
+    ]
     texts = [[column.text(bucket) for column in columns] for bucket in buckets]
     for line in table(text_columns, texts, stdout_width()):
         click.echo(line)
@@ -191,7 +193,7 @@ def change_bucket(
     ActionRefusal if the change is not confirmed, the connection is read-only or the stream is no
     bucket, ConnectionFailed, RequestFailed.
     """
-    bucket_text, stream = f"{_STORE_KINDS[prefix]} {bucket}", f"{prefix}{bucket}"
+    bucket_text, stream = f"{_STORE_KIND_BY_PREFIX[prefix]} {bucket}", f"{prefix}{bucket}"
     refuse_read_only(connection, flags["read_only"])
     with WriterSession(connection) as session:
         try:
@@ -205,9 +207,9 @@ def change_bucket(
 def _confirm_and_change(session: WriterSession, change: Change, flags: dict[str, Any]) -> None:
     """Change the stream of a bucket or store after confirmation, and print the result."""
     bucket = change.stream.partition("_")[2]
-    preview_shown = session.run(lambda writer: preview(writer, change))
+    shown_preview = session.run(lambda writer: preview(writer, change))
     confirmation = replace(
-        preview_shown, name=bucket, question=_replace_stream_names(preview_shown.question)
+        shown_preview, name=bucket, question=_replace_stream_names(shown_preview.question)
     )
     # Scripts may name the stream: it is what the NATS CLI lists.
     confirm = bucket if flags["confirm"] == change.stream else flags["confirm"]
@@ -216,24 +218,26 @@ def _confirm_and_change(session: WriterSession, change: Change, flags: dict[str,
         raise ActionRefusal(
             f"not confirmed: {typed_name!r} is not {bucket!r}: nothing was changed"
         )
-    change_result = apply_previewed_change(session, change, preview_shown, change.stream)
+    change_result = apply_previewed_change(session, change, shown_preview, change.stream)
     print_change_result(
         replace(change_result, text=_replace_stream_names(change_result.text)), flags["as_json"]
     )
 
 
-_STORE_KINDS = {KV: "bucket", OBJECTS: "object store"}
+_STORE_KIND_BY_PREFIX = {KV: "bucket", OBJECTS: "object store"}
 """Prefix of a stream name → what the stream is."""
-_STREAM_PATTERN = re.compile(rf"\bstream ({KV}|{OBJECTS})(?=[\w-])")
-_NO_STREAM_PATTERN = re.compile(rf"STREAM\.\w+\.({KV}|{OBJECTS})([\w-]+): stream not found.*")
+_BUCKET_STREAM_PATTERN = re.compile(rf"\bstream ({KV}|{OBJECTS})(?=[\w-])")
+_STREAM_NOT_FOUND_PATTERN = re.compile(
+    rf"STREAM\.\w+\.({KV}|{OBJECTS})([\w-]+): stream not found.*"
+)
 
 
 def _replace_stream_names(text: str) -> str:
     """Return a sentence that names the bucket or store instead of its stream."""
-    text = _NO_STREAM_PATTERN.sub(
-        lambda match: f"there is no {_STORE_KINDS[match[1]]} {match[2]}", text
+    text = _STREAM_NOT_FOUND_PATTERN.sub(
+        lambda match: f"there is no {_STORE_KIND_BY_PREFIX[match[1]]} {match[2]}", text
     )
-    return _STREAM_PATTERN.sub(lambda match: f"{_STORE_KINDS[match[1]]} ", text)
+    return _BUCKET_STREAM_PATTERN.sub(lambda match: f"{_STORE_KIND_BY_PREFIX[match[1]]} ", text)
 
 
 class StoreGroup(Group):

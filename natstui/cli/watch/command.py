@@ -73,7 +73,7 @@ def watch(
     system does not disturb the others.
     """
     if until_stdin_ends:
-        threading.Thread(target=_end_with_stdin, name="stdin", daemon=True).start()
+        threading.Thread(target=_terminate_at_stdin_end, name="stdin", daemon=True).start()
     if once and metrics is not None:
         raise UsageError("--metrics serves for as long as one watches: leave --once out")
     if flags.names_several_systems:
@@ -81,14 +81,14 @@ def watch(
             flags, once=once, as_json=as_json, interval=interval, metrics=metrics
         )
     settings, connection = flags.resolve()
-    write = _write_json if as_json else _write_text
+    write = _write_json_lines if as_json else _write_text_lines
     _run_and_exit(
         lambda: _watch_single_system(settings, connection, write, interval, metrics, once=once),
         once=once,
     )
 
 
-def _end_with_stdin() -> None:
+def _terminate_at_stdin_end() -> None:
     """End this process like SIGTERM when its stdin is closed."""
     while os.read(0, 65536):
         pass
@@ -107,27 +107,27 @@ def _watch_single_system(
     import asyncio
 
     from natstui.cli.metrics.serving import serve_metrics
-    from natstui.cli.watch.run import Collector, watch_once, watch_until_cancelled
+    from natstui.cli.watch.run import WatchCollector, watch_once, watch_until_cancelled
 
     monitor = settings.monitor
     interval_s = parse_interval_seconds(interval) if interval else monitor.interval_s
     if once:
         asyncio.run(watch_once(connection, interval_s, write))
         return
-    max_requests_per_s, only_new = monitor.max_requests_per_s, write is _write_json
-    collector = Collector()
+    max_requests_per_s, only_changed_rows = monitor.max_requests_per_s, write is _write_json_lines
+    collector = WatchCollector()
     with serve_metrics(metrics, "--metrics", lambda: collector.state):
         watch_work = watch_until_cancelled(
-            connection, interval_s, max_requests_per_s, write, only_new, collector
+            connection, interval_s, max_requests_per_s, write, only_changed_rows, collector
         )
         asyncio.run(_run_until_signal(watch_work))
 
 
 async def _run_until_signal(watch_work: Coroutine[None, None, None]) -> None:
     """Watch until a signal to end; a line that is being written is completed."""
-    from natstui.engine.stopping import cancelled_by_signal
+    from natstui.engine.stopping import cancel_on_signal
 
-    with cancelled_by_signal("watching"):
+    with cancel_on_signal("watching"):
         await watch_work
 
 
@@ -189,13 +189,13 @@ def _print_stderr(sentence: str) -> None:
     click.echo(f"natstui: {sentence}", err=True)
 
 
-def _write_json(rows: Iterable[Row]) -> None:
+def _write_json_lines(rows: Iterable[Row]) -> None:
     from natstui.cli.watch.lines import json_line
 
     _write("".join(json_line(row) + "\n" for row in rows))
 
 
-def _write_text(rows: Iterable[Row]) -> None:
+def _write_text_lines(rows: Iterable[Row]) -> None:
     from natstui.cli.text_table import stdout_width
     from natstui.cli.watch.lines import text_lines
 

@@ -130,11 +130,11 @@ def removed_rows(state_before: State, state_after: State) -> Iterator[RemovedRow
     A recreated stream or consumer has another creation time, so that the old one counts as
     deleted.
     """
-    tables = (
+    table_pairs = (
         (state_before.streams, state_after.streams),
         (state_before.consumers, state_after.consumers),
     )
-    for before_table, after_table in tables:
+    for before_table, after_table in table_pairs:
         if before_table.roster is after_table.roster:
             continue
         for key in before_table.roster.keys:
@@ -155,7 +155,7 @@ def _reachability_rows(
     state_before: State, state_after: State
 ) -> Iterator[UnavailableRow | RestoredRow]:
     """Yield the streams and consumers that became unreachable, or reachable again."""
-    pairs = (
+    name_changes = (
         (
             "STREAM.INFO",
             *_added_and_removed_names(
@@ -169,34 +169,34 @@ def _reachability_rows(
             ),
         ),
     )
-    refused_reasons = {
+    refusal_reason_by_name = {
         ".".join(filter(None, name)): reason for name, reason in state_after.offline.items()
     }
-    for verb, unavailable_names, restored_names in pairs:
+    for api_verb, unavailable_names, restored_names in name_changes:
         for name in unavailable_names:
             reason = (
-                f"the server refuses to run it: {refused_reasons[name]}"
-                if name in refused_reasons
+                f"the server refuses to run it: {refusal_reason_by_name[name]}"
+                if name in refusal_reason_by_name
                 else None
             )
             yield UnavailableRow(
-                name=f"{verb}.{name}",
+                name=f"{api_verb}.{name}",
                 at_us=state_after.now_at_us,
                 reason=reason or _NO_REPLY_TEXT,
                 denied_subject=None,
             )
         for name in restored_names:
-            yield RestoredRow(name=f"{verb}.{name}", at_us=state_after.now_at_us)
+            yield RestoredRow(name=f"{api_verb}.{name}", at_us=state_after.now_at_us)
 
 
 def _added_and_removed_names(
-    before: frozenset[str] | frozenset[tuple[str, str]],
-    after: frozenset[str] | frozenset[tuple[str, str]],
+    assets_before: frozenset[str] | frozenset[tuple[str, str]],
+    assets_after: frozenset[str] | frozenset[tuple[str, str]],
 ) -> tuple[list[str], list[str]]:
     """Return the added and the removed names, ordered."""
     names_before, names_after = (
         {name if isinstance(name, str) else ".".join(name) for name in names}
-        for names in (before, after)
+        for names in (assets_before, assets_after)
     )
     return sorted(names_after - names_before), sorted(names_before - names_after)
 

@@ -32,7 +32,7 @@ from natstui.cli.watch.assets import (
 from natstui.cli.watch.lines import json_line
 from natstui.config import Connection
 from natstui.errors import RequestFailed, UsageError
-from natstui.model.assets.subjects import is_subject, overlap
+from natstui.model.assets.subjects import is_valid_subject, overlap
 from natstui.model.columns.column import Column, json_fields
 from natstui.model.columns.consumers import CONSUMER_COLUMNS, ConsumerRow
 from natstui.model.columns.streams import STREAM_COLUMNS, StreamRow
@@ -42,10 +42,17 @@ from natstui.units import counted, parse_bytes, parse_count, parse_duration_ns, 
 _CONDITION_PATTERN = re.compile(
     r"\s*([a-z0-9_]+)\s*(<=|>=|==|!=|=~|!~|=|<|>)\s*(.*?)\s*", re.DOTALL
 )
-_ORDER_COMPARISONS: dict[str, Callable[[Any, Any], bool]] = {
+_COMPARISON_BY_OPERATOR: dict[str, Callable[[Any, Any], bool]] = {
     "<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge,
 }  # fmt: skip
-_CONSTANTS = {"null": None, "none": None, "true": True, "false": False, "yes": True, "no": False}
+_VALUE_BY_CONSTANT_NAME = {
+    "null": None,
+    "none": None,
+    "true": True,
+    "false": False,
+    "yes": True,
+    "no": False,
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,9 +70,9 @@ class Condition:
         items.
         """
         value = row[self.field]
-        if self.comparison in _ORDER_COMPARISONS:
+        if self.comparison in _COMPARISON_BY_OPERATOR:
             are_numbers = isinstance(value, int | float) and isinstance(self.operand, int | float)
-            return are_numbers and _ORDER_COMPARISONS[self.comparison](value, self.operand)
+            return are_numbers and _COMPARISON_BY_OPERATOR[self.comparison](value, self.operand)
         if self.comparison in ("=~", "!~"):
             return _matches_pattern(value, str(self.operand)) == (self.comparison == "=~")
         is_membership = isinstance(value, tuple) and self.operand is not None
@@ -105,21 +112,23 @@ def parse_condition(
         return Condition(name, comparison, operand)
     try:
         return Condition(
-            name, comparison, _parse_operand(name, operand, comparison in _ORDER_COMPARISONS, now)
+            name,
+            comparison,
+            _parse_operand(name, operand, comparison in _COMPARISON_BY_OPERATOR, now),
         )
     except ValueError as error:
         raise UsageError(f"{text!r}: {error}") from error
 
 
 def _parse_operand(name: str, text: str, is_number: bool, now: datetime | None) -> object:
-    if not is_number and text.lower() in _CONSTANTS:
-        return _CONSTANTS[text.lower()]
+    if not is_number and text.lower() in _VALUE_BY_CONSTANT_NAME:
+        return _VALUE_BY_CONSTANT_NAME[text.lower()]
     if name.endswith("at_us"):
         return round(parse_moment(text, now).timestamp() * 1_000_000)
-    for suffix, parse in _PARSER_BY_SUFFIX:
+    for suffix, parse in _PARSER_BY_FIELD_SUFFIX:
         if name.endswith(suffix):
             return parse(text)
-    if is_number or name.endswith(_NUMBER_SUFFIXES):
+    if is_number or name.endswith(_NUMBER_FIELD_SUFFIXES):
         return float(text.rstrip("%")) if not text.isdigit() else int(text)
     return text
 
@@ -128,7 +137,7 @@ def _parse_seconds(text: str) -> float:
     return float(text) if re.fullmatch(r"[\d.]+", text) else parse_duration_ns(text) / 1e9
 
 
-_PARSER_BY_SUFFIX: tuple[tuple[str, Callable[[str], object]], ...] = (
+_PARSER_BY_FIELD_SUFFIX: tuple[tuple[str, Callable[[str], object]], ...] = (
     ("_bytes", parse_bytes),
     ("bytes_per_s", parse_bytes),
     ("_per_s", parse_count),
@@ -138,13 +147,13 @@ _PARSER_BY_SUFFIX: tuple[tuple[str, Callable[[str], object]], ...] = (
     ("_count", parse_count),
     ("_seq", parse_count),
 )
-_NUMBER_SUFFIXES = ("_percent", "schema", "max_msgs_per_subject")
+_NUMBER_FIELD_SUFFIXES = ("_percent", "schema", "max_msgs_per_subject")
 
 
 AssetRow = TypeVar("AssetRow", bound=StreamRow | ConsumerRow)
 RowFilter = Callable[[Any], bool]
 
-_INTERVAL_S, _WATCH_S = 0.3, 0.5
+_POLL_INTERVAL_S, _WATCH_S = 0.3, 0.5
 
 _where_option = click.option(
     "--where", "conditions", metavar="CONDITION", multiple=True,
@@ -166,7 +175,7 @@ def _read_state(connection: Connection) -> State:
     """Watch the server for half a second and return its state; raises RequestFailed if it is
     incomplete.
     """
-    reading = asyncio.run(read_server_state(connection, _INTERVAL_S, _WATCH_S, None))
+    reading = asyncio.run(read_server_state(connection, _POLL_INTERVAL_S, _WATCH_S, None))
     if reading.problem is not None:
         raise RequestFailed(f"not everything could be read: {reading.problem}")
     return reading.state
@@ -174,10 +183,10 @@ def _read_state(connection: Connection) -> State:
 
 def _raise_if_streams_missing(state: State) -> None:
     """Print to stderr the streams without a row; raises RequestFailed if there are any."""
-    refused_reasons = {
+    refusal_reason_by_name = {
         stream: reason for (stream, consumer), reason in state.offline.items() if not consumer
     }
-    raise_if_incomplete(state.rowless_streams(), refused_reasons)
+    raise_if_incomplete(state.rowless_streams(), refusal_reason_by_name)
 
 
 def _raise_if_consumers_missing(state: State, stream: str | None) -> None:
@@ -186,7 +195,7 @@ def _raise_if_consumers_missing(state: State, stream: str | None) -> None:
     Raises RequestFailed if there are any.
     """
     names_without_row = {name for name in state.rowless_consumers() if stream in (None, name[0])}
-    refused_reasons = {
+    refusal_reason_by_name = {
         " ".join(name): reason
         for name, reason in state.offline.items()
         if name in names_without_row
@@ -195,7 +204,7 @@ def _raise_if_consumers_missing(state: State, stream: str | None) -> None:
     missing_names |= {
         f"the consumers of {name}" for name in state.rowless_streams() if stream in (None, name)
     }
-    raise_if_incomplete(missing_names, refused_reasons)
+    raise_if_incomplete(missing_names, refusal_reason_by_name)
 
 
 def _parse_conditions(columns: Iterable[Column[Any]], flags: dict[str, Any]) -> list[Condition]:
@@ -254,10 +263,10 @@ def _rows_with_known_activity(
     if idle_condition is None:
         return all_rows
     known_rows = [row for row in all_rows if idle_condition.is_activity_known(row)]
-    if unknown_count := len(all_rows) - len(known_rows):
+    if unknown_rows_count := len(all_rows) - len(known_rows):
         print_stderr(
-            f"left out: {counted(unknown_count, noun)}, of which the server does not know when "
-            f"{'it was' if unknown_count == 1 else 'they were'} active last"
+            f"left out: {counted(unknown_rows_count, noun)}, of which the server does not know "
+            f"when {'it was' if unknown_rows_count == 1 else 'they were'} active last"
         )
     return known_rows
 
@@ -277,7 +286,7 @@ def _rows_with_known_activity(
 def find_streams(connection: Connection, **flags: Any) -> None:
     """Find the streams that meet every condition."""
     subject = flags["subject"]
-    if subject is not None and not is_subject(subject):
+    if subject is not None and not is_valid_subject(subject):
         raise UsageError(f"--subject: {subject!r} is not a valid subject")
     conditions: list[RowFilter] = [_create_filter(_parse_conditions(STREAM_COLUMNS, flags))]
     conditions += [lambda row: not row.stored_msgs] if flags["empty"] else []
@@ -292,7 +301,7 @@ def find_streams(connection: Connection, **flags: Any) -> None:
     state = _read_state(connection)
     rows = _rows_with_known_activity(stream_rows(state), idle_condition, "stream")
     matching_rows = _filter_rows(rows, conditions, invert=flags["invert"])
-    _print_rows(matching_rows, [row.name for row in matching_rows], stream_table, flags)
+    _print_asset_rows(matching_rows, [row.name for row in matching_rows], stream_table, flags)
     _raise_if_streams_missing(state)
 
 
@@ -303,7 +312,7 @@ def report_streams(connection: Connection, as_json: bool, **_flags: Any) -> None
     """Print once how much every stream stores. Prints rates, too."""
     state = _read_state(connection)
     rows = sorted(stream_rows(state), key=lambda row: -row.stored_bytes)
-    _print_rows(rows, [], stream_table, {"as_json": as_json, "names": False})
+    _print_asset_rows(rows, [], stream_table, {"as_json": as_json, "names": False})
     _raise_if_streams_missing(state)
 
 
@@ -332,11 +341,11 @@ def find_consumers(connection: Connection, stream: str | None, **flags: Any) -> 
     conditions += [idle_condition] if idle_condition is not None else []
     state = _read_state(connection)
     if name is not None:
-        _check_stream(state, name)
+        _check_stream_exists(state, name)
     rows = [row for row in consumer_rows(state) if name in (None, row.stream)]
     rows = _rows_with_known_activity(rows, idle_condition, "consumer")
     matching_rows = _filter_rows(rows, conditions, invert=flags["invert"])
-    _print_rows(
+    _print_asset_rows(
         matching_rows, [f"{row.stream} {row.name}" for row in matching_rows], consumer_table, flags
     )
     _raise_if_consumers_missing(state, name)
@@ -350,18 +359,18 @@ def report_consumers(connection: Connection, stream: str, as_json: bool, **_flag
     """Print once how far every consumer is. STREAM is the stream of the consumers."""
     name = parse_name(stream)
     state = _read_state(connection)
-    _check_stream(state, name)
+    _check_stream_exists(state, name)
     rows = [row for row in consumer_rows(state) if row.stream == name]
-    _print_rows(rows, [], consumer_table, {"as_json": as_json, "names": False})
+    _print_asset_rows(rows, [], consumer_table, {"as_json": as_json, "names": False})
     _raise_if_consumers_missing(state, name)
 
 
-def _check_stream(state: State, name: str) -> None:
+def _check_stream_exists(state: State, name: str) -> None:
     if name not in state.streams.columns.name and name not in state.rowless_streams():
         raise UsageError(f"there is no stream {name}")
 
 
-def _print_rows(
+def _print_asset_rows(
     rows: Sequence[AssetRow],
     names: Sequence[str],
     table: Callable[[Sequence[AssetRow], int | None], list[str]],

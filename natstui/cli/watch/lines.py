@@ -33,7 +33,7 @@ from natstui.model.columns.streams import StreamRow
 from natstui.model.live.snapshot import Peer, Upstream
 from natstui.units import local_text
 
-SCHEMA = 1
+SCHEMA_VERSION = 1
 """Incremented when a field is renamed, removed, or changes its meaning; not when one is added."""
 
 Row = (
@@ -68,22 +68,24 @@ def schema_text() -> str:
     field.
     """
     rows = (*get_args(Row), SystemRow)
-    kinds = [_json_struct(cls) if cls in ASSET_COLUMNS else cls for cls in rows]
-    _, components = msgspec.json.schema_components(kinds, ref_template="#/$defs/{name}")
+    json_types = [_json_struct(cls) if cls in ASSET_COLUMNS else cls for cls in rows]
+    _, component_schemas = msgspec.json.schema_components(
+        json_types, ref_template="#/$defs/{name}"
+    )
     for cls in (*rows, Peer, Upstream):
-        properties = components[cls.__name__]["properties"]
+        properties = component_schemas[cls.__name__]["properties"]
         for name, meaning in _field_meanings(cls).items():
             properties[name]["description"] = meaning
-    for cls in kinds:
-        properties = components[cls.__name__]["properties"]
+    for cls in json_types:
+        properties = component_schemas[cls.__name__]["properties"]
         properties.setdefault("system", {"type": "string", "description": _SYSTEM_HELP})
-    document = {
+    schema_document = {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
-        "title": f"Lines of `natstui watch --json`, schema {SCHEMA}",
-        "oneOf": [{"$ref": f"#/$defs/{cls.__name__}"} for cls in kinds],
-        "$defs": components,
+        "title": f"Lines of `natstui watch --json`, schema {SCHEMA_VERSION}",
+        "oneOf": [{"$ref": f"#/$defs/{cls.__name__}"} for cls in json_types],
+        "$defs": component_schemas,
     }
-    return json.dumps(document, indent=2)
+    return json.dumps(schema_document, indent=2)
 
 
 def _json_struct(row: type) -> type:

@@ -21,7 +21,7 @@ import msgspec
 from natstui.children import module_command
 from natstui.clean import clean_line
 from natstui.cli.watch.assets import (
-    Freshness,
+    FreshnessByKey,
     consumer_freshness,
     consumer_rows,
     stream_freshness,
@@ -33,21 +33,21 @@ from natstui.cli.watch.server import server_rows
 from natstui.clock import steady_us
 from natstui.config import Connection
 from natstui.decoding import decoder_of
-from natstui.engine.live import background_readers, make_poller
-from natstui.engine.stopping import stopped_by_signal
+from natstui.engine.live import make_background_readers, make_poller
+from natstui.engine.stopping import make_stop_event
 from natstui.errors import ConnectionLost, RequestFailed
 from natstui.jetstream.connection.client import connect
 from natstui.jetstream.polling.control import PollControl
 from natstui.model.findings.attention import find_preferred_consumers
 from natstui.model.findings.evaluate import apply_and_evaluate
-from natstui.model.live.age import at_moment
+from natstui.model.live.age import state_at_poll_age
 from natstui.model.live.snapshot import Snapshot
 from natstui.model.live.state import State
 from natstui.model.records.link import LinkChanged
 from natstui.model.records.record import Record, Unavailable
 
 
-class Collector:
+class WatchCollector:
     """A sink of records that applies them to a state, and queues rows of events."""
 
     def __init__(self) -> None:
@@ -55,8 +55,8 @@ class Collector:
         self.polls_count = 0
         self.change_event = asyncio.Event()
         self._event_rows: list[Row] = []
-        self._swept_streams: set[str] = set()
-        self._is_listed = False
+        self._streams_with_listed_consumers: set[str] = set()
+        self._are_streams_listed = False
 
     def add(self, record: Record) -> None:
         """Apply a record to `state`, and queue the rows of its events.
@@ -66,10 +66,10 @@ class Collector:
         state_before, self.state = self.state, apply_and_evaluate(self.state, record)
         if isinstance(record, Snapshot):
             self.polls_count += 1
-            self._is_listed = self._is_listed or record.streams_complete
-            self._swept_streams.update(record.swept_streams)
+            self._are_streams_listed = self._are_streams_listed or record.streams_complete
+            self._streams_with_listed_consumers.update(record.swept_streams)
             if record.consumers_complete:
-                self._swept_streams.update(self.state.streams.columns.name)
+                self._streams_with_listed_consumers.update(self.state.streams.columns.name)
         self._event_rows += create_event_rows(state_before, record, self.state)
         if isinstance(record, Snapshot | LinkChanged | Unavailable):
             self.change_event.set()
@@ -87,25 +87,27 @@ class Collector:
         """
         if not self.polls_count:
             return self.state
-        return at_moment(self.state, steady_us() - self.state.now_mono_us)
+        return state_at_poll_age(self.state, steady_us() - self.state.now_mono_us)
 
     @property
     def is_complete(self) -> bool:
         """Return whether all streams are listed, and the consumers of each reachable stream."""
         columns = self.state.streams.columns
         counts = zip(columns.name, columns.consumers_count, strict=True)
-        unreachable = self.state.unreachable_streams
-        return self._is_listed and all(
-            not consumers_count or name in self._swept_streams or name in unreachable
+        unreachable_streams = self.state.unreachable_streams
+        return self._are_streams_listed and all(
+            not consumers_count
+            or name in self._streams_with_listed_consumers
+            or name in unreachable_streams
             for name, consumers_count in counts
         )
 
     @property
     def problem(self) -> Unavailable | None:
-        """Return why streams or consumers cannot be listed or read; None if they can."""
+        """Return why streams or consumers cannot be listed or read; None if they can be."""
         for source, failure in self.state.unavailable.items():
-            is_list = source.startswith(("STREAM.LIST", "CONSUMER.LIST", "answers"))
-            if is_list or (source == "INFO" and failure.denied_subject is None):
+            is_list_request = source.startswith(("STREAM.LIST", "CONSUMER.LIST", "answers"))
+            if is_list_request or (source == "INFO" and failure.denied_subject is None):
                 return failure
         return None
 
@@ -125,29 +127,29 @@ class WrittenRows:
     """
 
     def __init__(self) -> None:
-        self._streams: Freshness = {}
-        self._consumers: Freshness = {}
+        self._stream_freshness: FreshnessByKey = {}
+        self._consumer_freshness: FreshnessByKey = {}
 
     def update(self, state: State) -> tuple[list[int], list[int]]:
-        """Return the indexes of streams, and of consumers, whose sample or staleness is not that
-        which was written last.
+        """Return the indexes of streams, and of consumers, whose sample or staleness differs from
+        the one written last.
 
-        Stores the current samples and staleness as written.
+        Remembers the current samples and staleness as written.
         """
         streams, consumers = stream_freshness(state), consumer_freshness(state)
         changed_rows = (
             [
                 row
                 for row, (key, freshness) in enumerate(streams.items())
-                if self._streams.get(key) != freshness
+                if self._stream_freshness.get(key) != freshness
             ],
             [
                 row
                 for row, (key, freshness) in enumerate(consumers.items())
-                if self._consumers.get(key) != freshness
+                if self._consumer_freshness.get(key) != freshness
             ],
         )
-        self._streams, self._consumers = streams, consumers
+        self._stream_freshness, self._consumer_freshness = streams, consumers
         return changed_rows
 
 
@@ -155,7 +157,7 @@ WriteRows = Callable[[Iterable[Row]], None]
 
 _ONCE_REQUESTS_PER_S = 300
 _ONCE_INTERVAL_S = 1.0
-_LAG_CONSUMERS_COUNT = 12
+_LAG_SAMPLED_CONSUMERS_COUNT = 12
 _STALENESS_CHECK_S = 1.0
 """Interval of staleness checks without new records."""
 
@@ -163,11 +165,11 @@ _STALENESS_CHECK_S = 1.0
 async def watch_once(connection: Connection, interval_s: float, write: WriteRows) -> None:
     """Write one complete set of rows with rates, and return.
 
-    Polls twice, because a rate needs two polls, each `interval_s` or 1 s, whichever is shorter,
-    and with more requests than a monitor may send. Raises ConnectionFailed, ConnectionLost if the
-    connection is lost, and RequestFailed after writing if not everything could be read.
+    Polls twice, because a rate needs two polls: `interval_s` apart, but 1 s at most. Sends up
+    to 300 requests per second, regardless of the settings. Raises ConnectionFailed, ConnectionLost
+    if the connection is lost, and RequestFailed after writing if not everything could be read.
     """
-    collector, control = Collector(), PollControl(min(interval_s, _ONCE_INTERVAL_S))
+    collector, control = WatchCollector(), PollControl(min(interval_s, _ONCE_INTERVAL_S))
     client = await connect(connection, on_link=collector.add)
     try:
         poll_work = make_poller(client, control, collector, _ONCE_REQUESTS_PER_S)
@@ -200,7 +202,7 @@ def unreachable_text(state: State) -> str | None:
     )
 
 
-async def _wait_until_complete(collector: Collector, control: PollControl) -> None:
+async def _wait_until_complete(collector: WatchCollector, control: PollControl) -> None:
     """Wait until everything was read twice, for rates, or until something cannot be read."""
     while True:
         await _wait_for_poll(collector)
@@ -213,7 +215,7 @@ async def _wait_until_complete(collector: Collector, control: PollControl) -> No
     await _wait_for_poll(collector)
 
 
-async def _wait_for_poll(collector: Collector) -> None:
+async def _wait_for_poll(collector: WatchCollector) -> None:
     """Wait for a poll or its failure; raises ConnectionLost if the connection is lost."""
     polls_count = collector.polls_count
     while collector.polls_count == polls_count and collector.problem is None:
@@ -229,29 +231,29 @@ async def watch_until_cancelled(
     interval_s: float,
     requests_per_s: float | None,
     write: WriteRows,
-    only_new: bool,
-    collector: Collector,
+    only_changed_rows: bool,
+    collector: WatchCollector,
 ) -> None:
     """Poll each `interval_s`, and write the rows of each poll until cancelled.
 
-    `requests_per_s` is the limit of requests, None: no limit. With `only_new`, writes only rows
-    that have a new sample or became stale. `collector` must be new; its state can be read at any
-    time. Raises ConnectionFailed, and what `write` raises.
+    `requests_per_s` is the limit of requests, None: no limit. With `only_changed_rows`,
+    writes only rows that have a new sample or became stale. `collector` must be new; its state can
+    be read at any time. Raises ConnectionFailed, and what `write` raises.
     """
     control = PollControl(interval_s)
     client = await connect(connection, on_link=collector.add)
     try:
         poll_work = make_poller(client, control, collector, requests_per_s)
-        write_work = _write_changes(collector, control, write, only_new)
+        write_work = _write_changes(collector, control, write, only_changed_rows)
         await run_until_first_ends(
-            poll_work, *background_readers(client, collector, requests_per_s), write_work
+            poll_work, *make_background_readers(client, collector, requests_per_s), write_work
         )
     finally:
         await client.close()
 
 
 async def _write_changes(
-    collector: Collector, control: PollControl, write: WriteRows, only_new: bool
+    collector: WatchCollector, control: PollControl, write: WriteRows, only_changed_rows: bool
 ) -> None:
     written_rows, polls_count = WrittenRows(), 0
     while True:
@@ -262,21 +264,21 @@ async def _write_changes(
         has_polled, polls_count = collector.polls_count > polls_count, collector.polls_count
         if has_polled:
             request_lag_samples(control, state)
-        rows = _rows_to_write(state, written_rows, has_polled, only_new)
+        rows = _rows_to_write(state, written_rows, has_polled, only_changed_rows)
         # In a thread: neither many rows nor a reader that has stopped may block the connection.
         await asyncio.to_thread(write, chain(event_rows, rows))
 
 
 def _rows_to_write(
-    state: State, written_rows: WrittenRows, has_polled: bool, only_new: bool
+    state: State, written_rows: WrittenRows, has_polled: bool, only_changed_rows: bool
 ) -> Iterator[Row]:
     """Yield the rows to write after a poll, or after an interval without a poll.
 
-    With `only_new` these are the rows that changed; otherwise all rows, if there was a poll or a
-    row became stale.
+    With `only_changed_rows` these are the rows that changed; otherwise all rows, if
+    there was a poll or a row became stale.
     """
     streams, consumers = written_rows.update(state)
-    if only_new:
+    if only_changed_rows:
         if has_polled:
             yield from server_rows(state)
         yield from stream_rows(state, streams)
@@ -286,10 +288,10 @@ def _rows_to_write(
 
 
 def request_lag_samples(control: PollControl, state: State) -> None:
-    """Make the poller read the next message of 12 consumers with pending messages.
+    """Make the poller measure the lag of 12 consumers with pending messages.
 
-    These are the consumers with the oldest samples. Also makes the poller prefer rows with a
-    finding.
+    These are the consumers with the oldest samples. Also makes the poller read rows with a finding
+    first.
     """
     control.set_preferred(frozenset(find_preferred_consumers(state.findings)))
     columns = state.consumers.columns
@@ -298,7 +300,8 @@ def request_lag_samples(control: PollControl, state: State) -> None:
         key=columns.sampled_mono_us.__getitem__,
     )
     names = (
-        (columns.stream[row], columns.name[row]) for row in lagging_rows[:_LAG_CONSUMERS_COUNT]
+        (columns.stream[row], columns.name[row])
+        for row in lagging_rows[:_LAG_SAMPLED_CONSUMERS_COUNT]
     )
     control.set_visible((), tuple(names))
 
@@ -317,8 +320,8 @@ async def run_until_first_ends(*coroutines: Coroutine[None, None, None]) -> None
 
 
 _RESTART_DELAY_S = 2.0
-_END_TIMEOUT_S = 3.0
-_READ_BYTES = 1 << 16
+_PROCESS_END_TIMEOUT_S = 3.0
+_READ_CHUNK_BYTES = 1 << 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -347,7 +350,7 @@ async def watch_several_systems(
     `is_once`, returns when all processes have ended: `print_failure` gets a sentence for each
     failure, and the exit code is that of the first failure. Raises what `write` raises.
     """
-    stop_event = stopped_by_signal()
+    stop_event = make_stop_event()
     stop_task = asyncio.ensure_future(stop_event.wait())
     follow_tasks = [
         asyncio.ensure_future(_follow_system(watched_system, arguments, write, is_once=is_once))
@@ -396,11 +399,11 @@ async def _follow_system(
             start_new_session=True,
         )
         if not is_once:
-            write(_system_line(system, "started"))
+            write(_system_event_line(system, "started"))
         code, message = await _copy_lines(system, process, write)
         if is_once:
             return code, message
-        write(_system_line(system, "ended", message, code))
+        write(_system_event_line(system, "ended", message, code))
         await asyncio.sleep(_RESTART_DELAY_S)
 
 
@@ -426,7 +429,7 @@ async def _terminate(process: asyncio.subprocess.Process) -> None:
     with suppress(ProcessLookupError):
         process.terminate()
         try:
-            async with asyncio.timeout(_END_TIMEOUT_S):
+            async with asyncio.timeout(_PROCESS_END_TIMEOUT_S):
                 await process.wait()
         except TimeoutError:
             # A stopped process does not receive SIGTERM.
@@ -439,12 +442,12 @@ async def _read_lines(reader: asyncio.StreamReader) -> AsyncIterator[bytes]:
     process.
     """
     parts: list[bytes] = []
-    while chunk := await reader.read(_READ_BYTES):
-        *complete_lines, rest_bytes = chunk.split(b"\n")
+    while chunk := await reader.read(_READ_CHUNK_BYTES):
+        *complete_lines, incomplete_line = chunk.split(b"\n")
         for line in complete_lines:
             yield b"".join((*parts, line))
             parts.clear()
-        parts.append(rest_bytes)
+        parts.append(incomplete_line)
 
 
 async def _read_last_message(reader: asyncio.StreamReader) -> str | None:
@@ -465,7 +468,7 @@ class _JsonError(msgspec.Struct):
     error: str
 
 
-def _system_line(
+def _system_event_line(
     system: WatchedSystem,
     state: Literal["started", "ended"],
     reason: str | None = None,

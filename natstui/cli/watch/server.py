@@ -60,7 +60,7 @@ def server_row(state: State) -> ServerRow | None:
     link = state.link
     if link is None:
         return None
-    cost = state.costs[-1].cost if state.costs else None
+    poll_cost = state.costs[-1].cost if state.costs else None
     computed_values = {
         "kind": "server",
         "name": link.server_name,
@@ -68,11 +68,11 @@ def server_row(state: State) -> ServerRow | None:
         "link": link.state,
         "url": link.server_url,
         "version": link.server_version,
-        "api_rtt_us": cost.api_rtt_us if cost else None,
+        "api_rtt_us": poll_cost.api_rtt_us if poll_cost else None,
         "own_requests_per_s": own_requests_per_s(state.costs),
-        "poll_interval_us": cost.interval_us if cost else None,
-        "backoff_reason": cost.backoff_reason if cost else None,
-        "round_us": cost.round_us if cost else None,
+        "poll_interval_us": poll_cost.interval_us if poll_cost else None,
+        "backoff_reason": poll_cost.backoff_reason if poll_cost else None,
+        "round_us": poll_cost.round_us if poll_cost else None,
         "oldest_row_us": oldest_row_us(state),
     }
     return msgspec.convert({**_field_values(link), **computed_values}, ServerRow)
@@ -88,7 +88,7 @@ def server_sentence(row: ServerRow) -> str:
     if row.api_rtt_us is not None:
         parts.append(f"replies in {row.api_rtt_us / 1000:.1f} ms")
     if row.own_requests_per_s is not None:
-        parts.append(f"we ask {row.own_requests_per_s:.1f}/s")
+        parts.append(f"own requests {row.own_requests_per_s:.1f}/s")
     if row.backoff_reason:
         parts.append(row.backoff_reason)
     return ", ".join(parts)
@@ -134,10 +134,19 @@ def _api_requests_per_s(state: State) -> float | None:
     """Return the API requests of the account per second, between the two newest polls; None if
     unknown.
     """
-    counts = [(cost.mono_us, cost.api_requests_count) for cost in state.costs[-2:]]
-    if len(counts) < 2 or counts[0][1] is None or counts[1][1] is None:
+    times_and_counts = [
+        (poll_cost.mono_us, poll_cost.api_requests_count) for poll_cost in state.costs[-2:]
+    ]
+    if (
+        len(times_and_counts) < 2
+        or times_and_counts[0][1] is None
+        or times_and_counts[1][1] is None
+    ):
         return None
-    elapsed_us, new_requests_count = counts[1][0] - counts[0][0], counts[1][1] - counts[0][1]
+    elapsed_us, new_requests_count = (
+        times_and_counts[1][0] - times_and_counts[0][0],
+        times_and_counts[1][1] - times_and_counts[0][1],
+    )
     return (
         new_requests_count * 1e6 / elapsed_us
         if elapsed_us > 0 and new_requests_count >= 0
@@ -161,12 +170,12 @@ def account_sentence(row: AccountRow) -> str:
 
 
 def _use_text(
-    used_text: str, limit_name: str, limit: int | None, text: Callable[[int], str]
+    used_text: str, limit_name: str, limit: int | None, format_limit: Callable[[int], str]
 ) -> str:
     return (
         f"{used_text} {limit_name}"
         if limit is None
-        else f"{used_text} of {text(limit)} {limit_name}"
+        else f"{used_text} of {format_limit(limit)} {limit_name}"
     )
 
 

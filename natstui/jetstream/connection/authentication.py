@@ -19,11 +19,11 @@ from natstui.errors import UsageError
 from natstui.files import MAX_TEXT_BYTES, read_regular_file
 from natstui.paths import expand_user_path
 
-_CREDS_JWT = re.compile(r"-+BEGIN NATS USER JWT-+\s+(\S+)\s+-+END")
+_CREDS_JWT_PATTERN = re.compile(r"-+BEGIN NATS USER JWT-+\s+(\S+)\s+-+END")
 
 
 def auth_options(connection: Connection, addresses: tuple[Address, ...]) -> dict[str, Any]:
-    """Return the arguments of nats-py's `connect` for our identity.
+    """Return the arguments of nats-py's `connect` for our identity; raises UsageError.
 
     The first of user, creds, nkey and JWT is used; a token is always sent. Files are read now, so
     that errors come early, and at every reconnect, so that renewed files are used.
@@ -44,24 +44,33 @@ def auth_options(connection: Connection, addresses: tuple[Address, ...]) -> dict
 
 
 def expired_since_s(connection: Connection) -> float | None:
-    """Return the seconds since our own JWT expired; None if it has not, or without a JWT."""
+    """Return the seconds since our own JWT expired; None if it has not, or without a JWT.
+
+    Raises UsageError if the file with the JWT is unreadable.
+    """
     if connection.user:
         return None
     if connection.creds or connection.creds_file:
-        jwt_match = _CREDS_JWT.search(_read_secret(connection.creds, connection.creds_file))
+        jwt_match = _CREDS_JWT_PATTERN.search(
+            _read_secret(connection.creds, connection.creds_file)
+        )
         jwt = jwt_match.group(1) if jwt_match else ""
     else:
         jwt = connection.user_jwt.reveal() if connection.user_jwt else ""
     claims = _read_claims(jwt)
-    since_s = time.time() - claims["exp"] if isinstance(claims.get("exp"), int) else -1.0
-    return since_s if since_s > 0 else None
+    since_expiry_s = time.time() - claims["exp"] if isinstance(claims.get("exp"), int) else -1.0
+    return since_expiry_s if since_expiry_s > 0 else None
 
 
 def _read_claims(jwt: str) -> dict[str, Any]:
     """Return the claims of a JWT, unverified; empty for an invalid one."""
-    body = jwt.strip().split(".")[1:2]
+    payload_tokens = jwt.strip().split(".")[1:2]
     try:
-        claims = json.loads(base64.urlsafe_b64decode(body[0] + "==")) if body else {}
+        claims = (
+            json.loads(base64.urlsafe_b64decode(payload_tokens[0] + "=="))
+            if payload_tokens
+            else {}
+        )
     except (ValueError, RecursionError):
         return {}
     return claims if isinstance(claims, dict) else {}
@@ -83,18 +92,18 @@ def _credentials(
 
 
 def _creds_options(connection: Connection) -> dict[str, Any]:
-    def read() -> tuple[str, str]:
+    def read_jwt_and_seed() -> tuple[str, str]:
         text = _read_secret(connection.creds, connection.creds_file)
         source = connection.creds_file or "the creds of the settings"
-        jwt = _CREDS_JWT.search(text)
+        jwt = _CREDS_JWT_PATTERN.search(text)
         if jwt is None:
             raise UsageError(f"{source} has no NATS user JWT: it is not a creds file")
         return jwt.group(1), _find_seed(text, source)
 
-    read()
+    read_jwt_and_seed()
     return {
-        "user_jwt_cb": lambda: read()[0].encode(),
-        "signature_cb": lambda nonce: _sign(read()[1], nonce),
+        "user_jwt_cb": lambda: read_jwt_and_seed()[0].encode(),
+        "signature_cb": lambda nonce: _sign(read_jwt_and_seed()[1], nonce),
     }
 
 
@@ -131,8 +140,8 @@ def _find_seed(text: str, source: str) -> str:
     match = SEED_PATTERN.search(text)
     if match is None:
         raise UsageError(f"{source} has no nkey seed (a word of 58 letters that starts with SU)")
-    raw = base64.b32decode(match.group() + "=" * 6)
-    if nkeys.crc16(raw[:-2]) != int.from_bytes(raw[-2:], "little"):
+    seed_bytes = base64.b32decode(match.group() + "=" * 6)
+    if nkeys.crc16(seed_bytes[:-2]) != int.from_bytes(seed_bytes[-2:], "little"):
         raise UsageError(f"the nkey seed in {source} is damaged: the checksum does not match")
     return match.group()
 
@@ -141,18 +150,18 @@ def _sign(seed: str, nonce: str) -> bytes:
     """Return the signature of the server's nonce, in base64."""
     import nkeys
 
-    pair = nkeys.from_seed(bytearray(seed.encode()))
-    signature = base64.b64encode(pair.sign(nonce.encode()))
-    pair.wipe()
+    key_pair = nkeys.from_seed(bytearray(seed.encode()))
+    signature = base64.b64encode(key_pair.sign(nonce.encode()))
+    key_pair.wipe()
     return signature
 
 
-def tls_options(connection: Connection, *, is_wanted: bool) -> dict[str, Any]:
+def tls_options(connection: Connection, *, is_tls_wanted: bool) -> dict[str, Any]:
     """Return the TLS arguments of nats-py's `connect`.
 
     Raises UsageError with the file that is missing, unreadable or invalid.
     """
-    if not is_wanted:
+    if not is_tls_wanted:
         return {}
     ca_file = _check_ca_file(connection.ca)
     if ca_file is None:
@@ -161,23 +170,23 @@ def tls_options(connection: Connection, *, is_wanted: bool) -> dict[str, Any]:
     if connection.key and not connection.cert:
         raise UsageError("a key without a certificate is useless: set cert as well")
     if connection.cert:
-        _load_pair(context, connection.cert, connection.key)
+        _load_certificate(context, connection.cert, connection.key)
     return {"tls": context, "tls_handshake_first": connection.tls_first}
 
 
 def _check_default_authorities() -> None:
-    """Raise UsageError if the file of OpenSSL's variable is no plain file, or unreadable."""
-    variable = ssl.get_default_verify_paths().openssl_cafile_env
-    file = os.environ.get(variable, "")
+    """Raise UsageError if the CA file that OpenSSL's environment variable names is unreadable."""
+    variable_name = ssl.get_default_verify_paths().openssl_cafile_env
+    file = os.environ.get(variable_name, "")
     try:
         if file and Path(file).exists():
             read_regular_file(Path(file), MAX_TEXT_BYTES)
     except OSError as error:
-        raise UsageError(f"{variable}: {file} cannot be read: {error.strerror}") from error
+        raise UsageError(f"{variable_name}: {file} cannot be read: {error.strerror}") from error
 
 
 def _check_ca_file(ca: str | None) -> str | None:
-    """Return the path of the CA file; raises UsageError for an invalid one."""
+    """Return the path of the CA file, None without one; raises UsageError if it is invalid."""
     if ca is None:
         return None
     path = str(expand_user_path(ca))
@@ -192,12 +201,12 @@ def _check_ca_file(ca: str | None) -> str | None:
     return path
 
 
-def _load_pair(context: ssl.SSLContext, cert: str, key: str | None) -> None:
+def _load_certificate(context: ssl.SSLContext, cert: str, key: str | None) -> None:
     """Load the client certificate and its key into a context; raises UsageError."""
     files = [str(expand_user_path(file)) if file else None for file in (cert, key)]
     files_text = f"{cert} and {key}" if key else cert
 
-    def refuse() -> bytes:
+    def refuse_key_password() -> bytes:
         raise UsageError(
             f"{key or cert} is encrypted, and natstui does not prompt for its password"
         )
@@ -205,7 +214,7 @@ def _load_pair(context: ssl.SSLContext, cert: str, key: str | None) -> None:
     try:
         for file in filter(None, files):
             read_regular_file(Path(file), MAX_TEXT_BYTES)
-        context.load_cert_chain(files[0] or "", files[1], password=refuse)
+        context.load_cert_chain(files[0] or "", files[1], password=refuse_key_password)
     except ssl.SSLError as error:
         reason = (error.reason or "not PEM").replace("_", " ").lower()
         raise UsageError(f"{files_text} are not a certificate and its key: {reason}") from error

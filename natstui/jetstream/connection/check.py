@@ -13,7 +13,7 @@ from natstui.jetstream.connection.client import Client, make_client
 from natstui.jetstream.connection.nats_client import GuardedClient
 from natstui.jetstream.connection.opening import ConnectPlan, connect_to, dispose, make_plan
 from natstui.model.assets.subjects import overlap
-from natstui.model.live.permissions import READ_VERBS, may_publish
+from natstui.model.live.permissions import READ_API_VERBS, may_publish
 from natstui.model.servers.versions import version_problem
 
 _STEPS = ("address", "TCP", "greeting", "TLS", "authentication")
@@ -39,20 +39,20 @@ async def check_connection(connection: Connection) -> AsyncIterator[CheckStep]:
     Raises UsageError before any step if a file or address of the settings is invalid.
     """
     plan = make_plan(connection)
-    usable: list[tuple[GuardedClient, str]] = []
+    usable_clients_and_addresses: list[tuple[GuardedClient, str]] = []
     for address in plan.addresses:
         nc, steps = await _connect(plan, address)
         for step in steps:
             yield step
         if nc is not None:
-            usable.append((nc, address.host_port))
-    for nc, _ in usable[1:]:
+            usable_clients_and_addresses.append((nc, address.host_port))
+    for nc, _ in usable_clients_and_addresses[1:]:
         await dispose(nc)
-    if not usable:
+    if not usable_clients_and_addresses:
         return
-    client = await make_client(connection, usable[0][0], None)
+    client = await make_client(connection, usable_clients_and_addresses[0][0], None)
     try:
-        async for step in _check_jetstream(client, usable[0][1]):
+        async for step in _check_jetstream(client, usable_clients_and_addresses[0][1]):
             yield step
     finally:
         await client.close()
@@ -61,7 +61,10 @@ async def check_connection(connection: Connection) -> AsyncIterator[CheckStep]:
 async def _connect(
     plan: ConnectPlan, address: Address
 ) -> tuple[GuardedClient | None, list[CheckStep]]:
-    """Connect to one address; return the client, or None, and the steps up to a failed one."""
+    """Connect to one address; return the client and the steps, up to the first that fails.
+
+    The client is None if a step fails.
+    """
     steps = _STEPS_TLS_FIRST if plan.connection.tls_first else _STEPS
     address_text = address.host_port
     try:
@@ -89,9 +92,9 @@ async def _connect(
 async def _check_jetstream(client: Client, address_text: str) -> AsyncIterator[CheckStep]:
     """Yield the steps of version, account, JetStream and permissions."""
     link = client.link
-    unsupported = version_problem(link.server_version)
-    if unsupported is not None:
-        text = clean_line(unsupported)
+    version_error = version_problem(link.server_version)
+    if version_error is not None:
+        text = clean_line(version_error)
         yield CheckStep(address_text, "version", text, ConnectionFailed(text))
     user_text = f"user {link.user}" if link.user else "no user"
     yield CheckStep(
@@ -115,19 +118,19 @@ async def _check_permissions(client: Client, address_text: str) -> AsyncIterator
     except RequestFailed as error:
         yield CheckStep(address_text, "permissions", f"not known: {error}")
         return
-    subjects = [f"{client.prefix}.{verb}" for verb in READ_VERBS]
+    subjects = [f"{client.prefix}.{verb}" for verb in READ_API_VERBS]
     denied_subjects = [subject for subject in subjects if not may_publish(permissions, subject)]
     for subject in denied_subjects:
         denial = PermissionDenied(subject)
         yield CheckStep(address_text, "permissions", str(denial), denial)
     # Denied for some streams or consumers only.
-    denied_parts = [
+    denied_patterns = [
         pattern
         for pattern in (text.split(" ")[0] for text in permissions.publish_deny)
         if any(overlap(pattern, subject) for subject in subjects if subject not in denied_subjects)
     ]
-    for pattern in denied_parts:
+    for pattern in denied_patterns:
         denial = PermissionDenied(pattern)
         yield CheckStep(address_text, "permissions", str(denial), denial)
-    if not denied_subjects and not denied_parts:
+    if not denied_subjects and not denied_patterns:
         yield CheckStep(address_text, "permissions", "may read all streams and consumers")

@@ -44,10 +44,10 @@ from natstui.model.records.link import LinkChanged, Permitted
 T = TypeVar("T")
 OnMessage = Callable[[Msg], Awaitable[None]]
 
-_IDENTITY_S = 2.0
-_DELIVERY_S = 0.1
+_IDENTITY_TIMEOUT_S = 2.0
+_MAX_CALLBACK_DELAY_S = 0.1
 """Maximum time until a received message reaches its future."""
-_MAX_SUBJECTS_LENGTH = 4000
+_MAX_SUBJECT_AND_REPLY_LENGTH = 4000
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,9 +62,9 @@ class TimedReply:
 async def connect(connection: Connection, *, on_link: OnLink | None = None) -> Client:
     """Return a client that is connected, and reconnects until `close()`.
 
-    `on_link` is called for every change of the link, the first connection included, with the
-    watched account, which may be another than the user's. Takes at most `connect_timeout_s` plus 2
-    s. Raises ConnectionFailed, AuthenticationFailed or UsageError.
+    `on_link` is called for every change of the link, the first connection included. The account
+    that it receives is the watched one, which may be another than the user's. Takes at most
+    `connect_timeout_s` plus 2 s. Raises ConnectionFailed, AuthenticationFailed or UsageError.
     """
     return await make_client(connection, await open_client(connection), on_link)
 
@@ -72,24 +72,24 @@ async def connect(connection: Connection, *, on_link: OnLink | None = None) -> C
 async def make_client(connection: Connection, nc: GuardedClient, on_link: OnLink | None) -> Client:
     """Return the client of an open connection, after reading its user and account."""
 
-    def report(change: LinkChanged) -> None:
+    def report_link(change: LinkChanged) -> None:
         if on_link is not None:
             watched_account = connection.account
             on_link(
                 change if watched_account is None else replace(change, account=watched_account)
             )
 
-    client = Client(connection, Link(connection, nc, report))
+    client = Client(connection, Link(connection, nc, report_link))
     await client.begin()
     return client
 
 
-class _Event(msgspec.Struct):
+class _EventDomain(msgspec.Struct):
     domain: str = ""
 
 
 class Client:
-    """A connection that reconnects. Without a link, requests fail at once and are not queued."""
+    """A connection that reconnects; while it is lost, requests fail at once and are not queued."""
 
     def __init__(self, connection: Connection, link: Link) -> None:
         self.connection = connection
@@ -98,12 +98,12 @@ class Client:
 
     @property
     def nc(self) -> GuardedClient:
-        """Return the client of nats-py, for subscriptions; it lives as long as this one."""
+        """Return the client of nats-py, for subscriptions; it lives as long as this client."""
         return self._link.nc
 
     @property
     def link(self) -> LinkChanged:
-        """Return the current state of the link."""
+        """Return the current state of the connection (the link), and our user and account."""
         return self._link.state
 
     def is_of_other_domain(self, event: bytes) -> bool:
@@ -112,19 +112,22 @@ class Client:
         False for an event that names no domain or cannot be read.
         """
         try:
-            domain = decoder_of(_Event).decode(event).domain
+            domain = decoder_of(_EventDomain).decode(event).domain
         except (msgspec.DecodeError, RecursionError):
             return False
         return bool(domain and self.link.jetstream) and domain != self.link.domain
 
     @property
     def lame_duck_server(self) -> str | None:
-        """Return our server's name while it is in lame duck mode."""
+        """Return our server's name while it is in lame duck mode; None otherwise."""
         return self._link.lame_duck_server
 
     @property
     def api_level(self) -> int | None:
-        """Return the JetStream API level: 0 before 2.11, then 1, 3 (2.12), 4, 5 (2.15)."""
+        """Return the JetStream API level; None if it is unknown.
+
+        0 for servers before 2.11, then 1, 3 (2.12), 4, 5 (2.15).
+        """
         return self._link.identity.api_level
 
     async def begin(self) -> None:
@@ -137,9 +140,10 @@ class Client:
         body: Mapping[str, Any] | None = None,
         timeout_s: float | None = None,
     ) -> bytes:
-        """Return the JSON reply of `<prefix>.<verb>`, as `STREAM.INFO.ORDERS`, its shape checked.
+        """Return the JSON reply of `<prefix>.<verb>`, for example of `$JS.API.STREAM.INFO.ORDERS`.
 
-        Raises what `request_timed` raises, and RequestFailed for a reply of another shape.
+        Its shape is checked: raises RequestFailed for another shape, and what `request_timed`
+        raises.
         """
         data = (await self.request_timed(verb, body, timeout_s)).data
         check_shape(verb, data, body)
@@ -162,8 +166,10 @@ class Client:
         # A name in it may come from elsewhere: with a wildcard it would mean more than one asset.
         # Only what follows the name of a new consumer is a filter, and may have one.
         tokens = verb.split(".")
-        names = ".".join(tokens[:4]) if tokens[:2] == ["CONSUMER", "CREATE"] else verb
-        if not is_literal(names):
+        verb_without_filter = (
+            ".".join(tokens[:4]) if tokens[:2] == ["CONSUMER", "CREATE"] else verb
+        )
+        if not is_literal(verb_without_filter):
             raise RequestFailed(f"{verb!r} is not valid: a name has a space or a wildcard")
         payload = b"" if body is None else json.dumps(body).encode()
         limit_s = self.connection.request_timeout_s
@@ -191,17 +197,17 @@ class Client:
 
         Raises PermissionDenied, RequestTimedOut, ConnectionLost or RequestFailed.
         """
-        self._link.check()
-        token, reply = self._link.waiting.add(subject)
+        self._link.check_can_request()
+        token, reply = self._link.pending_requests.add(subject)
         limit_s = timeout_s or self.connection.request_timeout_s
         try:
             inbox = f"{self._link.inbox}.{token}"
             await self.publish(subject, payload, reply=inbox, headers=headers)
-            return await self._link.wait(reply, limit_s, inbox)
+            return await self._link.wait_for_reply(reply, limit_s, inbox)
         except TimeoutError as error:
             raise RequestTimedOut(subject, limit_s) from error
         finally:
-            self._link.waiting.remove(token)
+            self._link.pending_requests.remove(token)
 
     async def request_many(
         self,
@@ -212,42 +218,42 @@ class Client:
         quiet_s: float | None = None,
         headers: dict[str, str] | None = None,
     ) -> AsyncGenerator[Msg, None]:
-        """Yield every reply to a request, status messages included, until it is closed.
+        """Yield every reply to a request, status messages included, until the generator is closed.
 
         `timeout_s` is the timeout of each reply. With `quiet_s` it is that of the first only, and
         the replies end when none arrives for `quiet_s`. Raises what `request_subject` raises.
         """
-        self._link.check()
-        token, failure = self._link.waiting.add(subject)
+        self._link.check_can_request()
+        token, failure_future = self._link.pending_requests.add(subject)
         inbox = self.nc.new_inbox()
         messages: asyncio.Queue[Msg | None] = asyncio.Queue()
-        failure.add_done_callback(lambda _: messages.put_nowait(None))
+        failure_future.add_done_callback(lambda _: messages.put_nowait(None))
         subscription = await self.nc.subscribe(
             inbox, cb=messages.put, pending_msgs_limit=0, pending_bytes_limit=0
         )
         try:
             await self.publish(subject, payload, reply=inbox, headers=headers)
-            limit_s, has_first = timeout_s, False
+            limit_s, has_first_reply = timeout_s, False
             while True:
                 try:
-                    message = await self._next(messages, limit_s, inbox)
+                    message = await self._next_message(messages, limit_s, inbox)
                 except TimeoutError as error:
-                    if has_first:
+                    if has_first_reply:
                         return
                     raise RequestTimedOut(subject, timeout_s) from error
-                yield failure.result() if message is None else message
+                yield failure_future.result() if message is None else message
                 if quiet_s is not None:
-                    limit_s, has_first = quiet_s, True
+                    limit_s, has_first_reply = quiet_s, True
         finally:
-            self._link.waiting.remove(token)
+            self._link.pending_requests.remove(token)
             await unsubscribe(subscription)
 
-    async def _next(self, messages: asyncio.Queue[T], timeout_s: float, inbox: str) -> T:
+    async def _next_message(self, messages: asyncio.Queue[T], timeout_s: float, inbox: str) -> T:
         if not messages.empty():
             return messages.get_nowait()
         get_task = asyncio.ensure_future(messages.get())
         try:
-            return await self._link.wait(get_task, timeout_s, inbox)
+            return await self._link.wait_for_reply(get_task, timeout_s, inbox)
         finally:
             get_task.cancel()
 
@@ -264,7 +270,7 @@ class Client:
         Raises ConnectionLost or RequestFailed. A denied subject is not noticed here, but by
         `request_subject`.
         """
-        if len(subject) + len(reply) > _MAX_SUBJECTS_LENGTH:
+        if len(subject) + len(reply) > _MAX_SUBJECT_AND_REPLY_LENGTH:
             # A server hangs up at a line of the protocol that is longer than 4096 bytes.
             raise RequestFailed(
                 f"{subject[:40]!r}… is not valid: servers do not accept such a subject"
@@ -304,25 +310,27 @@ class Client:
     async def flush_after(self, subject: str) -> AsyncIterator[None]:
         """Wait at the end of the block until the server has received all messages to a subject.
 
-        It receives them before a PING, and reports a denial before its PONG. Raises
-        PermissionDenied and RequestTimedOut.
+        The server receives them before a PING, and reports a denied subject before the PONG.
+        Raises PermissionDenied and RequestTimedOut.
         """
-        self._link.check()
-        token, denial = self._link.waiting.add(subject)
+        self._link.check_can_request()
+        token, denial = self._link.pending_requests.add(subject)
         limit_s = self.connection.request_timeout_s
         try:
             yield
             pong = await self.nc.ping()
-            awaited: set[asyncio.Future[Any]] = {denial, pong}
-            await asyncio.wait(awaited, timeout=limit_s, return_when=asyncio.FIRST_COMPLETED)
+            awaited_futures: set[asyncio.Future[Any]] = {denial, pong}
+            await asyncio.wait(
+                awaited_futures, timeout=limit_s, return_when=asyncio.FIRST_COMPLETED
+            )
             # A denial arrives before the PONG, but is passed to its future a moment after it.
-            await asyncio.wait({denial}, timeout=_DELIVERY_S)
+            await asyncio.wait({denial}, timeout=_MAX_CALLBACK_DELAY_S)
             if denial.done():
                 denial.result()
             elif not pong.done():
                 raise RequestTimedOut(subject, limit_s)
         finally:
-            self._link.waiting.remove(token)
+            self._link.pending_requests.remove(token)
 
     async def pages(
         self, verb: str, body: Mapping[str, Any] | None = None, timeout_s: float | None = None
@@ -356,9 +364,9 @@ class Client:
         With a queue group, only one of its members receives each message. Raises
         ConnectionLost, or RequestFailed for an invalid subject or group.
         """
-        self._link.check()
+        self._link.check_can_request()
         if on_denied is not None:
-            self._link.denials[subject.lower()] = (subject, on_denied)
+            self._link.on_denied_by_subject[subject.lower()] = (subject, on_denied)
         try:
             return await self.nc.subscribe(subject, queue=queue, cb=on_message)
         except nats.errors.BadSubjectError as error:
@@ -388,9 +396,9 @@ class Client:
         raise RequestTimedOut(USER_INFO, limit_s)
 
     async def _read_identity(self) -> Identity:
-        """Request our user and account, and JetStream's INFO."""
+        """Return our user, account and JetStream, after requesting them from the server."""
         user, info = await asyncio.gather(
-            self._user_info(_IDENTITY_S),
+            self._user_info(_IDENTITY_TIMEOUT_S),
             _read_account_info(self),
             return_exceptions=True,
         )
@@ -401,4 +409,4 @@ class Client:
 
 
 async def _read_account_info(client: Client) -> AccountInfo:
-    return read("INFO", await client.request("INFO", timeout_s=_IDENTITY_S), AccountInfo)
+    return read("INFO", await client.request("INFO", timeout_s=_IDENTITY_TIMEOUT_S), AccountInfo)

@@ -16,10 +16,12 @@ from natstui.jetstream.connection.nats_client import LocalHandshakeError
 from natstui.jetstream.connection.transport import Step
 from natstui.units import duration_text
 
-_AUTH = re.compile("authorization|authentication|credentials|auth callout|expired|revoked")
+_AUTH_ERROR_PATTERN = re.compile(
+    "authorization|authentication|credentials|auth callout|expired|revoked"
+)
 
 
-def explain(
+def explain_failed_attempt(
     address_text: str, step: Step, error: BaseException, refusal: str | None = None
 ) -> NatstuiError:
     """Return natstui's error for a failed attempt to connect to `address_text` (host:port).
@@ -79,7 +81,9 @@ def make_handshake_error(address_text: str) -> ConnectionFailed:
     return ConnectionFailed(reason, step="TLS")
 
 
-def explain_loss(error: BaseException | None, lame_duck_server: str | None = None) -> str:
+def explain_lost_connection(
+    error: BaseException | None, lame_duck_server: str | None = None
+) -> str:
     """Return a clause with the reason why an open connection was lost.
 
     `lame_duck_server` is the server that announced lame duck mode, if any.
@@ -162,12 +166,12 @@ def _explain_login_error(address_text: str, error: BaseException) -> NatstuiErro
         )
         return ConnectionFailed(reason, step="authentication")
     if isinstance(error, TimeoutError):
-        return ConnectionFailed(f"{address_text} does not answer", step="authentication")
+        return ConnectionFailed(f"{address_text} does not reply", step="authentication")
     if "timeout" in text:
         # The server counts from its greeting: a slow link or a slow lookup here is enough.
         reason = f"{address_text} did not receive user or password in time ({text})"
         return ConnectionFailed(reason, step="authentication")
-    if _AUTH.search(text):
+    if _AUTH_ERROR_PATTERN.search(text):
         return AuthenticationFailed(_auth_reason(address_text, text), step="authentication")
     return ConnectionFailed(
         f"{address_text} refuses the connection ({text})", step="authentication"

@@ -1,4 +1,4 @@
-"""The journal of writes: a line of JSON each, appended and synced, for its owner only."""
+"""The journal of changes: one line of JSON for each, synced, readable by its owner only."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ from natstui.model.records.managing import JournalEntry
 from natstui.parsing import describe_parse_error
 from natstui.paths import create_private_folder
 
-_decoder = decoder_of(JournalEntry)
-_PADDING = b"\0 \t\r"
+_entry_decoder = decoder_of(JournalEntry)
+_PADDING_BYTES = b"\0 \t\r"
 """Bytes around an entry: blanks of its reserved line, and those that a power loss leaves."""
-_WARNED_LINES_COUNT = 5
+_MAX_WARNED_LINES = 5
 """Maximum number of damaged lines that a warning names."""
 
 
@@ -45,27 +45,30 @@ class JournalContent(NamedTuple):
 
     entries: list[JournalEntry]
     """The readable entries, oldest first."""
-    damaged: dict[int, str]
+    errors_by_line_number: dict[int, str]
     """Number of a line that cannot be read → reason."""
     file: Path
-    last_number: int
+    last_entry_line_number: int
     """Number of the line with the last readable entry; 0 without one."""
 
     @property
     def warning(self) -> str:
         """Return a text that names the damaged lines; empty without any."""
-        if not self.damaged:
+        if not self.errors_by_line_number:
             return ""
-        first = min(self.damaged)
-        text = f"{self.file}:{first} is damaged and left out: {self.damaged[first]}"
-        others = ", ".join(map(str, list(self.damaged)[1:_WARNED_LINES_COUNT]))
-        more = "…" if len(self.damaged) > _WARNED_LINES_COUNT else ""
-        return f"{text}; so is line {others}{more}" if others else text
+        first_line_number = min(self.errors_by_line_number)
+        reason = self.errors_by_line_number[first_line_number]
+        text = f"{self.file}:{first_line_number} is damaged and left out: {reason}"
+        other_line_numbers = ", ".join(
+            map(str, list(self.errors_by_line_number)[1:_MAX_WARNED_LINES])
+        )
+        ellipsis = "…" if len(self.errors_by_line_number) > _MAX_WARNED_LINES else ""
+        return f"{text}; so is line {other_line_numbers}{ellipsis}" if other_line_numbers else text
 
     @property
     def is_end_damaged(self) -> bool:
         """Return whether a damaged line, maybe of a later change, follows the last entry."""
-        return max(self.damaged, default=0) > self.last_number
+        return max(self.errors_by_line_number, default=0) > self.last_entry_line_number
 
 
 class Journal:
@@ -92,13 +95,13 @@ class Journal:
         """
         line = msgspec.json.encode(entry) + b"\n"
         with self._open_locked() as handle:
-            is_unchanged = (
+            is_line_unchanged = (
                 os.pread(handle, len(reserved_line.text), reserved_line.offset)
                 == reserved_line.text
             )
-            if len(line) > len(reserved_line.text) or not is_unchanged:
+            if len(line) > len(reserved_line.text) or not is_line_unchanged:
                 _append(handle, line)
-                if is_unchanged:
+                if is_line_unchanged:
                     os.pwrite(
                         handle, _pad_line(b"", len(reserved_line.text)), reserved_line.offset
                     )
@@ -107,19 +110,22 @@ class Journal:
                     handle, _pad_line(line[:-1], len(reserved_line.text)), reserved_line.offset
                 )
                 os.fsync(handle)
-                if _is_last(handle, reserved_line):
+                if _is_last_line(handle, reserved_line):
                     os.pwrite(handle, line, reserved_line.offset)
                     os.ftruncate(handle, reserved_line.offset + len(line))
 
     def release(self, reserved_line: ReservedLine) -> None:
-        """Release a reserved line that needs no entry; raises SessionError."""
+        """Remove a reserved line that needs no entry, or blank it if lines follow it.
+
+        Raises SessionError.
+        """
         with self._open_locked() as handle:
             if (
                 os.pread(handle, len(reserved_line.text), reserved_line.offset)
                 != reserved_line.text
             ):
                 return
-            if _is_last(handle, reserved_line):
+            if _is_last_line(handle, reserved_line):
                 os.ftruncate(handle, reserved_line.offset)
             else:
                 os.pwrite(handle, _pad_line(b"", len(reserved_line.text)), reserved_line.offset)
@@ -161,41 +167,50 @@ class Journal:
         """
         try:
             with open_regular_file(self.file) as file:
-                lines = [line.strip(_PADDING) for line in file.read().splitlines()]
+                lines = [line.strip(_PADDING_BYTES) for line in file.read().splitlines()]
         except FileNotFoundError:
             return JournalContent([], {}, self.file, 0)
         except OSError as error:
             raise SessionError(f"the journal {self.file} cannot be read: {error}") from error
-        entries, damaged, last_number = list[JournalEntry](), dict[int, str](), 0
-        for number, line in enumerate(lines, start=1):
+        entries, errors_by_line_number, last_entry_line_number = (
+            list[JournalEntry](),
+            dict[int, str](),
+            0,
+        )
+        for line_number, line in enumerate(lines, start=1):
             if not line:
                 continue
             try:
-                entry = _decoder.decode(line)
+                entry = _entry_decoder.decode(line)
             except (msgspec.DecodeError, RecursionError) as error:
-                damaged[number] = describe_parse_error(error)
+                errors_by_line_number[line_number] = describe_parse_error(error)
                 continue
             if (name := _find_damaged_field(entry)) is not None:
-                damaged[number] = f"{name} is no JSON object"
+                errors_by_line_number[line_number] = f"{name} is no JSON object"
                 continue
             entries.append(entry)
-            last_number = number
-        return JournalContent(entries, damaged, self.file, last_number)
+            last_entry_line_number = line_number
+        return JournalContent(entries, errors_by_line_number, self.file, last_entry_line_number)
 
 
 def _find_damaged_field(entry: JournalEntry) -> str | None:
-    """Return the name of the first JSON field of an entry that is no object; None without one."""
-    texts = {
+    """Return the first field of an entry whose text is no JSON object; None without one."""
+    field_texts = {
         "request_json": entry.request_json,
         "before_json": entry.before_json,
         "after_json": entry.after_json,
     }
     return next(
-        (name for name, text in texts.items() if text is not None and not _is_object(text)), None
+        (
+            name
+            for name, text in field_texts.items()
+            if text is not None and not _is_json_object(text)
+        ),
+        None,
     )
 
 
-def _is_object(text: str) -> bool:
+def _is_json_object(text: str) -> bool:
     try:
         return isinstance(json.loads(text), dict)
     except (ValueError, RecursionError):
@@ -209,17 +224,17 @@ def _pad_line(line: bytes, size_bytes: int) -> bytes:
 
 def _append(handle: int, line: bytes) -> int:
     """Append a line and wait until it is on the disk; return its offset."""
-    end = os.lseek(handle, 0, os.SEEK_END)
-    start = b"\n" if _has_incomplete_end(handle) else b""
+    end_offset = os.lseek(handle, 0, os.SEEK_END)
+    line_start = b"\n" if _has_incomplete_end(handle) else b""
     os.lseek(handle, 0, os.SEEK_END)
-    if os.write(handle, start + line) < len(start + line):
-        os.ftruncate(handle, end)
+    if os.write(handle, line_start + line) < len(line_start + line):
+        os.ftruncate(handle, end_offset)
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
     os.fsync(handle)
-    return end + len(start)
+    return end_offset + len(line_start)
 
 
-def _is_last(handle: int, reserved_line: ReservedLine) -> bool:
+def _is_last_line(handle: int, reserved_line: ReservedLine) -> bool:
     return os.fstat(handle).st_size == reserved_line.offset + len(reserved_line.text)
 
 

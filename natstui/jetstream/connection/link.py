@@ -25,16 +25,20 @@ from natstui.errors import (
     NatstuiError,
     PermissionDenied,
 )
-from natstui.jetstream.connection.failures import explain, explain_loss, explain_refusal
+from natstui.jetstream.connection.failures import (
+    explain_failed_attempt,
+    explain_lost_connection,
+    explain_refusal,
+)
 from natstui.jetstream.connection.nats_client import GuardedClient
-from natstui.jetstream.connection.opening import RETRY_S, dispose, find_refusal
+from natstui.jetstream.connection.opening import RECONNECT_INTERVAL_S, dispose, find_refusal
 from natstui.jetstream.connection.permissions import UserInfo, Violation, read_violation
 from natstui.model.records.link import LinkChanged, LinkState
 
-_ACCOUNT_WITHOUT_JETSTREAM = 10039
+_ACCOUNT_WITHOUT_JETSTREAM_CODE = 10039
 
 
-class _Api(msgspec.Struct):
+class _ApiInfo(msgspec.Struct):
     level: int | None = None
 
 
@@ -42,7 +46,7 @@ class AccountInfo(msgspec.Struct):
     """The fields of the reply of `$JS.API.INFO` that the link needs."""
 
     domain: str | None = None
-    api: _Api = msgspec.field(default_factory=_Api)
+    api: _ApiInfo = msgspec.field(default_factory=_ApiInfo)
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +59,7 @@ class Identity:
     api_level: int | None = None
     domain: str | None = None
     user: UserInfo | None = None
-    denied: bool = False
+    is_info_denied: bool = False
     """Whether the user may not request INFO, so that repeating it is pointless."""
 
 
@@ -95,9 +99,9 @@ def make_identity(reply: AccountInfo | BaseException, user: UserInfo | None) -> 
         return Identity(jetstream=True, api_level=level, domain=reply.domain, user=user)
     if not isinstance(reply, JetStreamUnavailable):
         is_denied = isinstance(reply, PermissionDenied)
-        return Identity(reason=str(reply), user=user, denied=is_denied)
+        return Identity(reason=str(reply), user=user, is_info_denied=is_denied)
     reason = str(reply)
-    if reply.err_code == _ACCOUNT_WITHOUT_JETSTREAM and user is not None:
+    if reply.err_code == _ACCOUNT_WITHOUT_JETSTREAM_CODE and user is not None:
         reason = f"JetStream is not enabled for the account {user.account!r}"
     return Identity(jetstream=False, reason=reason, user=user)
 
@@ -106,88 +110,90 @@ class PendingRequests:
     """The open requests of one connection, by the last token of their reply subjects."""
 
     def __init__(self) -> None:
-        self._open: dict[str, tuple[str, asyncio.Future[Msg]]] = {}
-        self._last_number = 0
+        self._subject_and_reply_by_token: dict[str, tuple[str, asyncio.Future[Msg]]] = {}
+        self._last_token_number = 0
 
     @property
     def count(self) -> int:
         """Return the number of open requests."""
-        return len(self._open)
+        return len(self._subject_and_reply_by_token)
 
     def add(self, subject: str) -> tuple[str, asyncio.Future[Msg]]:
         """Add a request; return the last token of its reply subject, and the future reply."""
-        self._last_number += 1
-        token = str(self._last_number)
-        future = asyncio.get_running_loop().create_future()
-        self._open[token] = (subject, future)
-        return token, future
+        self._last_token_number += 1
+        token = str(self._last_token_number)
+        reply = asyncio.get_running_loop().create_future()
+        self._subject_and_reply_by_token[token] = (subject, reply)
+        return token, reply
 
     def remove(self, token: str) -> None:
         """Remove a request that has its reply, or that nobody awaits any more."""
-        _, future = self._open.pop(token, ("", None))
+        _, future = self._subject_and_reply_by_token.pop(token, ("", None))
         if future is not None and future.done() and not future.cancelled():
             future.exception()  # or Python complains about an exception that nobody retrieved
 
     async def resolve(self, message: Msg) -> None:
         """Set a message as the reply of its request, if the request is still open."""
-        _, future = self._open.get(message.subject.rpartition(".")[2], ("", None))
+        _, future = self._subject_and_reply_by_token.get(
+            message.subject.rpartition(".")[2], ("", None)
+        )
         if future is not None and not future.done():
             future.set_result(message)
 
     def deny(self, violation: Violation) -> None:
         """Fail every open request on the denied subject; its case is ignored."""
-        for subject, future in list(self._open.values()):
+        for subject, future in list(self._subject_and_reply_by_token.values()):
             if subject.lower() == violation.subject and not future.done():
                 future.set_exception(PermissionDenied(subject))
 
     def fail_all(self, error: NatstuiError) -> None:
         """Fail every open request."""
-        for _, future in list(self._open.values()):
+        for _, future in list(self._subject_and_reply_by_token.values()):
             if not future.done():
                 future.set_exception(error)
 
 
-_CHECK_S = 0.5
-_STUCK_S = 30.0
+_CHECK_INTERVAL_S = 0.5
+_STUCK_RECONNECT_S = 30.0
 
 
 async def keep_alive(
-    client: GuardedClient, on_fault: Callable[[str], None], stuck_s: float = _STUCK_S
+    client: GuardedClient, on_fault: Callable[[str], None], stuck_s: float = _STUCK_RECONNECT_S
 ) -> None:
     """Reconnect whenever a loop of nats-py has ended, or reconnecting is stuck for `stuck_s`.
 
     `on_fault` is called with one sentence before each restart.
     """
     loop = asyncio.get_running_loop()
-    attempts_count, since_s = client.attempts_count, loop.time()
+    attempts_count, last_attempt_s = client.attempts_count, loop.time()
     while True:
-        await asyncio.sleep(_CHECK_S)
+        await asyncio.sleep(_CHECK_INTERVAL_S)
         if client.attempts_count != attempts_count or not client.is_reconnecting:
-            attempts_count, since_s = client.attempts_count, loop.time()
+            attempts_count, last_attempt_s = client.attempts_count, loop.time()
         if (name := client.ended_loop) is not None:
             on_fault(f"the {name} loop of the connection ended unexpectedly")
         elif client.has_reconnecting_ended:
             on_fault("reconnecting ended unexpectedly")
-        elif client.is_reconnecting and loop.time() - since_s > stuck_s:
+        elif client.is_reconnecting and loop.time() - last_attempt_s > stuck_s:
             on_fault("reconnecting was stuck")
         else:
             continue
         await client.reconnect_now()
-        attempts_count, since_s = client.attempts_count, loop.time()
+        attempts_count, last_attempt_s = client.attempts_count, loop.time()
 
 
 T = TypeVar("T")
 OnLink = Callable[[LinkChanged], None]
 OnDenied = Callable[[PermissionDenied], None]
 
-_RETRY_REFUSED_S = 1.5
+_REFUSED_RETRY_INTERVAL_S = 1.5
 """Interval of attempts to connect to a server that refuses the user."""
 _IDENTITY_RETRY_S = 4.0
-_DELIVERY_S = 0.1
+_MAX_CALLBACK_DELAY_S = 0.1
 """Maximum time until a received message reaches its future."""
-_SILENT_S = 2.0
+_MAX_MESSAGE_SILENCE_S = 2.0
 """Time without any byte of a message after which a delayed reply is no longer in flight."""
-_BEHIND_OTHERS_S = 120.0
+_MAX_REPLY_DELAY_S = 120.0
 """Maximum wait for a delayed reply while bytes of other messages arrive."""
 
 
@@ -197,13 +203,13 @@ class Link:
     def __init__(self, connection: Connection, nc: GuardedClient, on_link: OnLink) -> None:
         self.nc = nc
         self.inbox = nc.new_inbox()
-        self.waiting = PendingRequests()
+        self.pending_requests = PendingRequests()
         self.identity = Identity()
-        self.denials: dict[str, tuple[str, OnDenied]] = {}
+        self.on_denied_by_subject: dict[str, tuple[str, OnDenied]] = {}
         """Lower-cased subject of a subscription → the subject, and its callback for a denial."""
         self._connection = connection
         self._on_link = on_link
-        self._reason: str | None = None
+        self._lost_reason: str | None = None
         self.lame_duck_server: str | None = None
         """Name of the server that announced lame duck mode; None after the next connect."""
         self._inbox_denied: PermissionDenied | None = None
@@ -212,12 +218,12 @@ class Link:
 
     @property
     def state(self) -> LinkChanged:
-        """Return the current state of the link."""
+        """Return the current state of the connection, and our user and account."""
         is_connected = bool(self.nc.is_connected)
         state: LinkState = "connected" if is_connected else "reconnecting"
         if self.nc.is_closed:
             state = "closed"
-        reason = None if is_connected else self._reason
+        reason = None if is_connected else self._lost_reason
         return make_link_record(self.nc, self._connection, state, reason, self.identity)
 
     async def begin(self, read_identity: Callable[[], Awaitable[Identity]]) -> None:
@@ -228,37 +234,42 @@ class Link:
             urls, self._on_error, self._on_lost, self._on_reconnected, self._on_lame_duck
         )
         await self.nc.subscribe(
-            f"{self.inbox}.*", cb=self.waiting.resolve, pending_msgs_limit=0, pending_bytes_limit=0
+            f"{self.inbox}.*",
+            cb=self.pending_requests.resolve,
+            pending_msgs_limit=0,
+            pending_bytes_limit=0,
         )
         self._spawn(keep_alive(self.nc, self._report_lost))
         await self._report_identity()
 
-    def check(self) -> None:
-        """Raise the reason why no request can be sent now: no link, or no inbox."""
+    def check_can_request(self) -> None:
+        """Raise ConnectionLost while disconnected, PermissionDenied if replies are denied."""
         if not self.nc.is_connected:
             raise self.make_connection_lost()
         if self._inbox_denied is not None:
             raise self._inbox_denied
 
-    async def wait(self, reply: asyncio.Future[T], limit_s: float, subject: str) -> T:
+    async def wait_for_reply(self, reply: asyncio.Future[T], limit_s: float, subject: str) -> T:
         """Return a reply that the server sends within `limit_s`, however slow the link is.
 
-        A reply sent in that time may still be in flight, behind other replies. So a PING follows:
-        its PONG arrives after everything sent before it. The PONG is awaited while bytes of the
-        reply to `subject` arrive, and for two minutes while bytes of other messages do: other
-        lines, such as INFO, never delay a reply for long. Raises TimeoutError.
+        A reply that was sent in time may still be in flight, behind other replies. So a PING is
+        sent: its PONG arrives after everything that was sent before it. The PONG is awaited while
+        bytes of the reply to `subject` arrive, and for up to two minutes while bytes of other
+        messages arrive. Bytes of other lines, such as INFO, do not count. Raises TimeoutError.
         """
         await asyncio.wait({reply}, timeout=limit_s)
-        if not reply.done() and self.nc.is_connected and self.nc.silent_s < _SILENT_S:
+        if not reply.done() and self.nc.is_connected and self.nc.silent_s < _MAX_MESSAGE_SILENCE_S:
             pinged_mono_us = steady_us()
             pong = await self.nc.ping()
             awaited: set[asyncio.Future[Any]] = {reply, pong}
             while not (reply.done() or pong.done()) and self._may_arrive(subject, pinged_mono_us):
                 await asyncio.wait(
-                    awaited, timeout=_SILENT_S / 4, return_when=asyncio.FIRST_COMPLETED
+                    awaited,
+                    timeout=_MAX_MESSAGE_SILENCE_S / 4,
+                    return_when=asyncio.FIRST_COMPLETED,
                 )
             # A reply that came just before the PONG still has to reach its future.
-            await asyncio.wait({reply}, timeout=_DELIVERY_S)
+            await asyncio.wait({reply}, timeout=_MAX_CALLBACK_DELAY_S)
         if not reply.done():
             raise TimeoutError
         return reply.result()
@@ -266,13 +277,13 @@ class Link:
     def _may_arrive(self, subject: str, pinged_mono_us: int) -> bool:
         """Return whether a delayed reply to `subject` may still be in flight."""
         waited_s = (steady_us() - pinged_mono_us) / 1e6
-        if min(waited_s, self.nc.message_silent_s) >= _SILENT_S:
+        if min(waited_s, self.nc.message_silent_s) >= _MAX_MESSAGE_SILENCE_S:
             return False
-        return waited_s < _BEHIND_OTHERS_S or self.nc.is_arriving(subject)
+        return waited_s < _MAX_REPLY_DELAY_S or self.nc.is_arriving(subject)
 
     def make_connection_lost(self) -> ConnectionLost:
-        """Return the error for a request without a link, with the reason why there is none."""
-        reason = self._reason or "the link is closed"
+        """Return the error for a request while disconnected, with the reason of the loss."""
+        reason = self._lost_reason or "the link is closed"
         return ConnectionLost(f"not connected at the moment: {reason}", reason=reason)
 
     async def close(self) -> None:
@@ -281,7 +292,9 @@ class Link:
             task.cancel()
         if self._tasks:
             await asyncio.wait(self._tasks)
-        self.waiting.fail_all(ConnectionLost("the connection was closed", is_sent=True))
+        self.pending_requests.fail_all(
+            ConnectionLost("the connection was closed", is_request_sent=True)
+        )
         self.nc.keep_connected((), _ignore_error, _ignore_event, _ignore_event)
         await dispose(self.nc)
         self._on_link(self.state)
@@ -296,28 +309,32 @@ class Link:
             refusal = await find_refusal(
                 self.nc, tried_url.hostname or "", tried_url.port or 0, error
             )
-            reason = explain(tried_url.netloc, self.nc.step, error, refusal)
+            reason = explain_failed_attempt(tried_url.netloc, self.nc.step, error, refusal)
             reason = explain_refusal(tried_url.netloc, reason, self._connection)
             is_refused = isinstance(reason, AuthenticationFailed)
-            self.nc.options["reconnect_time_wait"] = _RETRY_REFUSED_S if is_refused else RETRY_S
+            self.nc.options["reconnect_time_wait"] = (
+                _REFUSED_RETRY_INTERVAL_S if is_refused else RECONNECT_INTERVAL_S
+            )
             self._report_lost(str(reason))
 
     async def _on_lost(self) -> None:
         """Report the loss, and fail every open request: its reply cannot arrive any more."""
         self.nc.drop_unsent()
         self._inbox_denied = None
-        self._report_lost(self._reason or explain_loss(self.nc.loss_error, self.lame_duck_server))
-        self.waiting.fail_all(
+        self._report_lost(
+            self._lost_reason or explain_lost_connection(self.nc.loss_error, self.lame_duck_server)
+        )
+        self.pending_requests.fail_all(
             ConnectionLost(
-                f"the connection was lost before the reply arrived: {self._reason}",
-                is_sent=True,
-                reason=self._reason or "",
+                f"the connection was lost before the reply arrived: {self._lost_reason}",
+                is_request_sent=True,
+                reason=self._lost_reason or "",
             )
         )
 
     async def _on_reconnected(self) -> None:
         """Read our identity and report that the connection is restored."""
-        self._reason = self.lame_duck_server = None
+        self._lost_reason = self.lame_duck_server = None
         self._spawn(self._report_identity())
 
     async def _on_lame_duck(self) -> None:
@@ -337,32 +354,32 @@ class Link:
             self.identity = await self._read_identity()
         if self.nc.is_connected:
             self._on_link(self.state)
-            if not self.identity.jetstream and not self.identity.denied:
+            if not self.identity.jetstream and not self.identity.is_info_denied:
                 self._spawn(self._report_identity_again())
 
     async def _report_identity_again(self) -> None:
-        """Read and report our identity again after 4 s: JetStream was missing, and may come."""
+        """Read and report our identity again after 4 s, as JetStream may be available then."""
         reconnects_count = self.nc.stats["reconnects"]
         await asyncio.sleep(_IDENTITY_RETRY_S)
         if self.nc.is_connected and self.nc.stats["reconnects"] == reconnects_count:
             await self._report_identity()
 
     def _deny(self, violation: Violation) -> None:
-        """Fail the requests, or report the denial of the subscription, of a violation."""
+        """Fail the requests that a violation denies, or report the subscription that it denies."""
         if violation.kind == "publish":
-            self.waiting.deny(violation)
+            self.pending_requests.deny(violation)
         elif violation.subject.startswith(self.inbox.lower()):
             subject = self.inbox.rpartition(".")[0] + ".>"
             self._inbox_denied = PermissionDenied(subject, "subscribe")
-            self.waiting.fail_all(self._inbox_denied)
-        elif violation.subject in self.denials:
-            subject, on_denied = self.denials[violation.subject]
+            self.pending_requests.fail_all(self._inbox_denied)
+        elif violation.subject in self.on_denied_by_subject:
+            subject, on_denied = self.on_denied_by_subject[violation.subject]
             on_denied(PermissionDenied(subject, "subscribe"))
 
     def _report_lost(self, reason: str) -> None:
-        """Report why there is no link, unless the last report was the same."""
-        if reason != self._reason:
-            self._reason = reason
+        """Report why the connection is lost, unless the last report was the same."""
+        if reason != self._lost_reason:
+            self._lost_reason = reason
             self._on_link(
                 make_link_record(self.nc, self._connection, "reconnecting", reason, self.identity)
             )

@@ -28,16 +28,16 @@ from natstui.jetstream.connection.wire_parser import OnBlock, WireParser
 
 ErrorCallback = Callable[[Exception], Awaitable[None]]
 
-_CLOSE_S = 0.5
+_CLOSE_TIMEOUT_S = 0.5
 _CRLF_BYTES = 2
 _CHECK_INTERVAL_S = 1.0
-_MIN_STALE_S = 6.0
-_MAX_STALE_S = 15.0
-_STALE_GAPS_COUNT = 2.5
+_MIN_STALE_TIMEOUT_S = 6.0
+_MAX_STALE_TIMEOUT_S = 15.0
+_STALE_TIMEOUT_PER_LONGEST_GAP = 2.5
 
 # Without any handler, Python prints these to stderr, across the terminal's screen.
-for _name in ("nats", "asyncio"):
-    logging.getLogger(_name).addHandler(logging.NullHandler())
+for _logger_name in ("nats", "asyncio"):
+    logging.getLogger(_logger_name).addHandler(logging.NullHandler())
 
 
 class LocalHandshakeError(nats.errors.Error):  # type: ignore[misc]
@@ -58,10 +58,10 @@ async def unsubscribe(*subscriptions: Subscription) -> None:
 class Headers(dict[str, str]):
     """Headers as nats-py reads them: the last of repeated names; `block` has the raw bytes."""
 
-    block = b""
+    block = b""  # the raw headers
 
 
-STATUS_LINE = b"NATS/1.0 "
+STATUS_LINE_START = b"NATS/1.0 "
 """Start of headers with a status; those of a message have none."""
 
 
@@ -70,23 +70,24 @@ def status_of(headers: Mapping[str, str] | None) -> str | None:
 
     A header named Status is of the publisher, and is no status.
     """
-    if isinstance(headers, Headers) and not headers.block.startswith(STATUS_LINE):
+    if isinstance(headers, Headers) and not headers.block.startswith(STATUS_LINE_START):
         return None
     return (headers or {}).get("Status")
 
 
-_HEADER_NAME = re.compile(r"[!#$%&'*+\-.^_`|~0-9A-Za-z]+")
+_HEADER_NAME_PATTERN = re.compile(r"[!#$%&'*+\-.^_`|~0-9A-Za-z]+")
 
 
-def is_header(name: str, text: str) -> bool:
+def is_valid_header(name: str, text: str) -> bool:
     """Return whether this is a valid header: a name without blanks and a text of one line."""
-    return bool(_HEADER_NAME.fullmatch(name)) and "\r" not in text and "\n" not in text
+    return bool(_HEADER_NAME_PATTERN.fullmatch(name)) and "\r" not in text and "\n" not in text
 
 
-class Pairs(dict[str, str]):
+class HeaderPairs(dict[str, str]):
     """Headers to send unchanged, with repeated names, which a plain dict cannot contain.
 
-    nats-py leaves out blanks and headers without a name, and has no text that is not UTF-8.
+    nats-py removes blanks around names and texts, leaves out headers without a name, and cannot
+    send a text that is not UTF-8.
     """
 
     def __init__(self, pairs: Iterable[tuple[str, str]]) -> None:
@@ -101,7 +102,7 @@ class Pairs(dict[str, str]):
         """Return the encoded headers; raises BadHeaderError for an invalid one."""
         lines = [b"NATS/1.0"]
         for name, text in self._pairs:
-            if not is_header(name, text):
+            if not is_valid_header(name, text):
                 raise nats.errors.BadHeaderError(name)
             lines.append(f"{name}: {text}".encode("utf-8", "surrogateescape"))
         return b"\r\n".join((*lines, b"", b""))
@@ -110,8 +111,8 @@ class Pairs(dict[str, str]):
 class TimedMsg(Msg):  # type: ignore[misc]
     """A message with its position in the byte stream of its connection."""
 
-    start_position = 0
-    end_position = 0
+    first_byte_position = 0
+    end_byte_position = 0
 
 
 @contextlib.contextmanager
@@ -204,8 +205,8 @@ class StrictClient(NatsClient):  # type: ignore[misc]
         payload_size: int,
         headers: dict[str, Any] | None,
     ) -> None:
-        """Send a message; `Pairs` headers are sent unchanged."""
-        if not isinstance(headers, Pairs):
+        """Send a message; `HeaderPairs` headers are sent unchanged."""
+        if not isinstance(headers, HeaderPairs):
             await super()._send_publish(subject, reply, payload, payload_size, headers)
             return
         self.stats["out_msgs"] += 1
@@ -218,12 +219,12 @@ class StrictClient(NatsClient):  # type: ignore[misc]
         """Decode headers; of invalid ones, which would end nats-py's loop, only keep the bytes."""
         if headers is None:
             return None
-        parsed: dict[str, str] | None = None
+        parsed_headers: dict[str, str] | None = None
         with contextlib.suppress(UnicodeDecodeError, IndexError):
-            parsed = await super()._process_headers(headers)
-        headers_read = Headers(parsed or {})
-        headers_read.block = headers
-        return headers_read
+            parsed_headers = await super()._process_headers(headers)
+        decoded_headers = Headers(parsed_headers or {})
+        decoded_headers.block = headers
+        return decoded_headers
 
     def _build_message(
         self, sid: int, subject: bytes, reply: bytes, data: bytes, headers: dict[str, str] | None
@@ -240,8 +241,8 @@ class StrictClient(NatsClient):  # type: ignore[misc]
             _client=self,
             _sid=sid,
         )
-        message.end_position = self._transport.arrivals.bytes_count - len(self._parser.buf)
-        message.start_position = message.end_position - len(message.data) - _CRLF_BYTES
+        message.end_byte_position = self._transport.arrivals.bytes_count - len(self._parser.buf)
+        message.first_byte_position = message.end_byte_position - len(message.data) - _CRLF_BYTES
         return message
 
     async def _process_pong(self) -> None:
@@ -265,11 +266,13 @@ class StrictClient(NatsClient):  # type: ignore[misc]
         while self.is_connected:
             # Checks are counted, not time: a process that was suspended received nothing either.
             await asyncio.sleep(_CHECK_INTERVAL_S)
-            silent = arrivals.bytes_count == last_bytes_count and not self.is_reading_paused
-            silent_s = silent_s + _CHECK_INTERVAL_S if silent else 0.0
+            is_silent = arrivals.bytes_count == last_bytes_count and not self.is_reading_paused
+            silent_s = silent_s + _CHECK_INTERVAL_S if is_silent else 0.0
             last_bytes_count = arrivals.bytes_count
-            stale_s = max(_MIN_STALE_S, _STALE_GAPS_COUNT * arrivals.longest_gap_s)
-            if silent_s > min(_MAX_STALE_S, stale_s):
+            stale_timeout_s = max(
+                _MIN_STALE_TIMEOUT_S, _STALE_TIMEOUT_PER_LONGEST_GAP * arrivals.longest_gap_s
+            )
+            if silent_s > min(_MAX_STALE_TIMEOUT_S, stale_timeout_s):
                 await self._process_op_err(nats.errors.StaleConnectionError())
                 return
             if silent_s and silent_s % self.options["ping_interval"] < _CHECK_INTERVAL_S:
@@ -310,13 +313,13 @@ class GuardedClient(StrictClient):
 
     @property
     def silent_s(self) -> float:
-        """Return the time since the last received byte."""
+        """Return the time since the last received byte, in seconds."""
         return self._transport.arrivals.silent_s
 
     @property
     def message_silent_s(self) -> float:
-        """Return the time since the last received byte of a message."""
-        return (steady_us() - self._parser.message_mono_us) / 1e6
+        """Return the time since the last received byte of a message, in seconds."""
+        return (steady_us() - self._parser.last_message_mono_us) / 1e6
 
     def is_arriving(self, subject: str) -> bool:
         """Return whether a message of this subject has arrived in part."""
@@ -324,12 +327,15 @@ class GuardedClient(StrictClient):
 
     def arrival_of(self, message: Msg) -> Arrival:
         """Return the arrival times of a message's bytes; must be called soon after the message."""
-        return self._transport.arrivals.find_arrival(message.start_position, message.end_position)
+        return self._transport.arrivals.find_arrival(
+            message.first_byte_position, message.end_byte_position
+        )
 
     async def ping(self) -> asyncio.Future[bool]:
         """Send a PING after all other data; return a future that is done with its PONG.
 
-        Then the server has received all of the data, and we all that it sent before.
+        By then the server has received all of that data, and we have received everything that it
+        sent before the PONG.
         """
         pong: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
         self._pongs.append(pong)
@@ -339,7 +345,7 @@ class GuardedClient(StrictClient):
         return pong
 
     def deliver_blocks(self, subscription: Subscription, on_block: OnBlock | None) -> None:
-        """Pass the messages of a subscription to `on_block` in blocks; None ends that."""
+        """Pass the messages of a subscription to `on_block` in blocks; with None, singly again."""
         self._parser.set_block_callback(subscription._id, on_block)
 
     @property
@@ -407,7 +413,7 @@ class GuardedClient(StrictClient):
         """Close the socket or cancel the attempt to reconnect, and reconnect at once."""
         if self._reconnection_task is not None:
             self._reconnection_task.cancel()
-            await asyncio.wait({self._reconnection_task}, timeout=_CLOSE_S)
+            await asyncio.wait({self._reconnection_task}, timeout=_CLOSE_TIMEOUT_S)
         self.abort()
         self._status = NatsClient.CONNECTED
         await self.force_reconnect()

@@ -13,10 +13,10 @@ import msgspec
 from natstui.decoding import decoder_of
 from natstui.errors import NotFound, RequestFailed
 from natstui.jetstream.connection.client import Client
-from natstui.jetstream.connection.replies import NO_MESSAGE
+from natstui.jetstream.connection.replies import NO_MESSAGE_CODE
 from natstui.jetstream.connection.subject_counts import read_all_subject_counts
 from natstui.jetstream.connection.times import time_us
-from natstui.model.assets.buckets import OBJECTS, info_subject
+from natstui.model.assets.buckets import OBJECTS, object_info_subject
 from natstui.model.assets.subjects import is_literal
 
 
@@ -36,16 +36,16 @@ async def read_object_info(client: Client, bucket: str, name: str) -> ObjectInfo
     Raises NotFound without a store (err_code 10059) or object (10037), and the request errors.
     """
     try:
-        return await _read_last(client, bucket, info_subject(bucket, name))
+        return await _read_last(client, bucket, object_info_subject(bucket, name))
     except NotFound as error:
-        if error.err_code != NO_MESSAGE:
+        if error.err_code != NO_MESSAGE_CODE:
             text = f"there is no object store {bucket}"
             raise NotFound(text, err_code=error.err_code) from error
     async for subject in _unusual_subjects(client, bucket):
         info = await _read_last(client, bucket, subject)
-        if _name_of(info.content) == name:
+        if _object_name_in(info.content) == name:
             return info
-    raise NotFound(f"{bucket} has no object {name}", err_code=NO_MESSAGE)
+    raise NotFound(f"{bucket} has no object {name}", err_code=NO_MESSAGE_CODE)
 
 
 async def _read_last(client: Client, bucket: str, subject: str) -> ObjectInfo:
@@ -62,9 +62,11 @@ async def _read_last(client: Client, bucket: str, subject: str) -> ObjectInfo:
 
 async def _unusual_subjects(client: Client, bucket: str) -> AsyncIterator[str]:
     """Yield the subjects of infos with another encoding than that of natstui, Go and Python."""
-    prefix = info_subject(bucket, "")
-    async for msgs in read_all_subject_counts(client, f"{OBJECTS}{bucket}", f"{prefix}>"):
-        for subject in msgs:
+    prefix = object_info_subject(bucket, "")
+    async for msgs_by_subject in read_all_subject_counts(
+        client, f"{OBJECTS}{bucket}", f"{prefix}>"
+    ):
+        for subject in msgs_by_subject:
             token = subject.removeprefix(prefix)
             if not is_literal(subject) or subject == token:
                 continue
@@ -73,16 +75,16 @@ async def _unusual_subjects(client: Client, bucket: str) -> AsyncIterator[str]:
             except ValueError:
                 yield subject
                 continue
-            if info_subject(bucket, name) != subject:
+            if object_info_subject(bucket, name) != subject:
                 yield subject
 
 
-class _Named(msgspec.Struct):
+class _ObjectNameField(msgspec.Struct):
     name: str = ""
 
 
-def _name_of(content: bytes) -> str | None:
+def _object_name_in(content: bytes) -> str | None:
     try:
-        return decoder_of(_Named).decode(content).name
+        return decoder_of(_ObjectNameField).decode(content).name
     except (msgspec.DecodeError, RecursionError):
         return None

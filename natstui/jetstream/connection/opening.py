@@ -15,7 +15,7 @@ from natstui.config.servers import Address, parse_servers
 from natstui.errors import AuthenticationFailed, ConnectionFailed, NatstuiError, UsageError
 from natstui.jetstream.connection.authentication import auth_options, tls_options
 from natstui.jetstream.connection.failures import (
-    explain,
+    explain_failed_attempt,
     explain_refusal,
     is_closed_by_server,
     make_handshake_error,
@@ -23,17 +23,17 @@ from natstui.jetstream.connection.failures import (
 from natstui.jetstream.connection.nats_client import GuardedClient
 from natstui.jetstream.connection.transport import refusal_in
 
-_PROBE_S = 1.0
+_PROBE_TIMEOUT_S = 1.0
 
 
 _GREETINGS = {b"INFO ": "NATS", b"HTTP/": "HTTP"}
-_NATS_ADVICE = {
+_NATS_ADVICE_BY_PROTOCOL = {
     "TLS": "it begins with a TLS handshake: set tls_first",
     "TLS NATS": "it begins with a TLS handshake: set tls_first",
     "HTTP": "it speaks HTTP: is this its monitoring port, or one for ws://?",
     "TLS HTTP": "it speaks HTTPS: is this its monitoring port, or one for wss://?",
 }
-_WEBSOCKET_ADVICE = {
+_WEBSOCKET_ADVICE_BY_PROTOCOL = {
     "NATS": "it speaks NATS without WebSocket: use nats://",
     "TLS": "it begins with a TLS handshake: use wss://",
     "TLS NATS": "it speaks NATS after a TLS handshake, without WebSocket: use tls://",
@@ -46,17 +46,17 @@ async def guess_protocol(host: str, port: int) -> str | None:
 
     A silent port takes 2 s. No certificate is checked.
     """
-    insecure = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-    insecure.check_hostname, insecure.verify_mode = False, ssl.CERT_NONE
-    for context in (insecure, None):
+    insecure_context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    insecure_context.check_hostname, insecure_context.verify_mode = False, ssl.CERT_NONE
+    for context in (insecure_context, None):
         try:
-            async with asyncio.timeout(_PROBE_S):
+            async with asyncio.timeout(_PROBE_TIMEOUT_S):
                 reader, writer = await asyncio.open_connection(host, port, ssl=context)
         except (OSError, EOFError, ValueError):
             continue  # not that one; TimeoutError is an OSError
         try:
             writer.write(b"GET / HTTP/1.0\r\n\r\n")
-            async with asyncio.timeout(_PROBE_S):
+            async with asyncio.timeout(_PROBE_TIMEOUT_S):
                 first_bytes = await reader.read(5)
         except OSError:
             first_bytes = b""
@@ -71,7 +71,7 @@ async def guess_protocol(host: str, port: int) -> str | None:
 
 
 async def _advise_protocol(address: Address) -> str | None:
-    """Return a clause with advice if an address has another protocol; None otherwise."""
+    """Return a clause with advice if the port has another protocol than its URL; else None."""
     protocol = await guess_protocol(address.host, address.port)
     if address.websocket and protocol == "HTTP":
         if address.tls:
@@ -79,15 +79,17 @@ async def _advise_protocol(address: Address) -> str | None:
         return "it speaks HTTP without WebSocket: is this its monitoring port?"
     if address.websocket and address.tls and protocol == "NATS":
         return "it speaks NATS without WebSocket: use tls://"
-    return (_WEBSOCKET_ADVICE if address.websocket else _NATS_ADVICE).get(protocol or "")
+    return (_WEBSOCKET_ADVICE_BY_PROTOCOL if address.websocket else _NATS_ADVICE_BY_PROTOCOL).get(
+        protocol or ""
+    )
 
 
-_MAX_ATTEMPT_S = 2.5
-_CLOSE_S = 1.5
-_PING_S = 2.0
+_ATTEMPT_TIMEOUT_S = 2.5
+_CLOSE_TIMEOUT_S = 1.5
+_PING_INTERVAL_S = 2.0
 """Time without a byte after which a PING is sent."""
-RETRY_S = 0.5
-_INBOX = re.compile(r"[^\s*>.]+(\.[^\s*>.]+)*\.?")
+RECONNECT_INTERVAL_S = 0.5
+_INBOX_PREFIX_PATTERN = re.compile(r"[^\s*>.]+(\.[^\s*>.]+)*\.?")
 
 
 async def open_client(connection: Connection) -> GuardedClient:
@@ -127,20 +129,20 @@ def make_plan(connection: Connection) -> ConnectPlan:
     addresses = parse_servers(connection.servers)
     is_tls_wanted = connection.requires_tls or any(address.tls for address in addresses)
     prefix = connection.inbox_prefix
-    if not _INBOX.fullmatch(prefix):
+    if not _INBOX_PREFIX_PATTERN.fullmatch(prefix):
         raise UsageError(f"inbox_prefix {prefix!r} is not a subject without wildcards")
     options = {
         "name": connection.client_name,
         "allow_reconnect": False,
         "max_reconnect_attempts": 1,
-        "reconnect_time_wait": RETRY_S,
-        "connect_timeout": min(_MAX_ATTEMPT_S, connection.connect_timeout_s),
-        "ping_interval": _PING_S,
+        "reconnect_time_wait": RECONNECT_INTERVAL_S,
+        "connect_timeout": min(_ATTEMPT_TIMEOUT_S, connection.connect_timeout_s),
+        "ping_interval": _PING_INTERVAL_S,
         "pending_size": 0,
         "dont_randomize": True,
         "inbox_prefix": prefix.rstrip("."),
         **auth_options(connection, addresses),
-        **tls_options(connection, is_wanted=is_tls_wanted),
+        **tls_options(connection, is_tls_wanted=is_tls_wanted),
     }
     return ConnectPlan(connection, addresses, options, is_tls_wanted)
 
@@ -173,13 +175,15 @@ async def _explain_attempt(
     is_handshake_error = address.websocket and step == "TLS" and isinstance(error, ssl.SSLError)
     is_certificate_error = isinstance(error, ssl.SSLCertVerificationError)
     if is_silent or (is_handshake_error and not is_certificate_error):
-        other_protocol = await _advise_protocol(address)
-        if other_protocol is not None:
-            kind = "WebSocket" if address.websocket else "NATS"
-            reason = f"{address_text} does not greet as a {kind} server does; {other_protocol}"
+        protocol_advice = await _advise_protocol(address)
+        if protocol_advice is not None:
+            protocol = "WebSocket" if address.websocket else "NATS"
+            reason = (
+                f"{address_text} does not greet as a {protocol} server does; {protocol_advice}"
+            )
             return ConnectionFailed(reason, step=step)
     refusal = await find_refusal(client, address.host, address.port, error)
-    return explain(address_text, step, error, refusal)
+    return explain_failed_attempt(address_text, step, error, refusal)
 
 
 async def find_refusal(
@@ -197,7 +201,7 @@ async def find_refusal(
     ):
         return client.refusal
     try:
-        async with asyncio.timeout(_PROBE_S):
+        async with asyncio.timeout(_PROBE_TIMEOUT_S):
             return await _read_greeting_error(host, port)
     except (OSError, ValueError):
         return None  # no line, or one that is too long; TimeoutError is an OSError
@@ -223,7 +227,7 @@ async def _raise_error(error: Exception) -> None:
 async def dispose(client: GuardedClient) -> None:
     """Close a client in any state, within 1.5 s."""
     close_task = asyncio.ensure_future(client.close())
-    await asyncio.wait({close_task}, timeout=_CLOSE_S)
+    await asyncio.wait({close_task}, timeout=_CLOSE_TIMEOUT_S)
     client.abort()
     if not close_task.done():
         close_task.cancel()
@@ -234,6 +238,6 @@ def _combine_failures(failures: list[ConnectionFailed]) -> ConnectionFailed:
     """Return one error with the failures of all addresses."""
     if len(failures) == 1:
         return failures[0]
-    all_auth = all(isinstance(failure, AuthenticationFailed) for failure in failures)
-    kind = AuthenticationFailed if all_auth else ConnectionFailed
-    return kind("no server of the list can be used: " + "; ".join(map(str, failures)))
+    are_all_refused = all(isinstance(failure, AuthenticationFailed) for failure in failures)
+    error_class = AuthenticationFailed if are_all_refused else ConnectionFailed
+    return error_class("no server of the list can be used: " + "; ".join(map(str, failures)))

@@ -14,7 +14,7 @@ from natstui.model.records.link import Permitted
 
 USER_INFO = "$SYS.REQ.USER.INFO"
 
-_VIOLATION = re.compile(r'permissions violation for (publish|subscription) to "([^"]*)"')
+_VIOLATION_PATTERN = re.compile(r'permissions violation for (publish|subscription) to "([^"]*)"')
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,36 +27,36 @@ class Violation:
 
 def read_violation(text: str) -> Violation | None:
     """Return the violation in an asynchronous error of nats-py; None without one."""
-    match = _VIOLATION.search(text.lower())
+    match = _VIOLATION_PATTERN.search(text.lower())
     if match is None:
         return None
     return Violation("publish" if match[1] == "publish" else "subscribe", match[2])
 
 
-class _Rules(msgspec.Struct):
+class _SubjectRules(msgspec.Struct):
     allow: list[str] | None = None
     deny: list[str] | None = None
 
 
 class _Permissions(msgspec.Struct):
-    publish: _Rules | None = None
-    subscribe: _Rules | None = None
+    publish: _SubjectRules | None = None
+    subscribe: _SubjectRules | None = None
 
 
-class _User(msgspec.Struct):
+class _UserData(msgspec.Struct):
     user: str | None = None
     account: str | None = None
     permissions: _Permissions | None = None
     expires: int = 0
 
 
-class _Server(msgspec.Struct):
+class _ReplyingServer(msgspec.Struct):
     id: str | None = None
 
 
-class _UserInfo(msgspec.Struct):
-    data: _User | None = None
-    server: _Server | None = None
+class _UserInfoReply(msgspec.Struct):
+    data: _UserData | None = None
+    server: _ReplyingServer | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,10 +72,13 @@ class UserInfo:
 
 def read_user_info(data: bytes) -> UserInfo:
     """Decode the reply to `$SYS.REQ.USER.INFO`; raises RequestFailed if it is unreadable."""
-    reply = read(USER_INFO, data, _UserInfo)
-    user, server = reply.data or _User(), reply.server or _Server()
-    rules = user.permissions or _Permissions()
-    publish, subscribe = rules.publish or _Rules(), rules.subscribe or _Rules()
+    reply = read(USER_INFO, data, _UserInfoReply)
+    user, server = reply.data or _UserData(), reply.server or _ReplyingServer()
+    user_permissions = user.permissions or _Permissions()
+    publish, subscribe = (
+        user_permissions.publish or _SubjectRules(),
+        user_permissions.subscribe or _SubjectRules(),
+    )
     permissions = Permitted(
         at_us=time.time_ns() // 1000,
         publish_allow=_allowed_subjects(publish.allow),

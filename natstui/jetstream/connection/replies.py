@@ -29,39 +29,43 @@ Limit = Annotated[int, msgspec.Meta(ge=-1, le=MAX_INT64)]
 """A count, where -1 means unlimited."""
 
 _MAX_UINT64 = 2**64 - 1
-_LONG_NUMBER = re.compile(rb"[0-9]{20}")
-_UNREADABLE = (msgspec.DecodeError, ValueError, KeyError, OverflowError, RecursionError)
+_LONG_NUMBER_PATTERN = re.compile(rb"[0-9]{20}")
+_DECODING_ERRORS = (msgspec.DecodeError, ValueError, KeyError, OverflowError, RecursionError)
 
-_NO_JETSTREAM = {10008, 10039, 10074, 10076}
-NO_MESSAGE = 10037
+_NO_JETSTREAM_CODES = {10008, 10039, 10074, 10076}
+NO_MESSAGE_CODE = 10037
 """Error code: there is no such message in a stream."""
-_NOT_FOUND = {10014, NO_MESSAGE, 10059, 10149}
-_CONFLICT = {10013, 10058, 10065, 10071, 10105, 10148, 10164}
-_SMALLER = (
+_NOT_FOUND_CODES = {10014, NO_MESSAGE_CODE, 10059, 10149}
+_CONFLICT_CODES = {10013, 10058, 10065, 10071, 10105, 10148, 10164}
+_LOWER_MAX_BYTES_ADVICE = (
     "max bytes counts as used storage, and the account or server has less left: lower max bytes"
 )
-_ADVICE = {10002: _SMALLER, 10028: _SMALLER, 10047: _SMALLER}
+_ADVICE_BY_ERR_CODE = {
+    10002: _LOWER_MAX_BYTES_ADVICE,
+    10028: _LOWER_MAX_BYTES_ADVICE,
+    10047: _LOWER_MAX_BYTES_ADVICE,
+}
 # `type` and `error` come first in every reply, so a big one need not be searched.
 _ERROR_SEARCH_BYTES = 300
 
 
-class _Error(msgspec.Struct):
+class _ApiError(msgspec.Struct):
     code: int = 0
     err_code: int | None = None
     description: str = ""
 
 
-class _Reply(msgspec.Struct):
-    error: _Error | None = None
+class _ErrorReply(msgspec.Struct):
+    error: _ApiError | None = None
 
 
-class _Named(msgspec.Struct):
+class _ConfigName(msgspec.Struct):
     name: str = ""
 
 
-class _Row(msgspec.Struct):
+class _ListRow(msgspec.Struct):
     name: str = ""
-    config: _Named | None = None
+    config: _ConfigName | None = None
 
 
 class Page(msgspec.Struct):
@@ -70,8 +74,8 @@ class Page(msgspec.Struct):
     total: int = 0
     offset: int = 0
     limit: int = 0
-    streams: list[_Row | str] | None = None
-    consumers: list[_Row | str] | None = None
+    streams: list[_ListRow | str] | None = None
+    consumers: list[_ListRow | str] | None = None
 
     @property
     def names(self) -> Iterator[str]:
@@ -90,28 +94,28 @@ def check_reply(verb: str, data: bytes) -> None:
     It is NotFound, Conflict, JetStreamUnavailable, else RequestFailed, with both codes. Raises
     ReplyUnreadable for an invalid reply.
     """
-    if _LONG_NUMBER.search(data):
+    if _LONG_NUMBER_PATTERN.search(data):
         _check_numbers(verb, data)
     if b'"error"' not in data[:_ERROR_SEARCH_BYTES]:
         return
-    error = read(verb, data, _Reply).error
+    error = read(verb, data, _ErrorReply).error
     if error is None:
         return
-    number = f" (error {error.err_code})" if error.err_code is not None else f" ({error.code})"
-    sentence = f"{verb}: {clean_line(error.description)}{number}{_advice_text(error.err_code)}"
+    code_text = f" (error {error.err_code})" if error.err_code is not None else f" ({error.code})"
+    sentence = f"{verb}: {clean_line(error.description)}{code_text}{_advice_text(error.err_code)}"
     raise _error_class(error)(sentence, code=error.code, err_code=error.err_code)
 
 
 def _check_numbers(verb: str, data: bytes) -> None:
     """Raise ReplyUnreadable for a number above 64 bits, which would break sums and texts."""
 
-    def number(text: str) -> int:
+    def parse_number(text: str) -> int:
         if abs(value := int(text)) > _MAX_UINT64:
             raise ValueError("a number has more than 64 bits")
         return value
 
     try:
-        json.loads(data, parse_int=number)
+        json.loads(data, parse_int=parse_number)
     except (ValueError, RecursionError) as error:
         message = clean_line(describe_parse_error(error))
         raise ReplyUnreadable(f"{verb}: the server's reply cannot be read ({message})") from error
@@ -119,34 +123,34 @@ def _check_numbers(verb: str, data: bytes) -> None:
 
 def _advice_text(err_code: int | None) -> str:
     """Return a clause with advice for an error code; empty without advice."""
-    advice = _ADVICE.get(err_code or 0)
+    advice = _ADVICE_BY_ERR_CODE.get(err_code or 0)
     return f": {advice}" if advice else ""
 
 
-def _error_class(error: _Error) -> type[RequestFailed]:
-    if error.err_code in _NO_JETSTREAM:
+def _error_class(error: _ApiError) -> type[RequestFailed]:
+    if error.err_code in _NO_JETSTREAM_CODES:
         return JetStreamUnavailable
-    if error.err_code in _CONFLICT:
+    if error.err_code in _CONFLICT_CODES:
         return Conflict
-    if error.err_code in _NOT_FOUND or error.code == 404:
+    if error.err_code in _NOT_FOUND_CODES or error.code == 404:
         return NotFound
     return RequestFailed
 
 
-def read(verb: str, data: bytes, kind: type[T]) -> T:
-    """Return a decoded reply; raises ReplyUnreadable if it does not match `kind`."""
+def read(verb: str, data: bytes, reply_type: type[T]) -> T:
+    """Return a decoded reply; raises ReplyUnreadable if it does not match `reply_type`."""
     try:
-        return decoder_of(kind).decode(data)
-    except _UNREADABLE as error:
+        return decoder_of(reply_type).decode(data)
+    except _DECODING_ERRORS as error:
         message = clean_line(describe_parse_error(error))
         raise ReplyUnreadable(f"{verb}: the server's reply cannot be read ({message})") from error
 
 
-_IDLE_PAGES_COUNT = 16
+_MAX_PAGES_WITHOUT_NEW_NAME = 16
 """Limit of successive pages without a new row; rows of nodes that are down are left out."""
 
 
-_MAX_LISTED_COUNT = 1_000_000
+_MAX_LISTED_NAMES = 1_000_000
 """Limit of a list's length: a longer one would fill the memory."""
 
 
@@ -156,22 +160,23 @@ class EndlessListCheck:
     def __init__(self, verb: str) -> None:
         self._verb = verb
         self._names = set[str]()
-        self._idle_pages_count = 0
+        self._pages_without_new_name = 0
 
     def check(self, names: Iterable[str], total: int = 0) -> None:
         """Check the names of a page that is not the last; raises RequestFailed for an endless
         list.
 
-        `total` is the server's number of rows, which is limited; 0 if the caller limits it.
+        `total` is the number of rows that the server reports; more than a million raise
+        RequestFailed too. It is 0 if the caller limits the number of rows itself.
         """
-        if total > _MAX_LISTED_COUNT:
-            limit_text = f"the server lists {total:,}, natstui reads at most {_MAX_LISTED_COUNT:,}"
+        if total > _MAX_LISTED_NAMES:
+            limit_text = f"the server lists {total:,}, natstui reads at most {_MAX_LISTED_NAMES:,}"
             raise RequestFailed(f"{self._verb}: {limit_text}")
-        known_count = len(self._names)
+        previous_count = len(self._names)
         self._names.update(names)
-        is_idle = len(self._names) == known_count
-        self._idle_pages_count = self._idle_pages_count + 1 if is_idle else 0
-        if self._idle_pages_count >= _IDLE_PAGES_COUNT:
+        has_no_new_name = len(self._names) == previous_count
+        self._pages_without_new_name = self._pages_without_new_name + 1 if has_no_new_name else 0
+        if self._pages_without_new_name >= _MAX_PAGES_WITHOUT_NEW_NAME:
             raise RequestFailed(f"{self._verb}: the server's list repeats itself and does not end")
 
 
@@ -213,7 +218,7 @@ class raise_unreadable:
 
     def __exit__(self, _kind: object, error: BaseException | None, _trace: object) -> None:
         """Raise ReplyUnreadable instead of a decoding error."""
-        if error is not None and isinstance(error, _UNREADABLE):
+        if error is not None and isinstance(error, _DECODING_ERRORS):
             message = describe_parse_error(error)
             raise ReplyUnreadable(
                 f"the server's reply to {self._request_name} cannot be read: {message}"

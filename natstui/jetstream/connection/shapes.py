@@ -17,10 +17,10 @@ import msgspec
 from natstui.clean import clean_line
 from natstui.errors import OutcomeUnknown, RequestFailed
 from natstui.jetstream.connection.replies import read
-from natstui.model.assets.fields import Field, Kind
+from natstui.model.assets.fields import Field, FieldKind
 from natstui.model.assets.subjects import contains
 
-_Number = Annotated[int, msgspec.Meta(ge=-(2**63), le=2**63 - 1)]
+_Int64 = Annotated[int, msgspec.Meta(ge=-(2**63), le=2**63 - 1)]
 _Count = Annotated[int, msgspec.Meta(ge=0)]
 """A count without upper limit: sequences have 64 unsigned bits, bounds of msgspec are signed."""
 _Time = Annotated[datetime, msgspec.Meta(tz=True)]
@@ -35,38 +35,40 @@ class _Upstream(msgspec.Struct):
     subject_transforms: list[dict[str, str]] | None = None
 
 
-_KINDS: dict[Kind, Any] = {
+_TYPES_BY_KIND: dict[FieldKind, Any] = {
     "text": str, "subject": str, "choice": str, "time": str | None, "switch": bool,
     "subjects": list[str] | None, "words": list[str] | None,
-    "count": int, "bytes": _Number, "duration": _Number, "durations": list[_Number] | None,
+    "count": int, "bytes": _Int64, "duration": _Int64, "durations": list[_Int64] | None,
     "metadata": dict[str, str] | None, "source": _Upstream | None,
     "sources": list[_Upstream] | None,
 }  # fmt: skip
 
 
 def _make_struct(name: str, fields: Iterable[Field], needs_name: bool) -> type[msgspec.Struct]:
-    """Return the struct type of a configuration whose fields are all optional."""
-    types, inner = dict[str, Any](), dict[str, dict[str, Any]]()
+    """Return the struct type of a configuration: fields are optional, except a needed name."""
+    types_by_key, type_by_key_by_group = dict[str, Any](), dict[str, dict[str, Any]]()
     for field in fields:
         if field.kind == "threshold":
             continue
-        outer, _, last = field.path.partition(".")
-        (inner.setdefault(outer, {}) if last else types)[last or outer] = _KINDS[field.kind]
-    for key, parts in inner.items():
-        types[key] = (
-            msgspec.defstruct(key, [(part, kind, None) for part, kind in parts.items()]) | None
-        )
-    required = [("name", types.pop("name"))] if needs_name else []
-    return msgspec.defstruct(name, [*required, *((key, types[key], None) for key in types)])
+        group, _, key = field.path.partition(".")
+        field_types = type_by_key_by_group.setdefault(group, {}) if key else types_by_key
+        field_types[key or group] = _TYPES_BY_KIND[field.kind]
+    for group, group_types in type_by_key_by_group.items():
+        group_fields = [(key, key_type, None) for key, key_type in group_types.items()]
+        types_by_key[group] = msgspec.defstruct(group, group_fields) | None
+    required_fields = [("name", types_by_key.pop("name"))] if needs_name else []
+    return msgspec.defstruct(
+        name, [*required_fields, *((key, types_by_key[key], None) for key in types_by_key)]
+    )
 
 
-class _Position(msgspec.Struct):
+class _SequencePair(msgspec.Struct):
     consumer_seq: _Count
     stream_seq: _Count
     last_active: _Time | None = None
 
 
-class _State(msgspec.Struct):
+class _StreamState(msgspec.Struct):
     messages: _Count
     bytes: _Count
     first_seq: _Count
@@ -80,21 +82,21 @@ class _State(msgspec.Struct):
     subjects: dict[str, _Count] | None = None
 
 
-class _Peer(msgspec.Struct):
+class _ReplicaPeer(msgspec.Struct):
     name: str
     current: bool = False
     offline: bool = False
-    active: _Number = 0
-    lag: _Number = 0
+    active: _Int64 = 0
+    lag: _Int64 = 0
 
 
 class _Cluster(msgspec.Struct):
     name: str = ""
     leader: str = ""
-    replicas: list[_Peer] | None = None
+    replicas: list[_ReplicaPeer] | None = None
 
 
-class _Message(msgspec.Struct):
+class _StoredMessage(msgspec.Struct):
     subject: str
     seq: _Count
     time: _Time
@@ -103,10 +105,10 @@ class _Message(msgspec.Struct):
 
 
 class _MessageReply(msgspec.Struct):
-    message: _Message
+    message: _StoredMessage
 
 
-class _Names(msgspec.Struct):
+class _NamesPage(msgspec.Struct):
     streams: list[str] | None = None
     consumers: list[str] | None = None
     total: _Count = 0
@@ -130,7 +132,7 @@ class _ResetReply(msgspec.Struct):
 
 
 class _TypedReply(msgspec.Struct):
-    """A reply of which only the type is checked."""
+    """A reply of which only the field `type` is checked."""
 
     type: str = ""
 
@@ -144,19 +146,19 @@ class _AnyReply(msgspec.Struct):
 
 
 @cache
-def _shapes() -> dict[str, Any]:
+def _reply_types_by_verb() -> dict[str, Any]:
     # Imported here: only requests for streams or consumers need the tables of options.
     from natstui.model.assets.consumer_fields import CONSUMER_FIELDS
     from natstui.model.assets.stream_fields import STREAM_FIELDS
 
-    config = ("config", _make_struct("StreamConfig", STREAM_FIELDS, needs_name=True))
-    snapshot = msgspec.defstruct("Snapshot", [config, ("state", _State)])
-    stream = msgspec.defstruct(
+    config_field = ("config", _make_struct("StreamConfig", STREAM_FIELDS, needs_name=True))
+    snapshot_type = msgspec.defstruct("Snapshot", [config_field, ("state", _StreamState)])
+    stream_type = msgspec.defstruct(
         "Stream",
         [
-            config,
+            config_field,
             ("created", _Time),
-            ("state", _State),
+            ("state", _StreamState),
             ("cluster", _Cluster | None, None),
             ("ts", _Time | None, None),
             # Of the pages of its subjects.
@@ -166,15 +168,15 @@ def _shapes() -> dict[str, Any]:
     # A single filter has no row in the table of options: forms and flags write the list.
     filter_field = Field("filter_subject", "Filter", "subject", "Consumer", "")
     consumer_fields = (*CONSUMER_FIELDS, filter_field)
-    consumer = msgspec.defstruct(
+    consumer_type = msgspec.defstruct(
         "Consumer",
         [
             ("config", _make_struct("ConsumerConfig", consumer_fields, needs_name=False)),
             ("name", str),
             ("stream_name", str),
             ("created", _Time),
-            ("delivered", _Position),
-            ("ack_floor", _Position),
+            ("delivered", _SequencePair),
+            ("ack_floor", _SequencePair),
             ("num_pending", _Count),
             ("num_ack_pending", _Count),
             ("num_redelivered", _Count),
@@ -185,25 +187,26 @@ def _shapes() -> dict[str, Any]:
         ],
     )
     # Rows that the server could not reach, and rows that it refuses to run with the reason.
-    incomplete_fields = [
+    list_end_fields = [
         ("missing", list[str] | None, None),
         ("offline", dict[str, str] | None, None),
         ("total", _Count, 0),
     ]
-    streams = msgspec.defstruct(
+    stream_list_type = msgspec.defstruct(
         "Streams",
-        [("streams", list[stream] | None, None), *incomplete_fields],  # type: ignore[valid-type]
+        [("streams", list[stream_type] | None, None), *list_end_fields],  # type: ignore[valid-type]
     )
-    consumers = msgspec.defstruct(
+    consumer_list_type = msgspec.defstruct(
         "Consumers",
-        [("consumers", list[consumer] | None, None), *incomplete_fields],  # type: ignore[valid-type]
+        [("consumers", list[consumer_type] | None, None), *list_end_fields],  # type: ignore[valid-type]
     )
     return {
-        "STREAM.INFO": stream, "STREAM.CREATE": stream, "STREAM.UPDATE": stream,
-        "STREAM.LIST": streams, "CONSUMER.INFO": consumer, "CONSUMER.CREATE": consumer,
-        "CONSUMER.DURABLE": consumer, "CONSUMER.LIST": consumers,
-        "STREAM.NAMES": _Names, "CONSUMER.NAMES": _Names, "STREAM.MSG.GET": _MessageReply,
-        "STREAM.SNAPSHOT": snapshot, "STREAM.RESTORE": _RestoreReply,
+        "STREAM.INFO": stream_type, "STREAM.CREATE": stream_type, "STREAM.UPDATE": stream_type,
+        "STREAM.LIST": stream_list_type, "CONSUMER.LIST": consumer_list_type,
+        "CONSUMER.INFO": consumer_type, "CONSUMER.CREATE": consumer_type,
+        "CONSUMER.DURABLE": consumer_type,
+        "STREAM.NAMES": _NamesPage, "CONSUMER.NAMES": _NamesPage, "STREAM.MSG.GET": _MessageReply,
+        "STREAM.SNAPSHOT": snapshot_type, "STREAM.RESTORE": _RestoreReply,
         "STREAM.PURGE": _PurgeReply, "STREAM.DELETE": _SuccessReply,
         "CONSUMER.DELETE": _SuccessReply, "STREAM.MSG.DELETE": _SuccessReply,
         "STREAM.LEADER": _SuccessReply, "CONSUMER.LEADER": _SuccessReply,
@@ -213,18 +216,18 @@ def _shapes() -> dict[str, Any]:
     }  # fmt: skip
 
 
-_VERB = re.compile(r"(?:STREAM\.MSG|STREAM|CONSUMER|META|SERVER)\.[A-Z]+")
+_VERB_WITHOUT_NAMES_PATTERN = re.compile(r"(?:STREAM\.MSG|STREAM|CONSUMER|META|SERVER)\.[A-Z]+")
 
 
 def check_shape(verb: str, data: bytes, body: Mapping[str, Any] | None = None) -> None:
     """Raise RequestFailed if a reply to `verb` is no JSON of the documented shape.
 
-    Also if a message is not the one that `body` requests, or an INFO is about another stream or
-    consumer. Raises OutcomeUnknown for a reply to a change that does not show whether the change
-    was done, or that is about another stream or consumer.
+    It is also raised for a message that `body` does not request, and for an INFO of another stream
+    or consumer. Raises OutcomeUnknown for a reply to a change that does not show whether it was
+    done, or that is about another stream or consumer.
     """
-    match = _VERB.match(verb)
-    reply = read(verb, data, _shapes().get(match[0] if match else "", _AnyReply))
+    match = _VERB_WITHOUT_NAMES_PATTERN.match(verb)
+    reply = read(verb, data, _reply_types_by_verb().get(match[0] if match else "", _AnyReply))
     match reply:
         case _SuccessReply(success=False):
             raise RequestFailed(f"{verb}: the server did not do it, and gave no reason")
@@ -257,14 +260,14 @@ def check_read_name(verb: str, replied_name: str) -> None:
 _WRITE_VERBS = ("STREAM.CREATE", "STREAM.UPDATE", "CONSUMER.CREATE", "CONSUMER.DURABLE")
 
 
-def _check_name(verb: str, reply: Mapping[str, Any], requested: Mapping[str, Any]) -> None:
-    """Raise OutcomeUnknown if a reply is about another stream or consumer than `requested`."""
+def _check_name(verb: str, reply: Mapping[str, Any], request_body: Mapping[str, Any]) -> None:
+    """Raise OutcomeUnknown if a reply is about another stream or consumer than the request."""
     if verb.startswith("STREAM"):
-        names = [(requested.get("name"), reply["config"]["name"])]
+        names = [(request_body.get("name"), reply["config"]["name"])]
     else:
-        config = requested.get("config") or {}
+        config = request_body.get("config") or {}
         name = config.get("name") or config.get("durable_name")
-        names = [(requested.get("stream_name"), reply["stream_name"]), (name, reply["name"])]
+        names = [(request_body.get("stream_name"), reply["stream_name"]), (name, reply["name"])]
     for name, replied_name in names:
         if name and name != replied_name:
             raise OutcomeUnknown(
@@ -273,12 +276,12 @@ def _check_name(verb: str, reply: Mapping[str, Any], requested: Mapping[str, Any
             )
 
 
-def _check_message(verb: str, message: _Message, requested: Mapping[str, Any]) -> None:
-    next_subject, last_subject = requested.get("next_by_subj"), requested.get("last_by_subj")
+def _check_message(verb: str, message: _StoredMessage, request_body: Mapping[str, Any]) -> None:
+    next_subject, last_subject = request_body.get("next_by_subj"), request_body.get("last_by_subj")
     subject_filter = next_subject or last_subject
     if subject_filter and not contains(subject_filter, message.subject):
         raise RequestFailed(f"{verb}: the server replied with a message of another subject")
-    seq = requested.get("seq")
+    seq = request_body.get("seq")
     if seq and (message.seq < seq if next_subject else message.seq != seq):
         raise RequestFailed(
             f"{verb}: the server replied with message {message.seq}, not with {seq}"

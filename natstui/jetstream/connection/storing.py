@@ -45,11 +45,11 @@ from natstui.model.records.messages import PubAck
 
 T = TypeVar("T")
 
-LEADERLESS_S = 10.0
+LEADERLESS_TIMEOUT_S = 10.0
 """Maximum time to retry a message without a responder: electing a leader takes some seconds."""
-_RETRY_S = 0.25
-_NO_META_LEADER = 10008
-_CLOCKS_DIFFER_US = 500_000
+_RETRY_INTERVAL_S = 0.25
+_NO_META_LEADER_CODE = 10008
+_MAX_CLOCK_DIFFERENCE_US = 500_000
 """Maximum time by which a message may seem to be stored after the next one: clocks differ."""
 
 
@@ -73,7 +73,7 @@ async def store(
     While the stream has no leader, the message is sent again. Raises RequestFailed if no stream
     has the subject or elects a leader in time, what `check_ack` raises, and the request errors.
     """
-    until_s = steady_s() + LEADERLESS_S
+    until_s = steady_s() + LEADERLESS_TIMEOUT_S
     while has_no_responders(
         reply := await client.request_subject(subject, payload, headers=headers or None)
     ):
@@ -82,10 +82,10 @@ async def store(
         if steady_s() > until_s:
             raise RequestFailed(
                 f'nothing stores "{subject}": no stream has this subject, or its stream elected '
-                f"no leader within {LEADERLESS_S:g} s",
+                f"no leader within {LEADERLESS_TIMEOUT_S:g} s",
                 code=503,
             )
-        await asyncio.sleep(_RETRY_S)
+        await asyncio.sleep(_RETRY_INTERVAL_S)
     check_reply("publish", reply.data)
     ack = read_ack(subject, reply.data, _PubAck)
     domain = None if ack.domain == client.link.domain else ack.domain
@@ -121,18 +121,18 @@ async def has_stream(client: Client, subject: str) -> bool | None:
         return None
     except JetStreamUnavailable as error:
         # While the cluster elects the leader of its meta group, no server knows.
-        return None if error.err_code == _NO_META_LEADER else False
+        return None if error.err_code == _NO_META_LEADER_CODE else False
     return bool(json.loads(reply).get("streams"))
 
 
-_SERVER_CHANGES = (
+_CHANGING_SYSTEM_SUBJECTS = (
     "$SYS.REQ.SERVER.*.KICK", "$SYS.REQ.SERVER.*.LDM", "$SYS.REQ.SERVER.*.RELOAD",
     "$SYS.REQ.CLAIMS.>", "$SYS.REQ.ACCOUNT.*.CLAIMS.>", "$SYS.ACCOUNT.*.CLAIMS.>",
 )  # fmt: skip
 """Subjects of system requests that change something."""
 
 
-_API_READS = (
+_READ_ONLY_VERBS = (
     "INFO", "STREAM.NAMES", "STREAM.LIST", "STREAM.INFO.*", "STREAM.MSG.GET.*", "DIRECT.GET.>",
     "CONSUMER.NAMES.*", "CONSUMER.LIST.*", "CONSUMER.INFO.*.*",
 )  # fmt: skip
@@ -144,17 +144,18 @@ def _may_be_changing_request(prefix: str, subject: str) -> bool:
     something.
     """
     return overlap(f"{prefix}.>", subject) and not any(
-        contains(f"{prefix}.{verb}", subject) for verb in _API_READS
+        contains(f"{prefix}.{verb}", subject) for verb in _READ_ONLY_VERBS
     )
 
 
 async def describe_side_effects(client: Client, subjects: Sequence[str]) -> str | None:
     """Return a text of the side effects of messages to `subjects`; None if there are none.
 
-    Such are API requests in any domain, acks, and changes of buckets. `subjects` may be filters.
+    These are API requests in any domain, acks, and changes of servers and buckets. `subjects` may
+    be filters.
     """
 
-    def is_reached(server_subject: str) -> bool:
+    def overlaps_subjects(server_subject: str) -> bool:
         return any(overlap(server_subject, subject) for subject in subjects)
 
     for prefix in dict.fromkeys((client.prefix, "$JS.API", "$JS.*.API")):
@@ -163,22 +164,24 @@ async def describe_side_effects(client: Client, subjects: Sequence[str]) -> str 
         ]
         if not changing_subjects:
             continue
-        for traits in CATALOGUE.values():
-            verb = f"{prefix}.{traits.verb}"
-            if traits.verb and any(overlap(verb, subject) for subject in changing_subjects):
-                return f"it is a request to the server itself: {traits.help}"
+        for action_traits in CATALOGUE.values():
+            verb = f"{prefix}.{action_traits.verb}"
+            if action_traits.verb and any(overlap(verb, subject) for subject in changing_subjects):
+                return f"it is a request to the server itself: {action_traits.help}"
         return "it is a request to the server itself, which may change something"
     for subject in subjects:
         # Another account may offer its API under any name.
         _, api, verb = subject.partition(".API.")
-        changing_verbs = [traits.verb for traits in CATALOGUE.values() if traits.verb]
+        changing_verbs = [
+            action_traits.verb for action_traits in CATALOGUE.values() if action_traits.verb
+        ]
         if api and any(
             overlap(api_verb, verb) for api_verb in (*changing_verbs, "STREAM.SNAPSHOT.*")
         ):
             return "it has the form of a request to a server, which would change something"
-    if is_reached("$JS.ACK.>"):
+    if overlaps_subjects("$JS.ACK.>"):
         return "it is the acknowledgement of a message, which may remove it from its stream"
-    if any(is_reached(server_subject) for server_subject in _SERVER_CHANGES):
+    if any(overlaps_subjects(server_subject) for server_subject in _CHANGING_SYSTEM_SUBJECTS):
         return "it is a request to the server itself, which changes it or disconnects clients"
     return await describe_bucket_changes(client, subjects)
 
@@ -230,14 +233,14 @@ def check_ack(
 
     `stream` is the stream that stores it, if known.
     """
-    expected_stream, has_id = stream, False
+    expected_stream, has_message_id = stream, False
     for name, text in headers:
-        has_id = has_id or name.lower() == MESSAGE_ID
+        has_message_id = has_message_id or name.lower() == MESSAGE_ID
         expected_stream = text if name == EXPECTED_STREAM else expected_stream
     problem = ""
     if expected_stream not in (None, ack.stream):
         problem = f"by stream {clean_line(ack.stream)} instead of {expected_stream}"
-    elif ack.duplicate and not has_id:
+    elif ack.duplicate and not has_message_id:
         problem = f"as a duplicate of {ack.stored_seq} in {ack.stream}, though it has no id"
     # A cluster may not know the sequence of a duplicate yet, while the message is being stored.
     elif ack.stored_seq < (0 if ack.duplicate else 1):
@@ -273,37 +276,40 @@ async def count_not_kept(
     An acknowledgement only means that the stream has received a message: its limits may have
     removed the message since, and interest retention without a consumer stores nothing. Messages
     acked by consumers are not counted. `ranges` are first and last sequences; with a `subject`,
-    the sequences between them are not checked. `age_s` is the age of the oldest message,
-    `sent_msgs` is the number of messages by subject. Raises the request errors.
+    sequences that are deleted between the stream's first and last are not counted. `age_s` is the
+    age of the oldest message, `sent_msgs` is the number of messages by subject. Raises the request
+    errors.
     """
     verb = f"STREAM.INFO.{stream}"
     info = json.loads(await client.request(verb))
     config, state = info["config"], info["state"]
     consumers_count = number_at(state, "consumer_count")
-    is_interest = text_at(config, "retention") == "interest"
+    has_interest_retention = text_at(config, "retention") == "interest"
     acked_msgs = sum(last - first + 1 for first, last in ranges)
     sent_msgs = {subject: acked_msgs} if subject else sent_msgs or {}
-    if sent_msgs and is_interest and consumers_count:
+    if sent_msgs and has_interest_retention and consumers_count:
         filters = await consumer_filters(client, stream)
-        unconsumed = {
+        unconsumed_msgs_by_subject = {
             sent_subject: count
             for sent_subject, count in sent_msgs.items()
             if not any(
-                overlap(subject_filter, stored)
-                for stored in stored_filters(config, [sent_subject])
+                overlap(subject_filter, stored_filter)
+                for stored_filter in stored_filters(config, [sent_subject])
                 for subject_filter in filters
             )
         }
-        if unconsumed:
+        if unconsumed_msgs_by_subject:
             subjects_text = (
-                next(iter(unconsumed)) if len(unconsumed) == 1 else f"{len(unconsumed):,} subjects"
+                next(iter(unconsumed_msgs_by_subject))
+                if len(unconsumed_msgs_by_subject) == 1
+                else f"{len(unconsumed_msgs_by_subject):,} subjects"
             )
             text = f"{stream}: interest retention, and no consumer of {subjects_text}"
-            return sum(unconsumed.values()), text
+            return sum(unconsumed_msgs_by_subject.values()), text
     reason = removal_reason(config, state, age_s)
     if reason is None and consumers_count and len(sent_msgs) == 1:
-        reason = await _full_subject_reason(client, config, next(iter(sent_msgs)))
-    if is_interest and not consumers_count:
+        reason = await _describe_subject_limit(client, config, next(iter(sent_msgs)))
+    if has_interest_retention and not consumers_count:
         # Messages from a time when it had consumers may still be stored.
         return acked_msgs, f"{stream}: {reason}"
     if reason is None and any(last > number_at(state, "last_seq") for _, last in ranges):
@@ -317,10 +323,10 @@ async def count_not_kept(
     return (count, f"{stream}: {reason}") if count else None
 
 
-async def _full_subject_reason(
+async def _describe_subject_limit(
     client: Client, config: Mapping[str, Any], sent_subject: str
 ) -> str | None:
-    """Return the reason if messages of a subject may be removed by its limit; else None."""
+    """Return a text of the limit per subject if it may have removed messages; else None."""
     max_msgs = number_at(config, "max_msgs_per_subject")
     if max_msgs <= 0 or is_on(config, "discard_new_per_subject"):
         return None
@@ -356,8 +362,8 @@ async def count_missing_since(
     count = count_missing(ranges, info["state"])
     consumers_count = number_at(info["state"], "consumer_count")
     reason = f"{stream} by {later_removal_reason(info['config'], info['state'])}"
-    is_consumed = consumers_count > 0 and text_at(info["config"], "retention") in ACK_RETENTIONS
-    return count, reason, is_consumed
+    may_be_acked = consumers_count > 0 and text_at(info["config"], "retention") in ACK_RETENTIONS
+    return count, reason, may_be_acked
 
 
 async def consumer_filters(client: Client, stream: str) -> list[str]:
@@ -380,12 +386,12 @@ def count_missing(ranges: Sequence[Sequence[int]], state: Mapping[str, Any]) -> 
     if not number_at(state, "messages"):
         first_seq = last_seq + 1
     missing_msgs = 0
-    for first, last in ranges:
-        from_seq, to_seq = max(first, first_seq), min(last, last_seq)
-        missing_msgs += last - first + 1
+    for range_first_seq, range_last_seq in ranges:
+        from_seq, to_seq = max(range_first_seq, first_seq), min(range_last_seq, last_seq)
+        missing_msgs += range_last_seq - range_first_seq + 1
         if from_seq <= to_seq:
-            holes = bisect_right(deleted_seqs, to_seq) - bisect_left(deleted_seqs, from_seq)
-            missing_msgs -= to_seq - from_seq + 1 - holes
+            holes_count = bisect_right(deleted_seqs, to_seq) - bisect_left(deleted_seqs, from_seq)
+            missing_msgs -= to_seq - from_seq + 1 - holes_count
     return missing_msgs
 
 
@@ -418,7 +424,7 @@ async def has_lost_newest(
     except (NotFound, PermissionDenied):
         # Only compared without the message: after a clock was set back, and in a mirror whose
         # origin was restored, the first message may be later than the last.
-        return time_us(state["first_ts"]) > stored_at_us + _CLOCKS_DIFFER_US
+        return time_us(state["first_ts"]) > stored_at_us + _MAX_CLOCK_DIFFERENCE_US
     return time_us(reply["message"]["time"]) != stored_at_us
 
 
@@ -431,41 +437,41 @@ def lost_newest_text(stream: str) -> str:
 
 
 async def check_domain(client: Client, subject: str) -> None:
-    """Raise ActionRefusal if a message to another domain or account would also be stored by a
-    local stream.
+    """Raise ActionRefusal if a local stream would also store a message to another domain or
+    account.
 
-    A subject outside the API names neither: every stream that receives the message stores it.
+    The subject of a message names no domain or account: each stream with that subject stores it.
     """
     if client.prefix == "$JS.API":
         return
-    local = await _local_reply(client, "STREAM.NAMES", {"subject": subject})
-    if local and (streams := local.get("streams")):
-        other_text, server_text = _describe_prefix(client.prefix)
+    local_reply = await _local_reply(client, "STREAM.NAMES", {"subject": subject})
+    if local_reply and (streams := local_reply.get("streams")):
+        remote_text, target_text = _describe_prefix(client.prefix)
         raise ActionRefusal(
-            f"stream {streams[0]} of {await _local_text(client)} would store this as well as "
-            f"{other_text}: connect {server_text} to write there"
+            f"stream {streams[0]} of {await _domain_text(client)} would store this as well as "
+            f"{remote_text}: connect {target_text} to write there"
         )
 
 
 async def check_ack_consumer(client: Client, stream: str, consumer: str) -> None:
-    """Raise ActionRefusal if an ack to this consumer would also reach a local one of its name.
+    """Raise ActionRefusal if an ack would also reach a local consumer of the same name.
 
     The consumer is of another domain or account, which the subject of an ack does not name.
     """
     if client.prefix == "$JS.API":
         return
     if await _local_reply(client, f"CONSUMER.INFO.{stream}.{consumer}", {}):
-        other_text, server_text = _describe_prefix(client.prefix)
+        remote_text, target_text = _describe_prefix(client.prefix)
         raise ActionRefusal(
-            f"an ack to {consumer} on {stream} of {other_text} would also be one to that of "
-            f"{await _local_text(client)}: connect {server_text} to acknowledge there"
+            f"an ack to {consumer} on {stream} of {remote_text} would also be one to that of "
+            f"{await _domain_text(client)}: connect {target_text} to acknowledge there"
         )
 
 
 async def _local_reply(client: Client, verb: str, body: dict[str, str]) -> dict[str, Any] | None:
-    """Return the reply of the local JetStream, if that is not the one of the client's requests.
+    """Return the reply of the connected server's own JetStream; None if it replies with an error.
 
-    None if it is, if there is none, or if it replies with an error. Raises RequestTimedOut.
+    Also None if it has none, or if the client's requests go there anyway. Raises RequestTimedOut.
     """
     try:
         local_domain = (await request_api(client, "$JS.API", "INFO", {})).get("domain")
@@ -480,16 +486,16 @@ async def _local_reply(client: Client, verb: str, body: dict[str, str]) -> dict[
         return None
 
 
-async def _local_text(client: Client) -> str:
+async def _domain_text(client: Client) -> str:
     domain = (await request_api(client, "$JS.API", "INFO", {})).get("domain")
     return f"domain {clean_line(str(domain))}" if domain else "the connected server"
 
 
 def _describe_prefix(prefix: str) -> tuple[str, str]:
-    """Return texts of the JetStream behind an API prefix, and of how to connect to write there."""
-    first, _, rest = prefix.partition(".")
-    domain, _, api = rest.partition(".")
-    if first == "$JS" and api == "API":
+    """Return two texts: the JetStream behind an API prefix, and where to connect to reach it."""
+    root, _, domain_and_api = prefix.partition(".")
+    domain, _, api = domain_and_api.partition(".")
+    if root == "$JS" and api == "API":
         return f"domain {domain}", f"to a server of domain {domain}"
     return f'that of "{prefix}"', "as a user of its account"
 

@@ -20,7 +20,7 @@ class SubjectCounts:
 
     msgs: dict[str, int]
     """Subject → number of stored messages."""
-    left_count: int
+    later_subjects_count: int
     """Number of subjects in later pages, as counted by the server."""
     created_at_us: int | None = None
     """Creation time of the stream, which shows whether it was recreated between pages."""
@@ -28,7 +28,7 @@ class SubjectCounts:
     @property
     def is_last(self) -> bool:
         """Return whether this is the last page."""
-        return self.left_count == 0
+        return self.later_subjects_count == 0
 
 
 async def read_subject_counts(
@@ -40,8 +40,8 @@ async def read_subject_counts(
     limit_s = max(client.connection.request_timeout_s, client.connection.list_timeout_s)
     page = json.loads(await client.request(f"STREAM.INFO.{stream}", body, limit_s))
     msgs: dict[str, int] = page["state"].get("subjects") or {}
-    left_count = max(0, page.get("total", 0) - offset_count - len(msgs))
-    return SubjectCounts(msgs, left_count, time_us(page["created"]))
+    later_subjects_count = max(0, page.get("total", 0) - offset_count - len(msgs))
+    return SubjectCounts(msgs, later_subjects_count, time_us(page["created"]))
 
 
 async def read_all_subject_counts(
@@ -64,6 +64,6 @@ async def read_all_subject_counts(
         if page.is_last:
             return
         if not page.msgs:
-            missing = counted(page.left_count, "more subject")
-            raise RequestFailed(f"{verb}: the server counts {missing} than it lists")
+            missing_text = counted(page.later_subjects_count, "more subject")
+            raise RequestFailed(f"{verb}: the server counts {missing_text} than it lists")
         list_check.check(page.msgs)

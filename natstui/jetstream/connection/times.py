@@ -11,12 +11,12 @@ from typing import Any
 
 from natstui.clock import wall_us
 
-_RFC3339 = re.compile(
+_RFC3339_PATTERN = re.compile(
     r"(\d{4}-\d\d-\d\d[Tt]\d\d:\d\d):(\d\d)(?:\.(\d+))?([Zz]|[+-]\d\d:\d\d)", re.ASCII
 )
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
-NEVER = "0001-01-01T00:00:00Z"
+GO_ZERO_TIME = "0001-01-01T00:00:00Z"
 """Go's zero time, which the server writes for an unset time."""
 
 
@@ -24,8 +24,8 @@ NEVER = "0001-01-01T00:00:00Z"
 def _minute_s(minute: str, offset: str) -> int:
     """Return the seconds since 1970 of a full minute; cached, as rows share few minutes."""
     zone = "+00:00" if offset in "Zz" else offset
-    since = datetime.fromisoformat(minute + ":00" + zone) - _EPOCH
-    return since.days * 86_400 + since.seconds
+    since_epoch = datetime.fromisoformat(minute + ":00" + zone) - _EPOCH
+    return since_epoch.days * 86_400 + since_epoch.seconds
 
 
 def time_us(text: str) -> int:
@@ -34,7 +34,7 @@ def time_us(text: str) -> int:
         # The format of nearly all times of a server; a big reply has tens of thousands.
         with suppress(ValueError):
             return (datetime.fromisoformat(text) - _EPOCH) // _MICROSECOND
-    match = _RFC3339.fullmatch(text)
+    match = _RFC3339_PATTERN.fullmatch(text)
     if match is None:
         raise ValueError(f"{text[:40]!r} is not a time")
     minute, second, fraction, offset = match.groups()
@@ -44,7 +44,7 @@ def time_us(text: str) -> int:
 
 def time_or_never_us(text: str | None) -> int | None:
     """Return the microseconds since 1970 of a time; None if it is absent or Go's zero time."""
-    return None if text is None or text == NEVER else time_us(text)
+    return None if text is None or text == GO_ZERO_TIME else time_us(text)
 
 
 def server_us(info: Mapping[str, Any]) -> int:

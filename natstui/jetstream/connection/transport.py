@@ -1,4 +1,4 @@
-"""The socket of nats-py's client: it has the step of connecting, and closing it always ends.
+"""The socket of nats-py's client: it stores the step of connecting, and its closing never hangs.
 
 A lookup of a host name never delays the end of the program.
 """
@@ -25,7 +25,7 @@ from natstui.clock import steady_us
 from natstui.decoding import decoder_of
 from natstui.parsing import describe_parse_error
 
-_AddressInfo = list[tuple[Any, ...]]
+_GetaddrinfoResult = list[tuple[Any, ...]]
 
 
 class _Info(msgspec.Struct):
@@ -66,30 +66,30 @@ async def lookup(host: str, port: int) -> list[str]:
     delays.
     """
     loop = asyncio.get_running_loop()
-    result: asyncio.Future[_AddressInfo] = loop.create_future()
+    result_future: asyncio.Future[_GetaddrinfoResult] = loop.create_future()
 
-    def deliver(result_or_error: _AddressInfo | OSError) -> None:
-        if result.done():
+    def set_result_future(result_or_error: _GetaddrinfoResult | OSError) -> None:
+        if result_future.done():
             return
         if isinstance(result_or_error, OSError):
-            result.set_exception(result_or_error)
+            result_future.set_exception(result_or_error)
         else:
-            result.set_result(result_or_error)
+            result_future.set_result(result_or_error)
 
     def resolve_in_thread() -> None:
         result_or_error = _resolve(host, port)
         # The program may have ended meanwhile, and its loop with it.
         with suppress(RuntimeError):
-            loop.call_soon_threadsafe(deliver, result_or_error)
+            loop.call_soon_threadsafe(set_result_future, result_or_error)
 
     threading.Thread(target=resolve_in_thread, name="lookup", daemon=True).start()
-    addresses = [str(entry[4][0]) for entry in await result]
+    addresses = [str(entry[4][0]) for entry in await result_future]
     if not addresses:
         raise socket.gaierror(socket.EAI_NONAME, "no address")
     return list(dict.fromkeys(addresses))
 
 
-def _resolve(host: str, port: int) -> _AddressInfo | OSError:
+def _resolve(host: str, port: int) -> _GetaddrinfoResult | OSError:
     try:
         return list(socket.getaddrinfo(host, port, type=socket.SOCK_STREAM))
     except OSError as error:
@@ -101,10 +101,10 @@ def _resolve(host: str, port: int) -> _AddressInfo | OSError:
 Step = Literal["address", "TCP", "greeting", "TLS", "authentication", "ready"]
 """Step of an attempt to connect: the current, or the failed one."""
 
-_CLOSE_S = 0.5
-_READS_KEPT_COUNT = 4096
-_GAP_US = 1_000_000
-_GAPS_KEPT_US = 120_000_000
+_CLOSE_TIMEOUT_S = 0.5
+_MAX_KEPT_READS = 4096
+_MIN_GAP_US = 1_000_000
+_MAX_GAP_AGE_US = 120_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,10 +119,10 @@ class Arrival:
     """Size of the read in which the message began, perhaps with the end of another message."""
     first_bytes: int
     """Bytes of the message in that read."""
-    all_bytes: int
-    silent_since_own_us: int
-    began_own_us: int
-    ended_own_us: int
+    message_bytes: int
+    silent_since_thread_us: int
+    began_thread_us: int
+    ended_thread_us: int
     """The three times as processor time of our thread: while it was busy, bytes may have waited.
     """
 
@@ -138,11 +138,11 @@ class Arrivals:
     def __init__(self) -> None:
         self.bytes_count = 0
         self._last_mono_us = steady_us()
-        self._ends: deque[int] = deque(maxlen=_READS_KEPT_COUNT)
-        """Position after each read; `_times_us` and `_own_us` have the times of the reads."""
-        self._times_us: deque[int] = deque(maxlen=_READS_KEPT_COUNT)
-        self._own_us: deque[int] = deque(maxlen=_READS_KEPT_COUNT)
-        self._gaps: deque[tuple[int, int]] = deque()
+        self._read_end_positions: deque[int] = deque(maxlen=_MAX_KEPT_READS)
+        """Position after each read; the next two have the times of the same reads."""
+        self._read_times_mono_us: deque[int] = deque(maxlen=_MAX_KEPT_READS)
+        self._read_thread_times_us: deque[int] = deque(maxlen=_MAX_KEPT_READS)
+        self._gap_ends_and_lengths_us: deque[tuple[int, int]] = deque()
 
     @property
     def silent_s(self) -> float:
@@ -154,42 +154,61 @@ class Arrivals:
         """Return the longest gap between bytes in the last two minutes, in seconds; 0 if none was
         above a second. The current gap does not count.
         """
-        oldest_us = self._last_mono_us - _GAPS_KEPT_US
-        return max((gap_us for at_us, gap_us in self._gaps if at_us > oldest_us), default=0) / 1e6
+        oldest_gap_us = self._last_mono_us - _MAX_GAP_AGE_US
+        return (
+            max(
+                (
+                    gap_us
+                    for at_us, gap_us in self._gap_ends_and_lengths_us
+                    if at_us > oldest_gap_us
+                ),
+                default=0,
+            )
+            / 1e6
+        )
 
     def reset_gaps(self) -> None:
         """Discard the gaps between received bytes, when another connection begins."""
         self._last_mono_us = steady_us()
-        self._gaps.clear()
+        self._gap_ends_and_lengths_us.clear()
 
-    def add(self, count: int) -> None:
-        """Store the arrival of `count` bytes."""
+    def add(self, bytes_count: int) -> None:
+        """Store the arrival of `bytes_count` bytes."""
         now_us = steady_us()
         gap_us = now_us - self._last_mono_us
-        if gap_us > _GAP_US:
-            self._gaps.append((now_us, gap_us))
-            while self._gaps[0][0] < now_us - _GAPS_KEPT_US:
-                self._gaps.popleft()
+        if gap_us > _MIN_GAP_US:
+            self._gap_ends_and_lengths_us.append((now_us, gap_us))
+            while self._gap_ends_and_lengths_us[0][0] < now_us - _MAX_GAP_AGE_US:
+                self._gap_ends_and_lengths_us.popleft()
         self._last_mono_us = now_us
-        self.bytes_count += count
-        self._ends.append(self.bytes_count)
-        self._times_us.append(now_us)
-        self._own_us.append(thread_time_us())
+        self.bytes_count += bytes_count
+        self._read_end_positions.append(self.bytes_count)
+        self._read_times_mono_us.append(now_us)
+        self._read_thread_times_us.append(thread_time_us())
 
-    def find_arrival(self, first: int, end: int) -> Arrival:
-        """Return the arrival times of the bytes from position `first` to `end`."""
-        index, last = bisect_right(self._ends, first), bisect_right(self._ends, end - 1)
-        times_us, own_times = self._times_us, self._own_us
+    def find_arrival(self, first_position: int, end_position: int) -> Arrival:
+        """Return the arrival times of the bytes from `first_position` to before `end_position`."""
+        first_read_index, last_read_index = (
+            bisect_right(self._read_end_positions, first_position),
+            bisect_right(self._read_end_positions, end_position - 1),
+        )
+        times_us, thread_times_us = self._read_times_mono_us, self._read_thread_times_us
         return Arrival(
-            silent_since_mono_us=times_us[index - 1] if index else times_us[0],
-            began_mono_us=times_us[index],
-            ended_mono_us=times_us[last],
-            read_bytes=self._ends[index] - (self._ends[index - 1] if index else 0),
-            first_bytes=min(self._ends[index], end) - first,
-            all_bytes=end - first,
-            silent_since_own_us=own_times[index - 1] if index else own_times[0],
-            began_own_us=own_times[index],
-            ended_own_us=own_times[last],
+            silent_since_mono_us=times_us[first_read_index - 1]
+            if first_read_index
+            else times_us[0],
+            began_mono_us=times_us[first_read_index],
+            ended_mono_us=times_us[last_read_index],
+            read_bytes=self._read_end_positions[first_read_index]
+            - (self._read_end_positions[first_read_index - 1] if first_read_index else 0),
+            first_bytes=min(self._read_end_positions[first_read_index], end_position)
+            - first_position,
+            message_bytes=end_position - first_position,
+            silent_since_thread_us=thread_times_us[first_read_index - 1]
+            if first_read_index
+            else thread_times_us[0],
+            began_thread_us=thread_times_us[first_read_index],
+            ended_thread_us=thread_times_us[last_read_index],
         )
 
 
@@ -205,7 +224,7 @@ def refusal_in(line: bytes) -> str | None:
 
 
 class Transport(TcpTransport):  # type: ignore[misc]
-    """A socket that has the step of connecting, and whose closing always ends."""
+    """A socket that stores the last step of connecting, and whose closing never hangs."""
 
     _io_reader: Any
     _io_writer: Any
@@ -216,7 +235,7 @@ class Transport(TcpTransport):  # type: ignore[misc]
     def __init__(self) -> None:
         super().__init__()
         self.arrivals = Arrivals()
-        self._under_writer: asyncio.StreamWriter | None = None
+        self._socket_writer: asyncio.StreamWriter | None = None
         """Writer of the socket of a WebSocket, kept because garbage collection would close it."""
         self.encryption: str | None = None
         """TLS version and cipher, read at the start: asyncio raises AttributeError after closing.
@@ -225,21 +244,21 @@ class Transport(TcpTransport):  # type: ignore[misc]
     async def connect(self, uri: ParseResult, buffer_size: int, connect_timeout: float) -> None:
         """Resolve the address and open the socket; the timeout is shared by its IP addresses."""
         self.abort()
-        self._under_writer = self.encryption = None
+        self._socket_writer = self.encryption = None
         self.step, self.refusal = "address", None
         host, port = uri.hostname or "", uri.port or 0
         async with asyncio.timeout(connect_timeout):
             ips = await lookup(host, port)
         self.step = "TCP"
-        end = asyncio.get_running_loop().time() + connect_timeout
-        for remaining in range(len(ips), 0, -1):
-            share_s = (end - asyncio.get_running_loop().time()) / remaining
-            ip_uri = uri._replace(netloc=_netloc(ips[-remaining], port))
+        deadline_s = asyncio.get_running_loop().time() + connect_timeout
+        for remaining_ips_count in range(len(ips), 0, -1):
+            ip_timeout_s = (deadline_s - asyncio.get_running_loop().time()) / remaining_ips_count
+            ip_uri = uri._replace(netloc=_netloc(ips[-remaining_ips_count], port))
             try:
-                await super().connect(ip_uri, buffer_size, share_s)
+                await super().connect(ip_uri, buffer_size, ip_timeout_s)
                 break
             except OSError:
-                if remaining == 1:
+                if remaining_ips_count == 1:
                     raise
         self.step = "greeting"
         self.arrivals.reset_gaps()
@@ -253,7 +272,10 @@ class Transport(TcpTransport):  # type: ignore[misc]
         buffer_size: int,
         connect_timeout: float,
     ) -> None:
-        """Encrypt the open socket; open a WebSocket over TLS, which is not encrypted again."""
+        """Encrypt the open socket; for a parsed `uri`, open a socket and a WebSocket over TLS.
+
+        An open WebSocket is not encrypted again.
+        """
         if isinstance(uri, str):
             if self.is_websocket:
                 return
@@ -261,8 +283,8 @@ class Transport(TcpTransport):  # type: ignore[misc]
             await self.connect(uri, buffer_size, connect_timeout)
         self.step = "TLS"
         await super().connect_tls(uri, ssl_context, buffer_size, connect_timeout)
-        tls = self._io_writer.get_extra_info("ssl_object")
-        self.encryption = f"{tls.version()}, {tls.cipher()[0]}"
+        ssl_object = self._io_writer.get_extra_info("ssl_object")
+        self.encryption = f"{ssl_object.version()}, {ssl_object.cipher()[0]}"
         self.step = "greeting"
         if not isinstance(uri, str):
             await self._open_websocket(uri, connect_timeout)
@@ -270,7 +292,7 @@ class Transport(TcpTransport):  # type: ignore[misc]
     @property
     def is_websocket(self) -> bool:
         """Return whether the data is sent in a WebSocket."""
-        return self._under_writer is not None
+        return self._socket_writer is not None
 
     async def _open_websocket(self, uri: ParseResult, timeout_s: float) -> None:
         """Do the WebSocket's handshake, and read and write in the WebSocket from now on."""
@@ -283,7 +305,7 @@ class Transport(TcpTransport):  # type: ignore[misc]
         async with asyncio.timeout(timeout_s):
             await websocket.open()
         loop = asyncio.get_running_loop()
-        self._under_writer, self._io_reader = self._io_writer, reader
+        self._socket_writer, self._io_reader = self._io_writer, reader
         self._io_writer = asyncio.StreamWriter(websocket, protocol, reader, loop)
 
     async def read(self, buffer_size: int) -> bytes:
@@ -326,12 +348,12 @@ class Transport(TcpTransport):  # type: ignore[misc]
 
     def abort(self) -> None:
         """Close the socket at once; unsent data is lost."""
-        for writer in (self._io_writer, self._under_writer, self._bare_io_writer):
+        for writer in (self._io_writer, self._socket_writer, self._bare_io_writer):
             if writer is not None:
                 writer.transport.abort()
 
     def __bool__(self) -> bool:
-        """Return True: keeps nats-py from replacing this transport with its own."""
+        """Return True, also before connecting: nats-py replaces a false transport with its own."""
         return True
 
     async def wait_closed(self) -> None:
@@ -340,7 +362,7 @@ class Transport(TcpTransport):  # type: ignore[misc]
         if writer is None:
             return
         close_task = asyncio.ensure_future(writer.wait_closed())
-        _, pending = await asyncio.wait({close_task}, timeout=_CLOSE_S)
+        _, pending = await asyncio.wait({close_task}, timeout=_CLOSE_TIMEOUT_S)
         self.abort()
         if pending:
             close_task.cancel()

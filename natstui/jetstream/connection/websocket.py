@@ -16,7 +16,7 @@ from websockets.frames import CloseCode, Frame, Opcode
 from websockets.protocol import State
 from websockets.uri import WebSocketURI
 
-_DATA = (Opcode.CONT, Opcode.TEXT, Opcode.BINARY)
+_DATA_OPCODES = (Opcode.CONT, Opcode.TEXT, Opcode.BINARY)
 
 
 class WebSocketProtocolError(ConnectionError):
@@ -27,30 +27,33 @@ class WebSocket(asyncio.Transport):
     """The transport for users of the WebSocket, on top of the transport of the socket."""
 
     def __init__(
-        self, under: asyncio.Transport, above: asyncio.Protocol, uri: ParseResult
+        self,
+        socket_transport: asyncio.Transport,
+        user_protocol: asyncio.Protocol,
+        uri: ParseResult,
     ) -> None:
         super().__init__({"websocket": True})
-        self._under, self._above = under, above
+        self._socket_transport, self._user_protocol = socket_transport, user_protocol
         address = WebSocketURI(
             uri.scheme == "wss", uri.hostname or "", uri.port or 0, uri.path, uri.query
         )
         self._protocol = ClientProtocol(address, max_size=None)
-        self._opened: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        under.set_protocol(_SocketProtocol(self))
+        self._open_future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        socket_transport.set_protocol(_SocketProtocol(self))
 
     async def open(self) -> None:
         """Do the opening handshake; raises ConnectionError if the server refuses it."""
         self._protocol.send_request(self._protocol.connect())
         self._flush()
-        await self._opened
+        await self._open_future
 
     def _flush(self) -> None:
         """Write pending protocol data to the socket; close the socket after the last byte."""
         for data in self._protocol.data_to_send():
             if data:
-                self._under.write(data)
+                self._socket_transport.write(data)
             else:
-                self._under.close()
+                self._socket_transport.close()
 
     def receive(self, data: bytes) -> None:
         """Decode bytes of the socket, and pass the contents of frames to the user's protocol."""
@@ -58,25 +61,25 @@ class WebSocket(asyncio.Transport):
             return
         self._protocol.receive_data(data)
         events = self._protocol.events_received()
-        if not self._opened.done() and not self._finish_handshake():
+        if not self._open_future.done() and not self._finish_handshake():
             return
         for event in events:
-            if isinstance(event, Frame) and event.opcode in _DATA and event.data:
-                self._above.data_received(bytes(event.data))
+            if isinstance(event, Frame) and event.opcode in _DATA_OPCODES and event.data:
+                self._user_protocol.data_received(bytes(event.data))
         self._flush()
         if self._protocol.parser_exc is not None:
-            self._under.abort()
+            self._socket_transport.abort()
         elif self._protocol.state is State.CLOSING:
-            self._under.close()
+            self._socket_transport.close()
 
     def _finish_handshake(self) -> bool:
         """Return whether the handshake is complete; let `open` fail if it is refused."""
         error = self._protocol.handshake_exc
         if error is None:
             if self._protocol.state is not State.CONNECTING:
-                self._above.connection_made(self)
-                self._opened.set_result(None)
-            return self._opened.done()
+                self._user_protocol.connection_made(self)
+                self._open_future.set_result(None)
+            return self._open_future.done()
         if isinstance(error, InvalidStatus):
             status = f"{error.response.status_code} {error.response.reason_phrase}"
             reason = f"the reply to the handshake of a WebSocket is {status[:60]!r}"
@@ -84,39 +87,39 @@ class WebSocket(asyncio.Transport):
             reason = "the server does not reply as a WebSocket does: is this its nats:// port?"
         else:
             reason = f"the reply to the handshake of a WebSocket is not valid: {error}"
-        self._opened.set_exception(WebSocketProtocolError(reason))
-        self._under.abort()
+        self._open_future.set_exception(WebSocketProtocolError(reason))
+        self._socket_transport.abort()
         return False
 
     def on_socket_lost(self, error: Exception | None) -> None:
         """Report the end of the socket to the user's protocol, or let `open` fail."""
-        if self._opened.done():
+        if self._open_future.done():
             protocol_error = self._protocol.parser_exc
             if protocol_error is not None:
                 error = WebSocketProtocolError(
                     f"the server broke the WebSocket protocol: {protocol_error}"
                 )
-            self._above.connection_lost(error)
+            self._user_protocol.connection_lost(error)
         else:
-            self._opened.set_exception(error or WebSocketProtocolError("the server hung up"))
+            self._open_future.set_exception(error or WebSocketProtocolError("the server hung up"))
 
     @property
-    def above(self) -> asyncio.Protocol:
+    def user_protocol(self) -> asyncio.Protocol:
         """Return the protocol that receives the bytes."""
-        return self._above
+        return self._user_protocol
 
     def set_protocol(self, protocol: asyncio.BaseProtocol) -> None:
         """Replace the protocol that receives the bytes."""
         assert isinstance(protocol, asyncio.Protocol)
-        self._above = protocol
+        self._user_protocol = protocol
 
     def get_protocol(self) -> asyncio.BaseProtocol:
         """Return the protocol that receives the bytes."""
-        return self._above
+        return self._user_protocol
 
     def get_extra_info(self, name: str, default: Any = None) -> Any:
         """Return information about the WebSocket, else about its socket."""
-        return super().get_extra_info(name) or self._under.get_extra_info(name, default)
+        return super().get_extra_info(name) or self._socket_transport.get_extra_info(name, default)
 
     def write(self, data: bytes | bytearray | memoryview) -> None:
         """Send bytes as one frame."""
@@ -130,43 +133,43 @@ class WebSocket(asyncio.Transport):
 
     def close(self) -> None:
         """Send a close frame, then close the socket."""
-        if not self._under.is_closing():
+        if not self._socket_transport.is_closing():
             if self._protocol.state is State.OPEN:
                 self._protocol.send_close(CloseCode.NORMAL_CLOSURE)
                 self._flush()
-            self._under.close()
+            self._socket_transport.close()
 
     def abort(self) -> None:
         """Close the socket at once."""
-        self._under.abort()
+        self._socket_transport.abort()
 
     def is_closing(self) -> bool:
         """Return whether the socket is closed or closing."""
-        return self._under.is_closing()
+        return self._socket_transport.is_closing()
 
     def pause_reading(self) -> None:
         """Stop reading from the socket."""
-        self._under.pause_reading()
+        self._socket_transport.pause_reading()
 
     def resume_reading(self) -> None:
         """Continue reading from the socket."""
-        self._under.resume_reading()
+        self._socket_transport.resume_reading()
 
     def is_reading(self) -> bool:
         """Return whether the socket is being read."""
-        return self._under.is_reading()
+        return self._socket_transport.is_reading()
 
     def get_write_buffer_size(self) -> int:
         """Return the number of bytes that wait for the socket, with frame headers."""
-        return self._under.get_write_buffer_size()
+        return self._socket_transport.get_write_buffer_size()
 
     def get_write_buffer_limits(self) -> tuple[int, int]:
         """Return the limits (low, high) of waiting bytes: writing is resumed and paused there."""
-        return self._under.get_write_buffer_limits()
+        return self._socket_transport.get_write_buffer_limits()
 
     def set_write_buffer_limits(self, high: int | None = None, low: int | None = None) -> None:
         """Set the limits of waiting bytes at which writing is paused (high) and resumed (low)."""
-        self._under.set_write_buffer_limits(high=high, low=low)
+        self._socket_transport.set_write_buffer_limits(high=high, low=low)
 
 
 class _SocketProtocol(asyncio.Protocol):
@@ -179,13 +182,13 @@ class _SocketProtocol(asyncio.Protocol):
         self._websocket.receive(data)
 
     def eof_received(self) -> bool | None:
-        return self._websocket.above.eof_received()
+        return self._websocket.user_protocol.eof_received()
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._websocket.on_socket_lost(exc)
 
     def pause_writing(self) -> None:
-        self._websocket.above.pause_writing()
+        self._websocket.user_protocol.pause_writing()
 
     def resume_writing(self) -> None:
-        self._websocket.above.resume_writing()
+        self._websocket.user_protocol.resume_writing()

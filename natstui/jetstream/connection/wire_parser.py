@@ -1,8 +1,8 @@
 """A parser for nats-py that survives every published message.
 
 nats-py 2.16 splits `MSG` at every white space of ASCII, a server only at space and tab: a subject
-with a vertical tab or a form feed is "unknown protocol" there. It also decodes the text in `-ERR`
-strictly. Each would end the connection whenever such a message arrives.
+with a vertical tab or a form feed is "unknown protocol" to nats-py. It also decodes the text in
+`-ERR` strictly. Each would end the connection whenever such a message arrives.
 """
 
 from __future__ import annotations
@@ -36,10 +36,13 @@ class ReceivedMessage(NamedTuple):
     data: bytes
 
 
-BlockMessage = tuple[bytes, bytes, int, int, int]
-"""A message in a block of bytes: subject, reply, start of its headers, length of these, and length
-of headers and payload together.
-"""
+_Subject = bytes
+_Reply = bytes
+_HeadersStart = int
+_HeadersLength = int
+_MessageLength = int
+BlockMessage = tuple[_Subject, _Reply, _HeadersStart, _HeadersLength, _MessageLength]
+"""A message in a block of bytes; `_MessageLength` is that of headers and payload together."""
 OnBlock = Callable[[bytes, list[BlockMessage]], None]
 """Callback with a block and its complete messages, in order."""
 
@@ -49,35 +52,35 @@ class WireParser(Parser):  # type: ignore[misc]
 
     def __init__(self, nc: object) -> None:
         super().__init__(nc)
-        self._message_head = (0, b"", b"")
+        self._sid_subject_and_reply = (0, b"", b"")
         """Subscription, subject and reply of the message whose payload is being received."""
-        self.block_callbacks: dict[bytes, OnBlock] = {}
+        self.block_callbacks_by_sid: dict[bytes, OnBlock] = {}
         """Subscription id in bytes → callback for the messages of a block.
 
         nats-py would need 30 µs per message.
         """
         self._awaited_bytes = 0
         """Length of `buf` at which the next message for a callback is complete."""
-        self.message_mono_us = steady_us()
+        self.last_message_mono_us = steady_us()
         """When the last byte of a message arrived; INFO, PING, PONG and errors are no messages."""
 
     @property
     def arriving_subject(self) -> bytes | None:
         """Return the subject of a message that has begun to arrive; None without one."""
-        return self._message_head[1] if self.state == AWAITING_MSG_PAYLOAD else None
+        return self._sid_subject_and_reply[1] if self.state == AWAITING_MSG_PAYLOAD else None
 
     async def parse(self, data: bytes = b"") -> None:
         """Process all complete lines and messages; raises ProtocolError for invalid data."""
         self.buf.extend(data)
         if data and self.state == AWAITING_MSG_PAYLOAD:
-            self.message_mono_us = steady_us()
+            self.last_message_mono_us = steady_us()
         while self.buf:
             if self.state == AWAITING_MSG_PAYLOAD:
                 if len(self.buf) < self.needed + CRLF_SIZE:
                     return
-                await self._deliver()
+                await self._deliver_message()
                 continue
-            if self.block_callbacks and self._deliver_blocks():
+            if self.block_callbacks_by_sid and self._deliver_blocks():
                 return
             end = self.buf.find(b"\r\n")
             if end < 0:
@@ -92,9 +95,9 @@ class WireParser(Parser):  # type: ignore[misc]
     def set_block_callback(self, sid: int, on_block: OnBlock | None) -> None:
         """Set the callback for blocks of messages of a subscription; None removes it."""
         if on_block is None:
-            self.block_callbacks.pop(b"%d" % sid, None)
+            self.block_callbacks_by_sid.pop(b"%d" % sid, None)
         else:
-            self.block_callbacks[b"%d" % sid] = on_block
+            self.block_callbacks_by_sid[b"%d" % sid] = on_block
         # The data waited for may be parsed in another way now.
         self._awaited_bytes = 0
 
@@ -111,15 +114,15 @@ class WireParser(Parser):  # type: ignore[misc]
         subscriptions, other verbs, and invalid lines.
         """
         if len(self.buf) < self._awaited_bytes:
-            self.message_mono_us = steady_us()
+            self.last_message_mono_us = steady_us()
             return True
         block = bytes(self.buf)
-        groups, position, awaited_bytes = self._split_messages(block)
-        if position or awaited_bytes:
-            self.message_mono_us = steady_us()
+        messages_by_callback, messages_end, awaited_bytes = self._split_messages(block)
+        if messages_end or awaited_bytes:
+            self.last_message_mono_us = steady_us()
         self._awaited_bytes = awaited_bytes
-        del self.buf[:position]
-        for on_block, messages in groups:
+        del self.buf[:messages_end]
+        for on_block, messages in messages_by_callback:
             on_block(block, messages)
         return awaited_bytes > 0
 
@@ -127,9 +130,9 @@ class WireParser(Parser):  # type: ignore[misc]
         self, block: bytes
     ) -> tuple[list[tuple[OnBlock, list[BlockMessage]]], int, int]:
         """Return the complete messages at the front of a block, grouped by callback, the position
-        after them, and the length that the rest needs for the next message.
+        after them, and the length of the incomplete message that follows.
 
-        The length is 0 if other data follows.
+        The length is 0 if it is unknown, or if other data follows.
         """
         groups, messages, sid, position = (
             list[tuple[OnBlock, list[BlockMessage]]](),
@@ -139,45 +142,60 @@ class WireParser(Parser):  # type: ignore[misc]
         )
         while (end := block.find(b"\r\n", position)) >= 0:
             tokens = block[position:end].split(b" ")
-            count, verb = len(tokens), tokens[0]
-            if not ((verb == b"MSG" and 4 <= count <= 5) or (verb == b"HMSG" and 5 <= count <= 6)):
+            tokens_count, verb = len(tokens), tokens[0]
+            if not (
+                (verb == b"MSG" and 4 <= tokens_count <= 5)
+                or (verb == b"HMSG" and 5 <= tokens_count <= 6)
+            ):
                 return groups, position, 0
-            header, size = (tokens[-2] if verb == b"HMSG" else b"0"), tokens[-1]
-            if tokens[2] not in self.block_callbacks or not (header.isdigit() and size.isdigit()):
+            header_size, message_size = (tokens[-2] if verb == b"HMSG" else b"0"), tokens[-1]
+            if tokens[2] not in self.block_callbacks_by_sid or not (
+                header_size.isdigit() and message_size.isdigit()
+            ):
                 return groups, position, 0
-            start, size_bytes, header_bytes = end + CRLF_SIZE, _size_bytes(size), int(header)
-            next_position = start + size_bytes + CRLF_SIZE
+            headers_start, size_bytes, header_bytes = (
+                end + CRLF_SIZE,
+                _size_bytes(message_size),
+                int(header_size),
+            )
+            next_position = headers_start + size_bytes + CRLF_SIZE
             if next_position > len(block):
                 return groups, position, next_position - position
             if tokens[2] != sid:
                 sid, messages = tokens[2], []
-                groups.append((self.block_callbacks[sid], messages))
-            has_reply = count == (5 if verb == b"MSG" else 6)
+                groups.append((self.block_callbacks_by_sid[sid], messages))
+            has_reply = tokens_count == (5 if verb == b"MSG" else 6)
             messages.append(
-                (tokens[1], tokens[3] if has_reply else b"", start, header_bytes, size_bytes)
+                (
+                    tokens[1],
+                    tokens[3] if has_reply else b"",
+                    headers_start,
+                    header_bytes,
+                    size_bytes,
+                )
             )
             position = next_position
         return groups, position, 0
 
     def _begin_message(self, line: bytes) -> bool:
         """Handle the first line of a message; return False for another line."""
-        head = _MSG.fullmatch(line) or _HMSG.fullmatch(line)
-        if head is None:
+        head_match = _MSG.fullmatch(line) or _HMSG.fullmatch(line)
+        if head_match is None:
             return False
-        subject, sid, reply, header_bytes, needed_bytes = head.groups()
-        self._message_head = (int(sid), subject, reply or b"")
-        self.header_needed, self.needed = int(header_bytes or 0), _size_bytes(needed_bytes)
+        subject, sid, reply, header_size, message_size = head_match.groups()
+        self._sid_subject_and_reply = (int(sid), subject, reply or b"")
+        self.header_needed, self.needed = int(header_size or 0), _size_bytes(message_size)
         self.state = AWAITING_MSG_PAYLOAD
-        self.message_mono_us = steady_us()
+        self.last_message_mono_us = steady_us()
         return True
 
-    async def _deliver(self) -> None:
+    async def _deliver_message(self) -> None:
         headers = bytes(self.buf[: self.header_needed])
         payload = bytes(self.buf[self.header_needed : self.needed])
         del self.buf[: self.needed + CRLF_SIZE]
         self.header_needed, self.state = 0, AWAITING_CONTROL_LINE
-        sid, subject, reply = self._message_head
-        if (on_block := self.block_callbacks.get(b"%d" % sid)) is not None:
+        sid, subject, reply = self._sid_subject_and_reply
+        if (on_block := self.block_callbacks_by_sid.get(b"%d" % sid)) is not None:
             block = headers + payload
             on_block(block, [(subject, reply, 0, len(headers), len(block))])
             return
@@ -185,16 +203,16 @@ class WireParser(Parser):  # type: ignore[misc]
 
     async def _execute(self, line: bytes) -> None:
         """Process a line that is not a message."""
-        word, _, rest = line.partition(b" ")
-        verb = word.rstrip().upper()
+        verb_text, _, arguments = line.partition(b" ")
+        verb = verb_text.rstrip().upper()
         if verb == b"-ERR":
-            await self.nc._process_err(rest.strip().decode(errors="replace").lower())
+            await self.nc._process_err(arguments.strip().decode(errors="replace").lower())
         elif verb == b"INFO":
             try:
-                check_info(rest)
+                check_info(arguments)
             except Error as error:
                 raise ProtocolError from error
-            await self.nc._process_info(json.loads(rest))
+            await self.nc._process_info(json.loads(arguments))
         elif verb in _HANDLERS:
             await _HANDLERS[verb](self)
         elif verb != b"+OK":

@@ -32,8 +32,8 @@ from natstui.jetstream.connection.journal import Journal, ReservedLine
 from natstui.jetstream.connection.storing import has_lost_newest, lost_newest_text, newest_message
 from natstui.jetstream.connection.times import time_us
 from natstui.model.assets.fields import without_server_metadata
-from natstui.model.assets.loss import NOTHING, Loss
-from natstui.model.records.actions import IRREVERSIBLE, confirmation_text
+from natstui.model.assets.loss import NO_LOSS, Loss
+from natstui.model.records.actions import IRREVERSIBLE_ACTIONS, confirmation_text
 from natstui.model.records.confirmation import Confirmation, ServerIdentity
 from natstui.model.records.journal import is_same_jetstream, select_entries
 from natstui.model.records.managing import (
@@ -47,7 +47,7 @@ from natstui.units import counted
 
 Config = dict[str, Any]
 T = TypeVar("T")
-_RESERVED_BYTES = 4096
+_RESERVED_LINE_BYTES = 4096
 """Space reserved for an entry of the journal, beyond the requested and previous configuration."""
 _NOT_FINISHED = "its end is not noted: it is not over yet, or natstui was killed"
 READ_ONLY = "read-only: nothing is changed on this server"
@@ -69,7 +69,7 @@ class Asset:
     created_at_us: int
     info: Config
     """The complete reply to INFO."""
-    loss: Loss = NOTHING
+    loss: Loss = NO_LOSS
     """Data of the stream or consumer that the change deletes for good."""
     stream_created_at_us: int | None = None
     """Creation time of a consumer's stream; None without permission."""
@@ -91,7 +91,7 @@ class Request:
     """The configuration or other arguments, as they are written to the journal."""
     target: Asset | None = None
     """The stream or consumer before the change; None for a new one."""
-    loss: Loss = NOTHING
+    loss: Loss = NO_LOSS
     """Messages of others that a new stream or consumer removes for good."""
 
 
@@ -128,23 +128,27 @@ class Writer:
     def __init__(
         self, client: Client, journal: Journal, *, decided_on: Confirmation | None = None
     ) -> None:
-        """Create a writer; `decided_on` is the confirmation: another target is refused."""
+        """Create a writer; it refuses a target that is not the one confirmed by `decided_on`."""
         self.client = client
         self.journal = journal
         self._decided_on = decided_on
 
     @property
     def server_identity(self) -> ServerIdentity:
-        """Return the server, domain and account of its changes, also valid after restarts."""
+        """Return the server or cluster, domain and account that are changed."""
         link, server_id = self.client.link, self.client.nc.server_info.get("server_id")
         # A server without a name has its id as a name, which changes with every start.
         server_name = link.server_name if link.server_name != server_id else None
-        parts = [link.cluster or server_name, link.domain, _foreign_prefix(self.client.prefix)]
-        location = " ".join(name for name in parts if name) if parts[0] else None
+        location_parts = [
+            link.cluster or server_name,
+            link.domain,
+            _foreign_prefix(self.client.prefix),
+        ]
+        location = " ".join(name for name in location_parts if name) if location_parts[0] else None
         return ServerIdentity(self.client.connection.target, location, server_id, link.account)
 
     def make_confirmation(
-        self, change: Change, target: Asset | None, new_loss: Loss = NOTHING
+        self, change: Change, target: Asset | None, new_loss: Loss = NO_LOSS
     ) -> Confirmation:
         """Return the confirmation of a change: its effect, losses, and whether to type its name.
 
@@ -152,12 +156,14 @@ class Writer:
         `new_loss`.
         """
         loss = target.loss if target is not None else new_loss
-        production = self.client.connection.production
+        is_production = self.client.connection.production
         question = confirmation_text(change, "; ".join(loss.shown_lines))
         return Confirmation(
-            f"{question}; this is production" if production else question,
+            f"{question}; this is production" if is_production else question,
             change.consumer or change.stream,
-            _is_final(change, loss) or bool(loss.lines_until_undone) or production,
+            _is_undo_impossible(change, loss)
+            or bool(loss.lines_restored_by_undo)
+            or is_production,
             loss.shown_lines,
             loss.most_msgs,
             target.stream_last_seq if target is not None else None,
@@ -172,26 +178,28 @@ class Writer:
         confirmed_name: str | None,
         *,
         loses: str | None = None,
-        until_undone: str = "",
-        shown: Confirmation | None = None,
+        lost_until_undone: str = "",
+        shown_confirmation: Confirmation | None = None,
     ) -> None:
         """Raise ActionRefusal if the connection is read-only, or `name` must be typed and was not.
 
-        `loses` is what is deleted for good, None if nothing; `until_undone` is what is lost until
-        an undo restores it. `shown` is the confirmation in MissingConfirmation, if it has more
-        than the reason.
+        `loses` is what is deleted for good, None if nothing; `lost_until_undone` is what is lost
+        until an undo restores it. MissingConfirmation contains `shown_confirmation`, or else a
+        confirmation with only the reason.
         """
         connection = self.client.connection
         if connection.read_only:
             raise ActionRefusal(READ_ONLY)
-        final = f"this cannot be undone ({loses})" if loses else "this cannot be undone"
-        reasons = [final] if loses is not None else []
-        reasons += [until_undone] if until_undone else []
+        not_undoable_text = (
+            f"this cannot be undone ({loses})" if loses else "this cannot be undone"
+        )
+        reasons = [not_undoable_text] if loses is not None else []
+        reasons += [lost_until_undone] if lost_until_undone else []
         reasons += ["this is production"] if connection.production else []
         if reasons and confirmed_name != name:
             reason = ", and ".join(reasons)
             sentence = f"not confirmed: {reason}, type {name!r} to confirm"
-            confirmation = shown or Confirmation(
+            confirmation = shown_confirmation or Confirmation(
                 reason,
                 name,
                 needed=True,
@@ -205,26 +213,32 @@ class Writer:
 
     def check_target(self, name: str, created_at_us: int | None, revision_seq: int = 0) -> None:
         """Raise Conflict unless this is the target that the user confirmed, on the same server."""
-        shown = self._decided_on
-        if shown is None:
+        confirmation = self._decided_on
+        if confirmation is None:
             return
-        self.check_server(shown.place)
-        has_times = shown.created_at_us is not None and created_at_us is not None
-        confirmed_state = (shown.created_at_us, shown.revision_seq)
-        if has_times and confirmed_state != (created_at_us, revision_seq):
+        self.check_server(confirmation.place)
+        are_both_times_known = confirmation.created_at_us is not None and created_at_us is not None
+        confirmed_state = (confirmation.created_at_us, confirmation.revision_seq)
+        if are_both_times_known and confirmed_state != (created_at_us, revision_seq):
             raise Conflict(f"{name} was changed before you confirmed: nothing was done")
 
-    def check_loss(self, name: str, loses: str | None) -> None:
-        """Raise Conflict if a loss, as a sentence, is not the one that the user confirmed."""
-        shown = self._decided_on
-        if shown is not None and loses is not None and shown.lines != (loses,):
+    def check_loss(self, name: str, loss_text: str | None) -> None:
+        """Raise Conflict if the text of a loss is not the one that the user confirmed."""
+        confirmation = self._decided_on
+        if (
+            confirmation is not None
+            and loss_text is not None
+            and confirmation.lines != (loss_text,)
+        ):
             raise Conflict(
-                f"{name} was changed before you confirmed: nothing was done; now {loses}"
+                f"{name} was changed before you confirmed: nothing was done; now {loss_text}"
             )
 
-    def check_server(self, confirmed: ServerIdentity | None) -> None:
+    def check_server(self, confirmed_server: ServerIdentity | None) -> None:
         """Raise Conflict if the server or account is another one than the confirmed one."""
-        if confirmed is not None and not is_same_jetstream(confirmed, self.server_identity):
+        if confirmed_server is not None and not is_same_jetstream(
+            confirmed_server, self.server_identity
+        ):
             raise Conflict(
                 "this is not the server and account that you confirmed for: nothing was done"
             )
@@ -239,16 +253,16 @@ class Writer:
         draft = JournalDraft(
             action, command.stream, command.consumer or None, silence_json(command, now_us)
         )
-        reserved_line = self.journal.reserve(_RESERVED_BYTES)
+        reserved_line = self.journal.reserve(_RESERVED_LINE_BYTES)
         self._add_entry(reserved_line, draft, None, "done", None, command.created_at_us or None)
 
     @property
     def silences(self) -> tuple[Silence, ...]:
-        """Return the silences that are in force on this server; raises SessionError."""
+        """Return which findings of this server are silenced now; raises SessionError."""
         return self.find_silences(self.journal.entries())
 
     def find_silences(self, entries: Sequence[JournalEntry]) -> tuple[Silence, ...]:
-        """Return the silences that are in force on this server, from entries of the journal."""
+        """Return which findings of this server are silenced now, according to journal entries."""
         return silences_of(select_entries(entries, self.server_identity), time.time_ns() // 1000)
 
     async def write(
@@ -261,7 +275,7 @@ class Writer:
         """Send one request, journal it in any case, and return the reply.
 
         `read_back` is called with the reply and returns what is journalled and returned instead:
-        some servers reply with the previous configuration. It raises nothing.
+        some servers reply with the previous configuration. It must not raise.
 
         Raises ActionRefusal before anything is sent, SessionError when it cannot be journalled,
         OutcomeUnknown when it was sent and no reply shows whether it was done, and what
@@ -271,13 +285,13 @@ class Writer:
         loss = target.loss if target is not None else request.loss
         self.check_server(change.place)
         confirmation = self.make_confirmation(change, target, request.loss)
-        loses = loss.text if _is_final(change, loss) else None
+        loses = loss.text if _is_undo_impossible(change, loss) else None
         self.check_allowed(
             confirmation.name,
             change.confirmed,
             loses=loses,
-            until_undone="; ".join(loss.lines_until_undone),
-            shown=confirmation,
+            lost_until_undone="; ".join(loss.lines_restored_by_undo),
+            shown_confirmation=confirmation,
         )
 
         async def send() -> Config:
@@ -298,7 +312,7 @@ class Writer:
     async def send(
         self,
         draft: JournalDraft,
-        confirmed: tuple[str, str | None],
+        required_and_typed_name: tuple[str, str | None],
         work: Callable[[], Awaitable[T]],
         make_result: Callable[[T], Mapping[str, Any]],
         loses: str | None = None,
@@ -306,30 +320,31 @@ class Writer:
     ) -> T:
         """Do `work`, which sends or consumes messages, and journal it without payloads.
 
-        `confirmed` is the required name and the typed one. `make_result` returns what the journal
-        keeps of the result of `work`, `loses` is what is deleted for good, and
-        `get_partial_outcome` returns what is known if `work` does not end. Raises what `write`
-        raises, and Conflict if this is not the confirmed target.
+        `make_result` returns what the journal keeps of the result of `work`, `loses` is what is
+        deleted for good, and `get_partial_outcome` returns what is known if `work` does not end.
+        Raises what `write` raises, and Conflict if this is not the confirmed target.
         """
         created_at_us = draft.target.created_at_us if draft.target is not None else None
-        self.check_target(confirmed[0], created_at_us, draft.revision)
+        self.check_target(required_and_typed_name[0], created_at_us, draft.revision)
         state = draft.target.info.get("state") if draft.target is not None else None
-        shown = self._decided_on
-        newest = (shown.last_seq or 0, shown.last_at_us or 0) if shown else (0, 0)
-        if state and await has_lost_newest(self.client, draft.stream, state, *newest):
+        confirmation = self._decided_on
+        confirmed_newest = (
+            (confirmation.last_seq or 0, confirmation.last_at_us or 0) if confirmation else (0, 0)
+        )
+        if state and await has_lost_newest(self.client, draft.stream, state, *confirmed_newest):
             raise Conflict(f"{lost_newest_text(draft.stream)}: nothing was changed")
         try:
-            self.check_allowed(*confirmed, loses=loses)
+            self.check_allowed(*required_and_typed_name, loses=loses)
         except MissingConfirmation as error:
             last_seq, last_at_us = newest_message(state) if state else (None, None)
-            shown_confirmation = replace(
+            new_confirmation = replace(
                 error.confirmation,
                 last_seq=last_seq,
                 last_at_us=last_at_us,
                 created_at_us=created_at_us,
                 revision_seq=draft.revision,
             )
-            raise MissingConfirmation(str(error), shown_confirmation) from None
+            raise MissingConfirmation(str(error), new_confirmation) from None
         return await self._run_and_journal(draft, work, make_result, get_partial_outcome)
 
     def journal_begin(self, draft: JournalDraft) -> ReservedLine:
@@ -337,17 +352,17 @@ class Writer:
 
         Raises SessionError, also without disk space for the end.
         """
-        size_bytes = 2 * len(json.dumps(draft.arguments)) + _RESERVED_BYTES
+        size_bytes = 2 * len(json.dumps(draft.arguments)) + _RESERVED_LINE_BYTES
         reserved_line = self.journal.reserve(size_bytes)
         try:
-            end_line = self.journal.reserve(size_bytes)
+            reserved_end_line = self.journal.reserve(size_bytes)
         except SessionError:
             # Nothing has begun: there must be no entry of its start.
             self.journal.release(reserved_line)
             raise
         begin_draft = replace(draft, arguments={**draft.arguments, "phase": "begin"})
         self._add_entry(reserved_line, begin_draft, None, "done", None)
-        return end_line
+        return reserved_end_line
 
     def journal_end(
         self,
@@ -374,38 +389,38 @@ class Writer:
         others_created_at_us = (
             dict(draft.target.others_created_at_us) if draft.target is not None else {}
         )
-        saved_text = json.dumps([draft.arguments, draft.before, others_created_at_us])
+        reserved_json = json.dumps([draft.arguments, draft.before, others_created_at_us])
         unfinished_entry = self._make_entry(draft, None, "unknown", _NOT_FINISHED)
         reserved_line = self.journal.reserve(
-            2 * len(saved_text) + _RESERVED_BYTES, unfinished_entry
+            2 * len(reserved_json) + _RESERVED_LINE_BYTES, unfinished_entry
         )
-        note = partial(self._add_entry, reserved_line, draft)
+        add_entry = partial(self._add_entry, reserved_line, draft)
         try:
             result = await work()
         except (RequestTimedOut, ConnectionLost, ReplyUnreadable, OutcomeUnknown) as error:
             if isinstance(error, ConnectionLost) and not error.sent:
-                note(get_partial_outcome().after, "failed", str(error))
+                add_entry(get_partial_outcome().after, "failed", str(error))
                 raise
-            note(get_partial_outcome().after, "unknown", str(error))
+            add_entry(get_partial_outcome().after, "unknown", str(error))
             raise OutcomeUnknown(f"{error}: {draft.doubt}") from error
         except asyncio.CancelledError:
             partial_outcome = get_partial_outcome()
-            note(partial_outcome.after, partial_outcome.outcome, partial_outcome.reason)
+            add_entry(partial_outcome.after, partial_outcome.outcome, partial_outcome.reason)
             raise
         except NatstuiError as error:
             if draft.action == "pull" and isinstance(error, NotFound):
                 # It has changed nothing.
                 self.journal.release(reserved_line)
             else:
-                note(get_partial_outcome().after, "failed", str(error))
+                add_entry(get_partial_outcome().after, "failed", str(error))
             raise
         created_text = (
             result.get("created") if draft.target is None and isinstance(result, dict) else None
         )
         is_creation = draft.action.startswith("create") and isinstance(result, dict)
-        used = describe_use_by_others(cast("Config", result)) if is_creation else None
+        use_text = describe_use_by_others(cast("Config", result)) if is_creation else None
         created_at_us = time_us(created_text) if created_text else None
-        note(make_result(result), "done", used, created_at_us)
+        add_entry(make_result(result), "done", use_text, created_at_us)
         return result
 
     def _add_entry(
@@ -458,22 +473,23 @@ class Writer:
 
 
 def describe_use_by_others(reply: Config) -> str | None:
-    """Return a text of what a new stream or consumer already has, or None.
+    """Return a text of the messages and users that a new stream or consumer already has, or None.
 
-    Then somebody else may have created it just before: the server sends both the same reply.
+    If it has any, another client may have created it just before: the server sends both clients
+    the same reply.
     """
     config, state, delivered = (reply.get(key) or {} for key in ("config", "state", "delivered"))
-    copies = bool(config.get("mirror") or config.get("sources"))
-    counts = {
-        "message": 0 if copies else state.get("messages", 0),
+    has_upstreams = bool(config.get("mirror") or config.get("sources"))
+    counts_by_kind = {
+        "message": 0 if has_upstreams else state.get("messages", 0),
         "consumer": state.get("consumer_count", 0),
         "delivery": 0 if config.get("deliver_subject") else delivered.get("consumer_seq", 0),
         "open pull request": reply.get("num_waiting", 0),
     }
-    used = [counted(count, kind) for kind, count in counts.items() if count]
-    if not used:
+    use_texts = [counted(count, kind) for kind, count in counts_by_kind.items() if count]
+    if not use_texts:
         return None
-    return f"it has {' and '.join(used)} already, and may be of somebody else"
+    return f"it has {' and '.join(use_texts)} already, and may be of somebody else"
 
 
 async def add_state_if_unknown(work: Awaitable[T], read_state: Callable[[], Awaitable[str]]) -> T:
@@ -491,8 +507,8 @@ async def add_state_if_unknown(work: Awaitable[T], read_state: Callable[[], Awai
         raise OutcomeUnknown(f"{error}; {state_text}") from error
 
 
-def _is_final(change: Change, loss: Loss) -> bool:
-    return change.action in IRREVERSIBLE or bool(loss.lines)
+def _is_undo_impossible(change: Change, loss: Loss) -> bool:
+    return change.action in IRREVERSIBLE_ACTIONS or bool(loss.lines)
 
 
 def _foreign_prefix(prefix: str) -> str:

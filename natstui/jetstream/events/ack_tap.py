@@ -26,7 +26,7 @@ from natstui.jetstream.connection.times import time_us
 from natstui.model.bench.latency import bucket_of, from_counts
 from natstui.model.records.tap import (
     MAX_TAPPED_MSGS,
-    MAX_TAPPED_PER_S,
+    MAX_TAPPED_MSGS_PER_S,
     AckCounts,
     StartTap,
     TapResults,
@@ -34,15 +34,15 @@ from natstui.model.records.tap import (
 )
 from natstui.units import duration_text
 
-_REPORT_S = 0.25
-_MAX_SENT_MSGS = 2 * MAX_TAPPED_MSGS
+_REPORT_INTERVAL_S = 0.25
+_MAX_SUBSCRIPTION_MSGS = 2 * MAX_TAPPED_MSGS
 """Number of messages after which the server ends the subscription."""
-_MAX_UNSETTLED_MSGS = 10_000
-_MAX_REPORTED_UNSETTLED = 100
-_V1_TOKENS_COUNT, _V2_TOKENS_COUNT = 9, 11
+_MAX_UNACKED_MSGS = 10_000
+_MAX_REPORTED_UNACKED_MSGS = 100
+_ACK_TOKENS_COUNT, _ACK_WITH_DOMAIN_TOKENS_COUNT = 9, 11
 
-Kind = Literal["ack", "nak", "term", "in progress", "other"]
-_KINDS: dict[bytes, Kind] = {
+AckKind = Literal["ack", "nak", "term", "in progress", "other"]
+_KINDS_BY_PAYLOAD: dict[bytes, AckKind] = {
     b"": "ack", b"+ACK": "ack", b"+OK": "ack", b"+NXT": "ack", b"-NAK": "nak", b"+TERM": "term",
     b"+WPI": "in progress",
 }  # fmt: skip
@@ -67,7 +67,11 @@ def parse_delivery(subject: str) -> Delivery | None:
     """
     tokens = subject.split(".")
     index = (
-        4 if len(tokens) == _V1_TOKENS_COUNT else 6 if len(tokens) >= _V2_TOKENS_COUNT else None
+        4
+        if len(tokens) == _ACK_TOKENS_COUNT
+        else 6
+        if len(tokens) >= _ACK_WITH_DOMAIN_TOKENS_COUNT
+        else None
     )
     if index is None:
         return None
@@ -77,41 +81,41 @@ def parse_delivery(subject: str) -> Delivery | None:
         return None
 
 
-def ack_kind(payload: bytes) -> Kind:
+def ack_kind(payload: bytes) -> AckKind:
     """Return the kind of an ack with this payload."""
-    return _KINDS.get(payload.split(b" ", 1)[0].split(b"{", 1)[0].strip(), "other")
+    return _KINDS_BY_PAYLOAD.get(payload.split(b" ", 1)[0].split(b"{", 1)[0].strip(), "other")
 
 
-class _Config(msgspec.Struct):
+class _AckPolicyConfig(msgspec.Struct):
     ack_policy: str = ""
 
 
-class _Info(msgspec.Struct):
-    config: _Config
+class _ConsumerInfo(msgspec.Struct):
+    config: _AckPolicyConfig
     ts: str = ""
 
 
 class AckTap:
-    """Reads the acks of one consumer's clients, and reports counts four times a second."""
+    """The ack tap: reads the acks that one consumer's clients send, and reports their counts."""
 
     def __init__(self, command: StartTap, on_results: Callable[[TapResults], None]) -> None:
         self._command = command
         self._on_results = on_results
         self._subscriptions: list[Subscription] = []
-        self._denied: PermissionDenied | None = None
-        self._lost_count: Callable[[], int] = int
+        self._denial: PermissionDenied | None = None
+        self._count_reconnects: Callable[[], int] = int
         self._end_event = asyncio.Event()
         self._end_text: str | None = None
         self._counts = dict.fromkeys(AckCounts.__dataclass_fields__, 0)
         self._read_msgs = self._read_bytes = 0
         self._current_second, self._current_second_msgs = 0, 0
-        self._buckets: dict[int, int] = {}
-        self._acked: set[int] = set()
-        self._unsettled: dict[int, UnsettledMessage] = {}
+        self._acks_by_time_bucket: dict[int, int] = {}
+        self._acked_consumer_seqs: set[int] = set()
+        self._unacked_by_stream_seq: dict[int, UnsettledMessage] = {}
         self._start_s = self._elapsed_s = 0.0
-        self._ahead_ns = 0
+        self._clock_ahead_ns = 0
         """Time by which the server's clock is ahead of the local one; negative if it is behind."""
-        self._acks_earlier_messages = False
+        self._acks_include_earlier = False
 
     async def begin(self, client: Client) -> None:
         """Subscribe; every ack that the server receives after this returns is counted.
@@ -121,27 +125,27 @@ class AckTap:
         stream, consumer = self._command.stream, self._command.consumer
         verb = f"CONSUMER.INFO.{stream}.{consumer}"
         sent_ns = time.time_ns()
-        info = read(verb, await client.request(verb), _Info)
+        info = read(verb, await client.request(verb), _ConsumerInfo)
         if info.ts:
-            self._ahead_ns = time_us(info.ts) * 1000 - (sent_ns + time.time_ns()) // 2
-        self._acks_earlier_messages = info.config.ack_policy == "all"
+            self._clock_ahead_ns = time_us(info.ts) * 1000 - (sent_ns + time.time_ns()) // 2
+        self._acks_include_earlier = info.config.ack_policy == "all"
         stats = client.nc.stats
-        before_count = stats["reconnects"]
-        self._lost_count = lambda: int(stats["reconnects"] - before_count)
+        reconnects_before_count = stats["reconnects"]
+        self._count_reconnects = lambda: int(stats["reconnects"] - reconnects_before_count)
         # Acks count from here: those that arrive before the last reply are delivered to us, too.
         self._start_s = time.monotonic()
         try:
             for prefix in ("$JS.ACK", "$JS.ACK.*.*"):
                 subject = f"{prefix}.{stream}.{consumer}.>"
                 subscription = await client.subscribe(subject, self._on_message, self._deny)
-                await subscription.unsubscribe(limit=_MAX_SENT_MSGS)
+                await subscription.unsubscribe(limit=_MAX_SUBSCRIPTION_MSGS)
                 self._subscriptions.append(subscription)
             # The reply arrives after any denial of the subscriptions.
             await client.request(verb)
-            if self._denied is not None:
-                raise self._denied
+            if self._denial is not None:
+                raise self._denial
         except BaseException:
-            await self._end()
+            await self._unsubscribe()
             raise
 
     async def run(self) -> None:
@@ -154,22 +158,22 @@ class AckTap:
                 if left_s <= 0:
                     self._stop(f"natstui read for {duration_text(self._command.for_s)}")
                 elif any(
-                    subscription.delivered >= _MAX_SENT_MSGS
+                    subscription.delivered >= _MAX_SUBSCRIPTION_MSGS
                     for subscription in self._subscriptions
                 ):
                     self._stop("more acks arrived than could be read")
-                elif self._lost_count():
+                elif self._count_reconnects():
                     self._stop("the connection was lost: acks of that time are missing")
                 else:
                     with suppress(TimeoutError):
-                        async with asyncio.timeout(min(_REPORT_S, left_s)):
+                        async with asyncio.timeout(min(_REPORT_INTERVAL_S, left_s)):
                             await self._end_event.wait()
         except asyncio.CancelledError:
             self._stop("reading was stopped")
             raise
         finally:
             self._report()
-            await self._end()
+            await self._unsubscribe()
 
     def _stop(self, reason: str) -> None:
         if self._end_text is None:
@@ -178,7 +182,7 @@ class AckTap:
             self._end_event.set()
 
     def _deny(self, error: PermissionDenied) -> None:
-        self._denied = error
+        self._denial = error
 
     async def _on_message(self, message: Msg) -> None:
         if self._end_text is not None:
@@ -196,29 +200,31 @@ class AckTap:
             self._current_second_msgs + 1 if second == self._current_second else 1
         )
         self._current_second = second
-        if self._current_second_msgs >= MAX_TAPPED_PER_S:
-            self._stop(f"more than {MAX_TAPPED_PER_S:,} acks per second arrived")
+        if self._current_second_msgs >= MAX_TAPPED_MSGS_PER_S:
+            self._stop(f"more than {MAX_TAPPED_MSGS_PER_S:,} acks per second arrived")
         elif self._read_msgs >= MAX_TAPPED_MSGS:
             self._stop(f"natstui read {MAX_TAPPED_MSGS:,} acks")
 
-    def _count_ack(self, delivery: Delivery, kind: Kind) -> None:
+    def _count_ack(self, delivery: Delivery, kind: AckKind) -> None:
         match kind:
             case "ack":
                 self._count_positive_ack(delivery)
             case "term":
                 self._counts["terms_count"] += 1
-                self._unsettled.pop(delivery.stream_seq, None)
+                self._unacked_by_stream_seq.pop(delivery.stream_seq, None)
             case "nak" | "in progress":
                 self._counts["naks_count" if kind == "nak" else "in_progress_count"] += 1
-                is_open = delivery.stream_seq in self._unsettled
-                was_acked = delivery.consumer_seq in self._acked
-                if not was_acked and (is_open or len(self._unsettled) < _MAX_UNSETTLED_MSGS):
-                    self._unsettled[delivery.stream_seq] = UnsettledMessage(
+                is_listed = delivery.stream_seq in self._unacked_by_stream_seq
+                was_acked = delivery.consumer_seq in self._acked_consumer_seqs
+                if not was_acked and (
+                    is_listed or len(self._unacked_by_stream_seq) < _MAX_UNACKED_MSGS
+                ):
+                    self._unacked_by_stream_seq[delivery.stream_seq] = UnsettledMessage(
                         delivery.stream_seq,
                         delivery.deliveries_count,
                         delivery.stored_at_ns // 1000,
                         kind,
-                        (time.time_ns() + self._ahead_ns) // 1000,
+                        (time.time_ns() + self._clock_ahead_ns) // 1000,
                     )
             case _:
                 self._counts["others_count"] += 1
@@ -226,23 +232,25 @@ class AckTap:
     def _count_positive_ack(self, delivery: Delivery) -> None:
         self._counts["acks_count"] += 1
         self._counts["repeated_acks_count"] += delivery.deliveries_count > 1
-        if delivery.consumer_seq in self._acked:
+        if delivery.consumer_seq in self._acked_consumer_seqs:
             self._counts["again_acks_count"] += 1
             return
-        self._acked.add(delivery.consumer_seq)
-        bucket = bucket_of(time.time_ns() + self._ahead_ns - delivery.stored_at_ns)
-        self._buckets[bucket] = self._buckets.get(bucket, 0) + 1
-        self._unsettled.pop(delivery.stream_seq, None)
-        if self._acks_earlier_messages:
-            for seq in [seq for seq in self._unsettled if seq < delivery.stream_seq]:
-                del self._unsettled[seq]
+        self._acked_consumer_seqs.add(delivery.consumer_seq)
+        bucket = bucket_of(time.time_ns() + self._clock_ahead_ns - delivery.stored_at_ns)
+        self._acks_by_time_bucket[bucket] = self._acks_by_time_bucket.get(bucket, 0) + 1
+        self._unacked_by_stream_seq.pop(delivery.stream_seq, None)
+        if self._acks_include_earlier:
+            for seq in [seq for seq in self._unacked_by_stream_seq if seq < delivery.stream_seq]:
+                del self._unacked_by_stream_seq[seq]
 
     def _report(self) -> None:
         elapsed_s = self._elapsed_s if self._end_text else time.monotonic() - self._start_s
-        oldest = sorted(self._unsettled.values(), key=lambda delivery: delivery.stream_seq)
+        sorted_unacked = sorted(
+            self._unacked_by_stream_seq.values(), key=lambda message: message.stream_seq
+        )
         self._on_results(
             TapResults(
-                at_us=(time.time_ns() + self._ahead_ns) // 1000,
+                at_us=(time.time_ns() + self._clock_ahead_ns) // 1000,
                 command_id=self._command.command_id,
                 stream=self._command.stream,
                 consumer=self._command.consumer,
@@ -252,12 +260,12 @@ class AckTap:
                 counts=AckCounts(**self._counts),
                 read_msgs=self._read_msgs,
                 read_bytes=self._read_bytes,
-                stored_to_acked=from_counts(self._buckets),
-                unsettled=tuple(oldest[:_MAX_REPORTED_UNSETTLED]),
-                unsettled_msgs=len(oldest),
+                stored_to_acked=from_counts(self._acks_by_time_bucket),
+                unsettled=tuple(sorted_unacked[:_MAX_REPORTED_UNACKED_MSGS]),
+                unsettled_msgs=len(sorted_unacked),
             )
         )
 
-    async def _end(self) -> None:
+    async def _unsubscribe(self) -> None:
         await unsubscribe(*self._subscriptions)
         self._subscriptions = []

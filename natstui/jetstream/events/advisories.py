@@ -14,7 +14,7 @@ from natstui.model.records.record import AckSample, Advisory
 from natstui.units import counted
 
 
-class Event(msgspec.Struct):
+class AdvisoryEvent(msgspec.Struct):
     """The fields of all types of advisories and metrics."""
 
     type: str = ""
@@ -34,27 +34,27 @@ class Event(msgspec.Struct):
     ack_time: Count = 0
 
 
-_ACTIONS = {"create": "was created", "modify": "was changed", "delete": "was deleted"}
+_TEXTS_BY_ACTION = {"create": "was created", "modify": "was changed", "delete": "was deleted"}
 
 
-def _reason_text(event: Event) -> str:
+def _reason_text(event: AdvisoryEvent) -> str:
     return f" ({event.reason})" if event.reason else ""
 
 
-def _message_text(event: Event) -> str:
+def _message_text(event: AdvisoryEvent) -> str:
     return f"message {event.stream_seq} of consumer {event.consumer} on {event.stream}"
 
 
-def _pause_text(event: Event) -> str:
+def _pause_text(event: AdvisoryEvent) -> str:
     if not event.paused:
         return f"consumer {event.consumer} on {event.stream} is resumed"
     return f"consumer {event.consumer} on {event.stream} is paused until {event.pause_until}"
 
 
-_SENTENCES: dict[str, Callable[[Event], str]] = {
-    "stream_action": lambda t: f"stream {t.stream} {_ACTIONS.get(t.action, t.action)}",
+_FORMATTERS_BY_KIND: dict[str, Callable[[AdvisoryEvent], str]] = {
+    "stream_action": lambda t: f"stream {t.stream} {_TEXTS_BY_ACTION.get(t.action, t.action)}",
     "consumer_action": lambda t: (
-        f"consumer {t.consumer} on {t.stream} {_ACTIONS.get(t.action, t.action)}"
+        f"consumer {t.consumer} on {t.stream} {_TEXTS_BY_ACTION.get(t.action, t.action)}"
     ),
     "stream_leader_elected": lambda t: f"stream {t.stream} is now led by {t.leader}",
     "consumer_leader_elected": lambda t: (
@@ -91,26 +91,28 @@ _SENTENCES: dict[str, Callable[[Event], str]] = {
 }
 
 
-def event_text(kind: str, event: Event) -> str:
+def event_text(kind: str, event: AdvisoryEvent) -> str:
     """Return an advisory as a sentence; if its kind is unknown, only the kind and the stream."""
-    sentence = _SENTENCES.get(kind)
+    format_event = _FORMATTERS_BY_KIND.get(kind)
     return (
-        sentence(event) if sentence else f"{kind.replace('_', ' ')} {event.stream or ''}".strip()
+        format_event(event)
+        if format_event
+        else f"{kind.replace('_', ' ')} {event.stream or ''}".strip()
     )
 
 
-_EVENT = decoder_of(Event)
+_EVENT_DECODER = decoder_of(AdvisoryEvent)
 _MAX_ADVISORY_BYTES = 16 * 1024
 """Maximum size of an event, because each is kept in memory; those of a server have a tenth of
 it."""
-_MAX_AGE_US = 3_600_000_000
+_MAX_EVENT_AGE_US = 3_600_000_000
 """Maximum age of an event; an older one is forged, or its server's clock is wrong."""
 
 
 def read_advisory(data: bytes) -> Advisory:
     """Return the record of an advisory; raises RequestFailed if it is unreadable."""
     with raise_unreadable("an advisory"):
-        event = _decode(data)
+        event = _decode_event(data)
         at_us = _parse_at_us(event.timestamp)
         body_json = data.decode()
     kind = event.type.rpartition(".")[2]
@@ -121,7 +123,7 @@ def read_advisory(data: bytes) -> Advisory:
 def read_ack_sample(data: bytes) -> AckSample:
     """Return the record of an ack sample; raises RequestFailed if it is unreadable."""
     with raise_unreadable("a metric"):
-        event = _decode(data)
+        event = _decode_event(data)
         at_us = _parse_at_us(event.timestamp)
     return AckSample(
         at_us=at_us,
@@ -134,11 +136,11 @@ def read_ack_sample(data: bytes) -> AckSample:
     )
 
 
-def _decode(data: bytes) -> Event:
+def _decode_event(data: bytes) -> AdvisoryEvent:
     """Decode an event, which any client may have published; raises ValueError or a DecodeError."""
     if len(data) > _MAX_ADVISORY_BYTES:
         raise ValueError(f"{len(data)} bytes are longer than any advisory")
-    return _EVENT.decode(data)
+    return _EVENT_DECODER.decode(data)
 
 
 def _parse_at_us(timestamp: str) -> int:
@@ -148,4 +150,4 @@ def _parse_at_us(timestamp: str) -> int:
     long before the subscription would become the start of the recording.
     """
     at_us, now_us = time_us(timestamp), time.time_ns() // 1000
-    return at_us if now_us - _MAX_AGE_US <= at_us <= now_us else now_us
+    return at_us if now_us - _MAX_EVENT_AGE_US <= at_us <= now_us else now_us

@@ -29,16 +29,16 @@ from natstui.model.clients.api_audit import (
 )
 from natstui.units import duration_text
 
-_SUBJECT = "$JS.EVENT.ADVISORY.API"
-_PREFIX = "$JS.API."
+_AUDIT_SUBJECT = "$JS.EVENT.ADVISORY.API"
+_API_PREFIX = "$JS.API."
 _MAX_GROUPS_COUNT = 1_000
-_MAX_LISTED_COUNT = 100
-_ERROR_CHARACTERS = 300
+_MAX_LISTED_GROUPS = 100
+_ERROR_SEARCH_CHARACTERS = 300
 """Characters of a reply searched for an error: `type` and `error` come first in every reply."""
 _CHECK_INTERVAL_S = 0.25
 
 
-class _Client(msgspec.Struct):
+class _ClientInfo(msgspec.Struct):
     id: int = 0
     name: str | None = None
     host: str | None = None
@@ -47,24 +47,24 @@ class _Client(msgspec.Struct):
     """Name of the server to which the client is connected; `id` is unique only on this server."""
 
 
-class _Advisory(msgspec.Struct):
+class _ApiAdvisory(msgspec.Struct):
     subject: str
-    client: _Client | None = None
+    client: _ClientInfo | None = None
     response: str = ""
 
 
-class _Error(msgspec.Struct):
+class _ApiError(msgspec.Struct):
     code: int = 0
     err_code: int | None = None
     description: str = ""
 
 
-class _Response(msgspec.Struct):
-    error: _Error | None = None
+class _ErrorResponse(msgspec.Struct):
+    error: _ApiError | None = None
 
 
 class _RequestGroup(NamedTuple):
-    """The properties in which requests must be equal to be counted together."""
+    """The properties of a request; requests with equal properties are counted together."""
 
     request: str
     client: str
@@ -81,12 +81,12 @@ async def read_api_audit(client: Client, for_s: float) -> ApiAudit:
     # Requests are published a little after their replies: those of the last polls may still come.
     counter = _RequestCounter(client.nc.client_id, client.nc.server_info.get("server_name"))
     reconnects_count = client.nc.stats["reconnects"]
-    subscription = await client.subscribe(_SUBJECT, counter.add, counter.deny)
+    subscription = await client.subscribe(_AUDIT_SUBJECT, counter.add, counter.deny)
     try:
         # The reply arrives after any denial of the subscription.
         await client.request("INFO")
-        if counter.denied is not None:
-            raise counter.denied
+        if counter.denial is not None:
+            raise counter.denial
         start_s = time.monotonic()
         while counter.end_text is None:
             left_s = start_s + for_s - time.monotonic()
@@ -107,7 +107,7 @@ class _RequestCounter:
     """Counts requests by their properties, until too many arrive."""
 
     def __init__(self, own_id: int | None, own_server: str | None) -> None:
-        self.denied: PermissionDenied | None = None
+        self.denial: PermissionDenied | None = None
         self.end_text: str | None = None
         self.end_event = asyncio.Event()
         self._own_client = (own_id, own_server)
@@ -118,10 +118,10 @@ class _RequestCounter:
 
     def deny(self, error: PermissionDenied) -> None:
         """Store the denial of the subscription."""
-        self.denied = error
+        self.denial = error
 
     def end(self, reason: str) -> None:
-        """Stop counting, for this reason."""
+        """Stop counting, and store the reason."""
         self.end_text = f"ended: {reason}"
         self.end_event.set()
 
@@ -132,7 +132,7 @@ class _RequestCounter:
         self._read_msgs += 1
         self._read_bytes += len(message.data)
         try:
-            self._count(read(_SUBJECT, message.data, _Advisory))
+            self._count_request(read(_AUDIT_SUBJECT, message.data, _ApiAdvisory))
         except RequestFailed:
             # Other clients may publish on this subject: such a message is only counted.
             self._left_out_count += 1
@@ -146,14 +146,14 @@ class _RequestCounter:
         elif self._read_msgs >= MAX_AUDITED_MSGS or self._read_bytes >= MAX_AUDITED_BYTES:
             self.end("the limit of messages to read was reached")
 
-    def _count(self, advisory: _Advisory) -> None:
-        request = advisory.subject.removeprefix(_PREFIX)
-        client_info = advisory.client or _Client()
+    def _count_request(self, advisory: _ApiAdvisory) -> None:
+        request = advisory.subject.removeprefix(_API_PREFIX)
+        client_info = advisory.client or _ClientInfo()
         if (client_info.id, client_info.server) == self._own_client:
             return
         error = None
-        if '"error"' in advisory.response[:_ERROR_CHARACTERS]:
-            error = read(_SUBJECT, advisory.response.encode(), _Response).error
+        if '"error"' in advisory.response[:_ERROR_SEARCH_CHARACTERS]:
+            error = read(_AUDIT_SUBJECT, advisory.response.encode(), _ErrorResponse).error
         self._errors_count += error is not None
         group = _RequestGroup(
             request, client_info.name or client_info.host or "a client", client_info.user,
@@ -169,14 +169,14 @@ class _RequestCounter:
         """Return the counts as an audit."""
         groups = self._groups.most_common()
         requests = tuple(AuditedRequests(*group, count) for group, count in groups)
-        listed_requests = requests[:_MAX_LISTED_COUNT]
-        listed_count = sum(request.times_count for request in requests)
+        listed_requests = requests[:_MAX_LISTED_GROUPS]
+        grouped_count = sum(request.times_count for request in requests)
         left_out_count = (
             self._left_out_count
-            + listed_count
+            + grouped_count
             - sum(request.times_count for request in listed_requests)
         )
         return ApiAudit(
-            elapsed_s, self.end_text or "", listed_requests, listed_count + self._left_out_count,
+            elapsed_s, self.end_text or "", listed_requests, grouped_count + self._left_out_count,
             self._errors_count, left_out_count, self._read_msgs, self._read_bytes,
         )  # fmt: skip

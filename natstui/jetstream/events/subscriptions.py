@@ -20,12 +20,12 @@ from natstui.model.records.evidence import AcksCounted, AdvisoriesCounted, Messa
 from natstui.model.records.record import AckSample, Advisory, Record, Restored, Unavailable
 from natstui.units import counted, was_or_were
 
-MAX_PASSED_PER_S = 100
+MAX_RECORDED_SAMPLES_PER_S = 100
 """Maximum number of samples per second that are recorded one by one."""
-MAX_READ_PER_S = 2_000
-MAX_READ_PER_CONSUMER_PER_S = 500
-_SAMPLES_INTERVAL_S = 1.0
-_MAX_CONSUMERS = 2_000
+MAX_READ_SAMPLES_PER_S = 2_000
+MAX_READ_SAMPLES_PER_CONSUMER = 500
+_SAMPLES_REPORT_INTERVAL_S = 1.0
+_MAX_COUNTED_CONSUMERS = 2_000
 """Maximum number of consumers whose samples are counted in one second. Other clients may publish
 samples of any consumer."""
 
@@ -33,22 +33,23 @@ samples of any consumer."""
 class _ConsumerCounts:
     """Counts of one consumer's samples in one second.
 
-    `buckets` and `repeated_count` leave out the samples that are recorded one by one.
+    `samples_by_time_bucket` and `redelivered_count` do not count the samples that are recorded one
+    by one.
     """
 
     def __init__(self) -> None:
-        self.read_count = self.left_out_count = self.repeated_count = 0
-        self.buckets: dict[int, int] = {}
+        self.read_count = self.left_out_count = self.redelivered_count = 0
+        self.samples_by_time_bucket: dict[int, int] = {}
 
     def add(self, sample: AckSample) -> None:
         bucket = bucket_of(sample.ack_ns)
-        self.buckets[bucket] = self.buckets.get(bucket, 0) + 1
-        self.repeated_count += sample.deliveries_count > 1
+        self.samples_by_time_bucket[bucket] = self.samples_by_time_bucket.get(bucket, 0) + 1
+        self.redelivered_count += sample.deliveries_count > 1
 
 
-class AckSamples:
-    """Receives the ack samples of all consumers: passes the first ones of each second on, and
-    counts the others.
+class AckSampleReceiver:
+    """Receives the ack samples of all consumers: adds the first ones of each second to the sink,
+    and counts the others.
     """
 
     def __init__(
@@ -57,7 +58,7 @@ class AckSamples:
         on_unreadable: Callable[[RequestFailed], None],
         on_left_out: Callable[[str], None],
     ) -> None:
-        """Create without samples.
+        """Store the sink and the callbacks.
 
         `on_unreadable` is called with the error of an unreadable sample, and `on_left_out` with
         the reason when a sample is not counted at all.
@@ -66,23 +67,23 @@ class AckSamples:
         self._on_unreadable = on_unreadable
         self._on_left_out = on_left_out
         self._counts_by_consumer: dict[tuple[str, str], _ConsumerCounts] = {}
-        self._read_count = self._passed_count = 0
+        self._read_count = self._recorded_count = 0
         self._report_timer: asyncio.TimerHandle | None = None
 
     async def on_sample(self, message: Msg) -> None:
-        """Pass a received sample on, or count it."""
+        """Add a received sample to the sink, or count it."""
         if self._report_timer is None:
             self._report_timer = asyncio.get_running_loop().call_later(
-                _SAMPLES_INTERVAL_S, self._report
+                _SAMPLES_REPORT_INTERVAL_S, self._report
             )
         consumer_counts = self._find_consumer_counts(message.subject)
         if consumer_counts is None:
             self._on_left_out(
-                f"acks of more than {_MAX_CONSUMERS} consumers arrived in one second"
+                f"acks of more than {_MAX_COUNTED_CONSUMERS} consumers arrived in one second"
             )
             return
-        is_full = consumer_counts.read_count >= MAX_READ_PER_CONSUMER_PER_S
-        if is_full or self._read_count >= MAX_READ_PER_S:
+        is_full = consumer_counts.read_count >= MAX_READ_SAMPLES_PER_CONSUMER
+        if is_full or self._read_count >= MAX_READ_SAMPLES_PER_S:
             consumer_counts.left_out_count += 1
             return
         consumer_counts.read_count += 1
@@ -92,8 +93,8 @@ class AckSamples:
         except RequestFailed as error:
             self._on_unreadable(error)
             return
-        if self._passed_count < MAX_PASSED_PER_S:
-            self._passed_count += 1
+        if self._recorded_count < MAX_RECORDED_SAMPLES_PER_S:
+            self._recorded_count += 1
             self._sink.add(sample)
         else:
             consumer_counts.add(sample)
@@ -112,7 +113,7 @@ class AckSamples:
         name = (stream.rpartition(".")[2], consumer)
         if (
             name not in self._counts_by_consumer
-            and len(self._counts_by_consumer) >= _MAX_CONSUMERS
+            and len(self._counts_by_consumer) >= _MAX_COUNTED_CONSUMERS
         ):
             return None
         return self._counts_by_consumer.setdefault(name, _ConsumerCounts())
@@ -123,29 +124,29 @@ class AckSamples:
             {},
             None,
         )
-        self._read_count = self._passed_count = 0
+        self._read_count = self._recorded_count = 0
         now_us = time.time_ns() // 1000
         for (stream, consumer), counts in counts_by_consumer.items():
-            if counts.buckets or counts.left_out_count:
-                times = from_counts(counts.buckets)
+            if counts.samples_by_time_bucket or counts.left_out_count:
+                ack_time_histogram = from_counts(counts.samples_by_time_bucket)
                 self._sink.add(
                     AcksCounted(
                         now_us,
                         stream,
                         consumer,
-                        times,
-                        counts.repeated_count,
+                        ack_time_histogram,
+                        counts.redelivered_count,
                         counts.left_out_count,
                     )
                 )
 
 
 # Not `ADVISORY.>`: it includes API audits, which repeat each reply to natstui's own polling.
-_ADVISORIES = ("ADVISORY.STREAM.>", "ADVISORY.CONSUMER.>")
-_ACK_SAMPLES = "METRIC.CONSUMER.ACK.>"
+_ADVISORY_SUBJECTS = ("ADVISORY.STREAM.>", "ADVISORY.CONSUMER.>")
+_ACK_SAMPLES_SUBJECT = "METRIC.CONSUMER.ACK.>"
 _MAX_EVENTS_PER_S = 500
-_LEFT_OUT_SOURCE = "events"
-_UNREADABLE_SOURCE = "announcements"
+_LEFT_OUT_EVENTS_SOURCE = "events"
+_UNREADABLE_EVENTS_SOURCE = "announcements"
 _REPORT_INTERVAL_S = 1.0
 
 
@@ -157,12 +158,12 @@ class _LeftOutCounter:
         self._source = source
         self._count = 0
         self._report_timer: asyncio.TimerHandle | None = None
-        self._reason = ""
+        self._last_reason = ""
 
     def add(self, reason: str) -> None:
         """Count one message; the report contains the reason of the last one."""
         self._count += 1
-        self._reason = reason
+        self._last_reason = reason
         if self._report_timer is None:
             self._report_soon()
 
@@ -182,13 +183,13 @@ class _LeftOutCounter:
             self._report_timer = None
             self._sink.add(Restored(now_us, self._source))
             return
-        text = f"{counted(count, 'event')} {was_or_were(count)} left out: {self._reason}"
+        text = f"{counted(count, 'event')} {was_or_were(count)} left out: {self._last_reason}"
         self._sink.add(Unavailable(now_us, self._source, text))
         self._report_soon()
 
 
 class _RateLimiter:
-    """Passes a limited number of events per second on, and reports how many it leaves out.
+    """Adds a limited number of events per second to the sink, and reports how many it leaves out.
 
     Events that are left out are still counted if they are about a message.
     """
@@ -197,20 +198,20 @@ class _RateLimiter:
         self._sink = sink
         self._current_second = 0
         self._passed_count = 0
-        self._left_out = _LeftOutCounter(sink, _LEFT_OUT_SOURCE)
-        self._unreadable = _LeftOutCounter(sink, _UNREADABLE_SOURCE)
-        self._excess = ExcessAdvisories(sink)
+        self._left_out_counter = _LeftOutCounter(sink, _LEFT_OUT_EVENTS_SOURCE)
+        self._unreadable_counter = _LeftOutCounter(sink, _UNREADABLE_EVENTS_SOURCE)
+        self._excess_advisories = ExcessAdvisories(sink)
 
     def leave_out_unreadable(self, error: RequestFailed) -> None:
         """Count an unreadable message, which another client may have published."""
-        self._unreadable.add(str(error))
+        self._unreadable_counter.add(str(error))
 
     def leave_out(self, reason: str) -> None:
         """Count an event that is left out for a reason."""
-        self._left_out.add(reason)
+        self._left_out_counter.add(reason)
 
     def add(self, record: Record) -> None:
-        """Pass a record on, or count it."""
+        """Add a record to the sink, or leave it out and count it."""
         second = int(time.monotonic())
         if second != self._current_second:
             self._current_second, self._passed_count = second, 0
@@ -218,14 +219,14 @@ class _RateLimiter:
         if self._passed_count <= _MAX_EVENTS_PER_S:
             self._sink.add(record)
             return
-        self._excess.add(record)
+        self._excess_advisories.add(record)
         self.leave_out(f"more than {_MAX_EVENTS_PER_S} a second")
 
     def close(self) -> None:
         """Report the last counts, and stop the timers."""
-        self._excess.close()
-        self._left_out.close()
-        self._unreadable.close()
+        self._excess_advisories.close()
+        self._left_out_counter.close()
+        self._unreadable_counter.close()
 
 
 async def read_events(client: Client, sink: Sink) -> None:
@@ -234,7 +235,7 @@ async def read_events(client: Client, sink: Sink) -> None:
     A denied subscription is reported as `Unavailable`.
     """
     limiter = _RateLimiter(sink)
-    samples = AckSamples(sink, limiter.leave_out_unreadable, limiter.leave_out)
+    sample_receiver = AckSampleReceiver(sink, limiter.leave_out_unreadable, limiter.leave_out)
     prefix = client.connection.js_event_prefix
 
     async def on_advisory(message: Msg) -> None:
@@ -247,15 +248,15 @@ async def read_events(client: Client, sink: Sink) -> None:
 
     async def on_sample(message: Msg) -> None:
         if not client.is_of_other_domain(message.data):
-            await samples.on_sample(message)
+            await sample_receiver.on_sample(message)
 
     try:
-        for subject in _ADVISORIES:
+        for subject in _ADVISORY_SUBJECTS:
             await _subscribe(client, f"{prefix}.{subject}", on_advisory, sink)
-        await _subscribe(client, f"{prefix}.{_ACK_SAMPLES}", on_sample, sink)
+        await _subscribe(client, f"{prefix}.{_ACK_SAMPLES_SUBJECT}", on_sample, sink)
         await asyncio.Event().wait()
     finally:
-        samples.close()
+        sample_receiver.close()
         limiter.close()
 
 
@@ -272,34 +273,37 @@ async def _subscribe(client: Client, subject: str, on_message: OnMessage, sink: 
             await asyncio.sleep(0.25)
 
 
-class _MessageCounts:
+class _AdvisoryCounts:
     """The advisories of one type about messages of one consumer since the last report."""
 
     def __init__(self) -> None:
         self.count = 0
-        self.messages: dict[int, MessageCount] = {}
+        self.messages_by_seq: dict[int, MessageCount] = {}
 
     def add(self, advisory: Advisory) -> None:
         self.count += 1
         for message in message_of(advisory):
-            counts = self.messages.get(message.stream_seq)
-            self.messages[message.stream_seq] = (
+            counts = self.messages_by_seq.get(message.stream_seq)
+            self.messages_by_seq[message.stream_seq] = (
                 message if counts is None else replace(message, said_count=counts.said_count + 1)
             )
 
     def most_frequent(self) -> tuple[MessageCount, ...]:
         sorted_messages = sorted(
-            self.messages.values(), key=lambda message: (-message.said_count, message.stream_seq)
+            self.messages_by_seq.values(),
+            key=lambda message: (-message.said_count, message.stream_seq),
         )
         return tuple(sorted_messages[:MAX_MESSAGES])
 
 
 class ExcessAdvisories:
-    """Counts the advisories that are not passed on singly, and reports the counts each second."""
+    """Counts the advisories that are not recorded singly, and reports the counts each second."""
 
     def __init__(self, sink: Sink) -> None:
         self._sink = sink
-        self._counts: dict[tuple[MessageAdvisoryType, str, str], _MessageCounts] = {}
+        self._counts_by_kind_and_consumer: dict[
+            tuple[MessageAdvisoryType, str, str], _AdvisoryCounts
+        ] = {}
         self._report_timer: asyncio.TimerHandle | None = None
 
     def add(self, record: Record) -> None:
@@ -310,7 +314,7 @@ class ExcessAdvisories:
         if record.stream is None or record.consumer is None:
             return
         key = (kind, record.stream, record.consumer)
-        self._counts.setdefault(key, _MessageCounts()).add(record)
+        self._counts_by_kind_and_consumer.setdefault(key, _AdvisoryCounts()).add(record)
         if self._report_timer is None:
             self._report_timer = asyncio.get_running_loop().call_later(
                 _REPORT_INTERVAL_S, self._report
@@ -323,9 +327,13 @@ class ExcessAdvisories:
         self._report()
 
     def _report(self) -> None:
-        counts_by_key, self._counts, self._report_timer = self._counts, {}, None
+        counts_by_kind_and_consumer, self._counts_by_kind_and_consumer, self._report_timer = (
+            self._counts_by_kind_and_consumer,
+            {},
+            None,
+        )
         now_us = time.time_ns() // 1000
-        for (kind, stream, consumer), counts in counts_by_key.items():
+        for (kind, stream, consumer), counts in counts_by_kind_and_consumer.items():
             self._sink.add(
                 AdvisoriesCounted(
                     now_us,

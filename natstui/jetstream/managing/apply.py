@@ -30,7 +30,7 @@ from natstui.jetstream.managing.balancing import step_down
 from natstui.jetstream.managing.configure import (
     ChangeResult,
     EditConflict,
-    check_asset_after,
+    check_asset_not_recreated,
     check_consumer_named,
     create,
     edit,
@@ -43,9 +43,13 @@ from natstui.jetstream.managing.configure import (
 )
 from natstui.jetstream.managing.losses import count_loss_of_new
 from natstui.jetstream.managing.replicas import remove_peer_stream
-from natstui.model.assets.differences import AssetKind, find_unapplied_settings, is_as_requested
-from natstui.model.assets.fields import SERVER_OF_LEVEL, number_at
-from natstui.model.assets.limits_loss import removes_by_itself
+from natstui.model.assets.differences import (
+    AssetKind,
+    find_unapplied_settings,
+    has_requested_values,
+)
+from natstui.model.assets.fields import SERVER_VERSION_BY_API_LEVEL, number_at
+from natstui.model.assets.limits_loss import removes_messages_by_itself
 from natstui.model.records.actions import CATALOGUE
 from natstui.model.records.confirmation import Confirmation
 from natstui.model.records.managing import (
@@ -58,7 +62,7 @@ from natstui.units import counted, parse_moment, was_or_were
 async def delete_stream(writer: Writer, change: Change, undoes: str | None = None) -> ChangeResult:
     """Delete a stream with its messages and consumers, and wait until it does not exist."""
     target = await read_target_with_loss(writer, change)
-    target = replace(target, others_created_at_us=await _other_streams(writer, change.stream))
+    target = replace(target, others_created_at_us=await _read_other_streams(writer, change.stream))
     verb = f"STREAM.DELETE.{change.stream}"
     request = Request(verb, None, {}, target)
     await writer.write(change, request, undoes)
@@ -66,10 +70,10 @@ async def delete_stream(writer: Writer, change: Change, undoes: str | None = Non
     return await _wait_until_deleted(writer, change, target, result)
 
 
-_OTHER_STREAMS_COUNT = 8
+_MAX_OTHER_STREAMS_COUNT = 8
 
 
-async def _other_streams(writer: Writer, name: str) -> dict[str, int]:
+async def _read_other_streams(writer: Writer, name: str) -> dict[str, int]:
     """Return the creation times (UTC µs) of the oldest other streams on the first page of the
     list.
 
@@ -85,8 +89,8 @@ async def _other_streams(writer: Writer, name: str) -> dict[str, int]:
         for row in json.loads(reply).get("streams") or ()
         if row["config"]["name"] != name and row["config"].get("storage") != "memory"
     }
-    oldest = sorted(created_at_us, key=lambda stream: created_at_us[stream])
-    return {stream: created_at_us[stream] for stream in oldest[:_OTHER_STREAMS_COUNT]}
+    oldest_names = sorted(created_at_us, key=lambda stream: created_at_us[stream])
+    return {stream: created_at_us[stream] for stream in oldest_names[:_MAX_OTHER_STREAMS_COUNT]}
 
 
 async def purge_stream(writer: Writer, change: Change) -> ChangeResult:
@@ -111,10 +115,10 @@ async def purge_stream(writer: Writer, change: Change) -> ChangeResult:
     except (RequestFailed, ConnectionLost) as error:
         raise make_reread_error(text, error) from error
     if current.created_at_us != target.created_at_us:
-        unfinished = recreated_text("stream", change.stream)
+        unfinished_text = recreated_text("stream", change.stream)
     else:
-        unfinished = _describe_purge_mismatch(purged_msgs, target, current)
-    return ChangeResult(text, target.config, target.config, unfinished=unfinished)
+        unfinished_text = _describe_purge_mismatch(purged_msgs, target, current)
+    return ChangeResult(text, target.config, target.config, unfinished=unfinished_text)
 
 
 def _purge_body(change: Change) -> Config:
@@ -138,8 +142,10 @@ def _describe_purge_mismatch(purged_msgs: int, before: Asset, current: Asset) ->
     published_msgs = last_seq_of(current) - last_seq_of(before)
     removed_msgs = before_msgs + published_msgs - after_msgs
     counted_msgs = before.loss.most_msgs
-    is_less = purged_msgs < removed_msgs
-    if purged_msgs == removed_msgs or (is_less and removes_by_itself(current.config)):
+    are_fewer_replied = purged_msgs < removed_msgs
+    if purged_msgs == removed_msgs or (
+        are_fewer_replied and removes_messages_by_itself(current.config)
+    ):
         if counted_msgs is None or purged_msgs <= counted_msgs + published_msgs:
             return ""
         return f"these are more than the {counted_msgs:,} that were counted before"
@@ -158,10 +164,12 @@ async def delete_message(writer: Writer, change: Change) -> ChangeResult:
     verb = f"STREAM.MSG.DELETE.{change.stream}"
     await writer.write(change, Request(verb, body, body, target))
     text = f"message {arguments['seq']} of {change.stream} deleted"
-    result = await _check_target_after(writer, change, target, ChangeResult(text, None, None))
+    result = await _check_target_not_recreated(
+        writer, change, target, ChangeResult(text, None, None)
+    )
     if result.unfinished or await _is_message_deleted(writer, change):
         return result
-    return replace(result, unfinished=_NOT_DELETED)
+    return replace(result, unfinished=_NOT_DELETED_TEXT)
 
 
 async def _is_message_deleted(writer: Writer, change: Change) -> bool:
@@ -186,13 +194,13 @@ async def delete_consumer(
 ) -> ChangeResult:
     """Delete a consumer with its delivery state."""
     target = await read_target_with_loss(writer, change)
-    await writer.write(change, Request(_verb("DELETE", change), None, {}, target), undoes)
+    await writer.write(change, Request(_consumer_verb("DELETE", change), None, {}, target), undoes)
     result = ChangeResult(f"{_consumer_text(change)} deleted", target.config, None)
     result = await _wait_until_deleted(writer, change, target, result)
     if target.stream_created_at_us is None:
         return result  # no permission to read the stream
     stream = change.stream
-    return await check_asset_after(
+    return await check_asset_not_recreated(
         writer, ("stream", stream, ""), "stream", stream, target.stream_created_at_us, result
     )
 
@@ -206,22 +214,22 @@ async def pause_consumer(
     target = await read_target_with_loss(writer, change)
     _check_pause(change, target)
     body = {"pause_until": until}
-    request = Request(_verb("PAUSE", change), body, body, target)
+    request = Request(_consumer_verb("PAUSE", change), body, body, target)
     reply = await writer.write(change, request, undoes)
     result = _pause_result(change, target, until, reply)
-    return await _check_target_after(writer, change, target, result)
+    return await _check_target_not_recreated(writer, change, target, result)
 
 
 def _pause_result(change: Change, target: Asset, until: str, reply: Config) -> ChangeResult:
     """Return the result of pausing a consumer, from the server's reply."""
     target_text = _consumer_text(change)
     if reply["paused"]:
-        until_now = str(reply.get("pause_until") or "")
-        missing = find_unapplied_settings(
-            "consumer", {"pause_until": until}, {"pause_until": until_now}
+        replied_until = str(reply.get("pause_until") or "")
+        unapplied_settings = find_unapplied_settings(
+            "consumer", {"pause_until": until}, {"pause_until": replied_until}
         )
-        text = f"{target_text} paused until {until_now}"
-        return ChangeResult(text, target.config, target.config, missing)
+        text = f"{target_text} paused until {replied_until}"
+        return ChangeResult(text, target.config, target.config, unapplied_settings)
     if datetime.fromisoformat(until) <= datetime.now(UTC):
         return ChangeResult(
             f"{target_text} is not paused: {until} is past", target.config, target.config
@@ -236,13 +244,15 @@ async def resume_consumer(
     """Resume a paused consumer."""
     target = await read_target_with_loss(writer, change)
     _check_pause(change, target)
-    reply = await writer.write(change, Request(_verb("PAUSE", change), {}, {}, target), undoes)
+    reply = await writer.write(
+        change, Request(_consumer_verb("PAUSE", change), {}, {}, target), undoes
+    )
     if reply["paused"]:
         problem = f"the server replied that it is paused until {reply.get('pause_until')}"
         text = f"{_consumer_text(change)} is not resumed"
         return ChangeResult(text, target.config, target.config, (), problem)
     result = ChangeResult(f"{_consumer_text(change)} resumed", target.config, target.config)
-    return await _check_target_after(writer, change, target, result)
+    return await _check_target_not_recreated(writer, change, target, result)
 
 
 def _check_pause(change: Change, target: Asset) -> None:
@@ -257,7 +267,9 @@ async def reset_consumer(writer: Writer, change: Change) -> ChangeResult:
     arguments: Config = json.loads(change.body_json)
     body = {"seq": arguments["seq"]} if arguments.get("seq") else {}
     target = await read_target_with_loss(writer, change)
-    reply = await writer.write(change, Request(_verb("RESET", change), body, body, target))
+    reply = await writer.write(
+        change, Request(_consumer_verb("RESET", change), body, body, target)
+    )
     position_text = f"sequence {arguments['seq']}" if body else "its ack floor"
     text = f"{_consumer_text(change)} delivers again from {position_text}"
     reset_seq = reply.get("reset_seq")
@@ -265,7 +277,7 @@ async def reset_consumer(writer: Writer, change: Change) -> ChangeResult:
     if body and reset_seq != body["seq"]:
         problem = f"the server replied that it delivers again from sequence {reset_seq}"
     result = ChangeResult(text, target.config, target.config, unfinished=problem)
-    return await _check_target_after(writer, change, target, result)
+    return await _check_target_not_recreated(writer, change, target, result)
 
 
 async def unpin_consumer(writer: Writer, change: Change) -> ChangeResult:
@@ -273,13 +285,13 @@ async def unpin_consumer(writer: Writer, change: Change) -> ChangeResult:
     arguments: Config = json.loads(change.body_json)
     body = {"group": str(arguments.get("group") or "")}
     target = await read_target_with_loss(writer, change)
-    await writer.write(change, Request(_verb("UNPIN", change), body, body, target))
+    await writer.write(change, Request(_consumer_verb("UNPIN", change), body, body, target))
     text = f"group {body['group']!r} of {_consumer_text(change)} unpinned"
     result = ChangeResult(text, target.config, target.config)
-    return await _check_target_after(writer, change, target, result)
+    return await _check_target_not_recreated(writer, change, target, result)
 
 
-_NOT_DELETED = "the server replied that it was deleted, but it is still there"
+_NOT_DELETED_TEXT = "the server replied that it was deleted, but it is still there"
 _DELETE_TIMEOUT_S = 2.0
 _CHECK_INTERVAL_S = 0.1
 
@@ -303,11 +315,11 @@ async def _wait_until_deleted(
         if current.created_at_us != before.created_at_us:
             return result  # recreated since by somebody else
         if steady_s() > until_s:
-            return replace(result, unfinished=_NOT_DELETED)
+            return replace(result, unfinished=_NOT_DELETED_TEXT)
         await asyncio.sleep(_CHECK_INTERVAL_S)
 
 
-async def _check_target_after(
+async def _check_target_not_recreated(
     writer: Writer, change: Change, before: Asset, result: ChangeResult
 ) -> ChangeResult:
     """Return the result of a change, unfinished if the stream or consumer was recreated.
@@ -315,9 +327,9 @@ async def _check_target_after(
     Raises RequestFailed if it cannot be read again.
     """
     kind: AssetKind = "stream" if change.consumer is None else "consumer"
-    asset_name, name = (kind, change.stream, change.consumer or ""), change.consumer
-    return await check_asset_after(
-        writer, asset_name, kind, name or change.stream, before.created_at_us, result
+    kind_stream_and_consumer, name = (kind, change.stream, change.consumer or ""), change.consumer
+    return await check_asset_not_recreated(
+        writer, kind_stream_and_consumer, kind, name or change.stream, before.created_at_us, result
     )
 
 
@@ -338,7 +350,7 @@ def parse_time(text: str, now: datetime | None = None) -> str:
     return time.isoformat().replace("+00:00", "Z")
 
 
-def _verb(verb: str, change: Change) -> str:
+def _consumer_verb(verb: str, change: Change) -> str:
     return f"CONSUMER.{verb}.{change.stream}.{change.consumer}"
 
 
@@ -346,7 +358,7 @@ def _consumer_text(change: Change) -> str:
     return f"consumer {change.consumer} on {change.stream}"
 
 
-_FEATURES: dict[Action, tuple[int, str]] = {
+_LEVEL_AND_VERB_BY_ACTION: dict[Action, tuple[int, str]] = {
     "pause_consumer": (1, "pausing"),
     "resume_consumer": (1, "pausing"),
     "unpin_consumer": (1, "unpinning"),
@@ -362,10 +374,11 @@ def _check_change(writer: Writer, change: Change) -> None:
     RequestFailed for an older server, which would not reply at all.
     """
     check_consumer_named(change)
-    level, feature = _FEATURES.get(change.action, (0, ""))
-    present = writer.client.api_level
-    if present is not None and present < level:
-        raise RequestFailed(f"{feature} a consumer needs server {SERVER_OF_LEVEL[level]} or newer")
+    needed_api_level, verb_text = _LEVEL_AND_VERB_BY_ACTION.get(change.action, (0, ""))
+    server_api_level = writer.client.api_level
+    if server_api_level is not None and server_api_level < needed_api_level:
+        version = SERVER_VERSION_BY_API_LEVEL[needed_api_level]
+        raise RequestFailed(f"{verb_text} a consumer needs server {version} or newer")
     arguments: Config = json.loads(change.body_json)
     if change.action == "purge_stream":
         _purge_body(change)
@@ -387,10 +400,14 @@ async def _describe_state(writer: Writer, change: Change) -> str:
     if verb != "create" and change.created_at_us not in (None, current.created_at_us):
         return f"{name} is another one: it was created in the meantime"
     if change.action == "delete_message":
-        return await _describe_message(writer, change)
+        return await _describe_message_state(writer, change)
     if verb in ("create", "edit"):
-        is_same = is_as_requested(kind, json.loads(change.body_json), current.config)
-        return f"{name} is as requested" if is_same else f"{name} is not as requested"
+        is_state_as_requested = has_requested_values(
+            kind, json.loads(change.body_json), current.config
+        )
+        return (
+            f"{name} is as requested" if is_state_as_requested else f"{name} is not as requested"
+        )
     if verb == "delete":
         return f"{name} is still there"
     if change.action == "purge_stream":
@@ -400,7 +417,7 @@ async def _describe_state(writer: Writer, change: Change) -> str:
     return "whether it was done is unknown"
 
 
-async def _describe_message(writer: Writer, change: Change) -> str:
+async def _describe_message_state(writer: Writer, change: Change) -> str:
     seq = json.loads(change.body_json).get("seq")
     try:
         await writer.client.request(f"STREAM.MSG.GET.{change.stream}", {"seq": seq})
@@ -409,7 +426,7 @@ async def _describe_message(writer: Writer, change: Change) -> str:
     return f"message {seq} is still there"
 
 
-_UNDOABLE_CHANGES: dict[
+_FUNCTIONS_WITH_UNDO: dict[
     Action, Callable[[Writer, Change, str | None], Awaitable[ChangeResult]]
 ] = {
     "create_stream": create,
@@ -422,7 +439,7 @@ _UNDOABLE_CHANGES: dict[
     "resume_consumer": resume_consumer,
 }
 
-_FINAL_CHANGES: dict[Action, Callable[[Writer, Change], Awaitable[ChangeResult]]] = {
+_FUNCTIONS_WITHOUT_UNDO: dict[Action, Callable[[Writer, Change], Awaitable[ChangeResult]]] = {
     "purge_stream": purge_stream,
     "delete_message": delete_message,
     "step_down_stream": step_down_leader,
@@ -441,10 +458,10 @@ async def apply(writer: Writer, change: Change, *, undoes: str | None = None) ->
     change was done, OutcomeUnknown has the current state on the server.
     """
     _check_change(writer, change)
-    if change.action in _FINAL_CHANGES:
-        work = _FINAL_CHANGES[change.action](writer, change)
+    if change.action in _FUNCTIONS_WITHOUT_UNDO:
+        work = _FUNCTIONS_WITHOUT_UNDO[change.action](writer, change)
     else:
-        work = _UNDOABLE_CHANGES[change.action](writer, change, undoes)
+        work = _FUNCTIONS_WITH_UNDO[change.action](writer, change, undoes)
     return await add_state_if_unknown(work, lambda: _describe_state(writer, change))
 
 

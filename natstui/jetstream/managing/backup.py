@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from natstui import __version__
 from natstui.clean import clean_line
@@ -19,9 +19,9 @@ from natstui.jetstream.connection.times import server_us, time_us
 from natstui.jetstream.connection.writer import Config
 from natstui.jetstream.managing.backup_folder import (
     ABOUT_FILE,
+    ABOUT_FILE_FORMAT,
     CONFIG_FILE,
     DATA_FILE,
-    FORMAT,
     check_data,
     check_description,
     left_out_text,
@@ -33,17 +33,22 @@ from natstui.jetstream.managing.backup_folder import (
 from natstui.jetstream.managing.snapshot import RateLimit, read_snapshot
 from natstui.model.assets.fields import is_on, number_at, text_at
 from natstui.model.assets.limits_loss import ACK_RETENTIONS, reached_limits
-from natstui.model.servers.versions import LEAVES_OUT_CONSUMERS, is_in
+from natstui.model.servers.versions import VERSIONS_BACKING_UP_FEWER_CONSUMERS, is_version_in
 from natstui.units import counted, moment_text
 
-_SNAPSHOT_FAILED = 10064
+_SNAPSHOT_FAILED_CODE = 10064
 _EXPIRES_SOON_S = 5.0
 """Time by which the oldest remaining message may be younger than max age, if older ones expired.
 """
 _DEFAULT_MAX_PAYLOAD_BYTES = 1024 * 1024
 """Default max payload of a server: a stream at max bytes has less free space than that."""
-OnProgress = Callable[[str, int, int], None]
-"""Callback with the stream, the bytes written so far and its size on the server."""
+
+
+class OnProgress(Protocol):
+    """Callback for the progress of a backup."""
+
+    def __call__(self, stream: str, written_bytes: int, server_bytes: int, /) -> None:
+        """Report the bytes written so far, and the size of the stream on the server."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,12 +80,14 @@ def consumers_text(backup: WrittenBackup) -> str:
     return counted(backup.consumers_count, "consumer")
 
 
-def incomplete_texts(backups: Sequence[WrittenBackup], left_out: Sequence[str]) -> list[str]:
+def incomplete_texts(
+    backups: Sequence[WrittenBackup], left_out_stream_texts: Sequence[str]
+) -> list[str]:
     """Return a clause for each incomplete backup and each stream without one."""
     stream_texts = [
         f"{backup.stream}: {backup.remark}" for backup in backups if not backup.is_whole
     ]
-    return [*stream_texts, *left_out]
+    return [*stream_texts, *left_out_stream_texts]
 
 
 async def back_up_stream(
@@ -107,19 +114,21 @@ async def back_up_account(
     target: Path,
     rate_limit: RateLimit,
     progress: OnProgress,
-    left_out: list[str],
+    left_out_stream_texts: list[str],
     *,
     consumers: bool,
 ) -> Sequence[WrittenBackup]:
     """Back up every stream of the account into a folder; raises what `back_up_stream` raises.
 
     A stream is left out if it is deleted or recreated meanwhile, or is in memory and the server
-    cannot back it up: the reason is added to `left_out`, and written into the folder.
+    cannot back it up: the reason is added to `left_out_stream_texts`, and written into the folder.
     """
-    names, total_count = await _read_stream_names(client)
-    if len(names) < total_count:
-        left_out.append(f"the server counts {total_count:,} streams and names {len(names):,}")
-    created = {name: await _read_created(client, name) for name in names}
+    names, streams_count = await _read_stream_names(client)
+    if len(names) < streams_count:
+        left_out_stream_texts.append(
+            f"the server counts {streams_count:,} streams and names {len(names):,}"
+        )
+    created_by_stream = {name: await _read_created(client, name) for name in names}
     with new_folder(target) as folder:
         backups = []
         for name in names:
@@ -129,7 +138,7 @@ async def back_up_account(
                 backups.append(
                     await _write_backup(
                         client, name, stream_folder, rate_limit, progress, consumers=consumers,
-                        created=created[name],
+                        created=created_by_stream[name],
                     )
                 )  # fmt: skip
             except (NotFound, StreamNotBackedUp) as error:
@@ -137,13 +146,15 @@ async def back_up_account(
                     entry.unlink()
                 stream_folder.rmdir()
                 deleted_text = f"stream {name} was deleted during the backup"
-                left_out.append(deleted_text if isinstance(error, NotFound) else str(error))
+                left_out_stream_texts.append(
+                    deleted_text if isinstance(error, NotFound) else str(error)
+                )
         write_json(
             folder / ABOUT_FILE,
             {
-                **_make_header(client),
+                **_make_about_header(client),
                 "streams": [backup.stream for backup in backups],
-                "left_out": left_out,
+                "left_out": left_out_stream_texts,
             },
         )
         return backups
@@ -163,7 +174,9 @@ async def _write_backup(
     consumers: bool, created: str | None = None,
 ) -> WrittenBackup:  # fmt: skip
     """Back up a stream into a folder; `created` is its expected creation time."""
-    consumer_rows, left_out = await _read_consumers(client, stream) if consumers else ([], [])
+    consumer_rows, left_out_names = (
+        await _read_consumers(client, stream) if consumers else ([], [])
+    )
     info = json.loads(await client.request(f"STREAM.INFO.{stream}"))
     stored_bytes = int(info["state"]["bytes"])
     try:
@@ -173,31 +186,33 @@ async def _write_backup(
                 lambda size: progress(stream, size, stored_bytes), consumers=consumers,
             )  # fmt: skip
     except RequestFailed as error:
-        if error.err_code == _SNAPSHOT_FAILED and info["config"].get("storage") == "memory":
+        if error.err_code == _SNAPSHOT_FAILED_CODE and info["config"].get("storage") == "memory":
             raise StreamNotBackedUp(
                 f"stream {stream} is in memory, and this server cannot back up such a stream",
                 code=error.code, err_code=error.err_code,
             ) from error  # fmt: skip
         raise
     check_description(snapshot.reply, f"the reply to the snapshot of {stream}")
-    sent_name = snapshot.reply["config"]["name"]
-    if sent_name != stream:
+    replied_name = snapshot.reply["config"]["name"]
+    if replied_name != stream:
         raise RequestFailed(
-            f"the server sent a snapshot of {clean_line(sent_name)!r} instead of {stream!r}"
+            f"the server sent a snapshot of {clean_line(replied_name)!r} instead of {stream!r}"
         )
     check_data(folder / DATA_FILE, f"the snapshot of {stream}")
     removed_msgs, reason, is_whole = await _count_removed(
         client, stream, created or info["created"], snapshot.reply
     )
-    if is_in(client.link.server_version, LEAVES_OUT_CONSUMERS):
-        left_out += [row["name"] for row in consumer_rows or () if not _is_in_data(row, info)]
+    if is_version_in(client.link.server_version, VERSIONS_BACKING_UP_FEWER_CONSUMERS):
+        left_out_names += [
+            row["name"] for row in consumer_rows or () if not _is_in_data(row, info)
+        ]
     saved_consumers = None
     if consumer_rows is not None:
         saved_consumers = [
             {key: row.get(key) for key in _CONSUMER_FIELDS} for row in consumer_rows
         ]
     description: dict[str, Any] = {
-        **_make_header(client),
+        **_make_about_header(client),
         "stream": stream,
         "created": info["created"],
         "files": {
@@ -206,8 +221,8 @@ async def _write_backup(
         },
         "consumers": saved_consumers,
         "removed_msgs": removed_msgs,
-        "left_out_consumers": left_out,
-        "is_whole": is_whole and not left_out,
+        "left_out_consumers": left_out_names,
+        "is_whole": is_whole and not left_out_names,
     }
     write_json(folder / ABOUT_FILE, description)
     count = None if saved_consumers is None else len(saved_consumers)
@@ -215,25 +230,29 @@ async def _write_backup(
     remarks = [f"stream {stream} was {unfinished_text}"] if unfinished_text else []
     if removed_msgs:
         remarks.append(f"{removed_text(removed_msgs)} ({reason})")
-    if left_out:
-        remarks.append(left_out_text(left_out))
+    if left_out_names:
+        remarks.append(left_out_text(left_out_names))
     return WrittenBackup(
         stream, snapshot.reply["state"], count, snapshot.data_bytes, "; ".join(remarks),
-        removed_msgs, is_whole and not left_out,
+        removed_msgs, is_whole and not left_out_names,
     )  # fmt: skip
 
 
 def _is_in_data(consumer: Config, stream: Config) -> bool:
-    """Return whether a snapshot by a server before 2.15 has a consumer: the leader stores it on
-    disk.
+    """Return whether the snapshot of a server before 2.15 contains a consumer.
+
+    It only contains the consumers that the stream's leader stores on disk.
     """
     in_memory = is_on(consumer["config"], "mem_storage")
     if in_memory and text_at(stream, "config.storage") == "file":
         return False
     leader = text_at(stream, "cluster.leader")
     cluster = consumer.get("cluster") or {}
-    servers = [cluster.get("leader"), *(peer["name"] for peer in cluster.get("replicas") or ())]
-    return not leader or not cluster or leader in servers
+    consumer_servers = [
+        cluster.get("leader"),
+        *(peer["name"] for peer in cluster.get("replicas") or ()),
+    ]
+    return not leader or not cluster or leader in consumer_servers
 
 
 async def _count_removed(
@@ -263,36 +282,40 @@ async def _count_removed(
     removed_msgs = count_missing([(first_seq, last_seq)], state) - gaps_count
     if text_at(config, "retention") in ACK_RETENTIONS and state["consumer_count"]:
         return removed_msgs, "acks of its consumers, or a purge", True
-    limits = find_reached_limits(config, before, state, server_us(info))
-    return removed_msgs, limits or "limits, or somebody", not removed_msgs or bool(limits)
+    limits_text = find_reached_limits(config, before, state, server_us(info))
+    return (
+        removed_msgs,
+        limits_text or "limits, or somebody",
+        not removed_msgs or bool(limits_text),
+    )
 
 
 def find_reached_limits(config: Config, before: Config, state: Config, now_us: int) -> str:
-    """Return a text of the limits that explain why a stream's oldest messages were removed; or
+    """Return a text of the limits that explain why a stream's oldest messages were removed; else
     empty.
 
     `before` and `state` are its states before and at `now_us`, UTC. A limit per subject, a roll-up
     and a TTL do not count: they may remove newer messages too.
     """
-    is_oldest = number_at(state, "num_deleted") <= number_at(before, "num_deleted")
-    if not is_oldest or number_at(config, "max_msgs_per_subject") > 0:
+    are_only_oldest_removed = number_at(state, "num_deleted") <= number_at(before, "num_deleted")
+    if not are_only_oldest_removed or number_at(config, "max_msgs_per_subject") > 0:
         return ""
     # A removed message is older than the oldest remaining one, or than the newest one before.
     oldest_ts = state["first_ts"] if state["messages"] else before["last_ts"]
     age_s = (now_us - time_us(oldest_ts)) / 1e6 + _EXPIRES_SOON_S
-    counted_config = config | {"allow_rollup_hdrs": False, "allow_msg_ttl": False}
+    relevant_limits_config = config | {"allow_rollup_hdrs": False, "allow_msg_ttl": False}
     if number_at(state, "last_seq") <= number_at(before, "last_seq"):
         # Limits of messages and bytes only remove old messages for new ones.
-        counted_config |= {"max_msgs": -1, "max_bytes": -1}
+        relevant_limits_config |= {"max_msgs": -1, "max_bytes": -1}
     max_message_bytes = max(number_at(config, "max_msg_size"), 0) or _DEFAULT_MAX_PAYLOAD_BYTES
     if number_at(state, "bytes") + max_message_bytes < number_at(config, "max_bytes"):
-        counted_config["max_bytes"] = -1
-    return ", ".join(reached_limits(counted_config, state, age_s))
+        relevant_limits_config["max_bytes"] = -1
+    return ", ".join(reached_limits(relevant_limits_config, state, age_s))
 
 
-def _make_header(client: Client) -> dict[str, Any]:
+def _make_about_header(client: Client) -> dict[str, Any]:
     return {
-        "format": FORMAT,
+        "format": ABOUT_FILE_FORMAT,
         "natstui": __version__,
         "made": moment_text(time.time_ns() // 1000) + "Z",
         "server": client.link.server_name,

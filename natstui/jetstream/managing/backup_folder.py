@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, BinaryIO
+from typing import Annotated, Any, BinaryIO, NamedTuple
 
 import msgspec
 
@@ -26,13 +26,22 @@ from natstui.parsing import parse_json
 from natstui.units import counted
 
 CONFIG_FILE, DATA_FILE, ABOUT_FILE = "backup.json", "stream.tar.s2", "natstui.json"
-FORMAT = 1
+ABOUT_FILE_FORMAT = 1
 _MAX_JSON_BYTES = 256 * 1024 * 1024
 """Limit of a description, which lists every consumer of a stream."""
-_BLOCK_BYTES = 1024 * 1024
-_DATA_BLOCKS = (b"\x00", b"\x01")
+_READ_BLOCK_BYTES = 1024 * 1024
+_DATA_BLOCK_TYPES = (b"\x00", b"\x01")
 """Types of blocks with compressed and uncompressed data in the S2 format."""
-_S2_BEGINS = (b"\xff\x06\x00\x00S2sTwO", b"\xff\x06\x00\x00sNaPpY")
+_S2_STREAM_IDENTIFIERS = (b"\xff\x06\x00\x00S2sTwO", b"\xff\x06\x00\x00sNaPpY")
+
+
+class PushConsumer(NamedTuple):
+    """A push consumer of a stream that is in a backup."""
+
+    name: str
+    deliver_subject: str
+    waiting_msgs: int
+    """Maximum number of messages that it delivers after a restore."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,8 +63,8 @@ class Backup:
     """
     left_out_consumers: tuple[str, ...] = ()
     """Names of consumers that are not in the data."""
-    push_consumers: tuple[tuple[str, str, int], ...] = ()
-    """Name, deliver subject and maximum number of waiting messages of each push consumer."""
+    push_consumers: tuple[PushConsumer, ...] = ()
+    """The push consumers that may have waiting messages."""
 
     @property
     def stream(self) -> str:
@@ -83,11 +92,11 @@ RESTORE_MARK = "io.natstui.restoring"
 
 
 def unfinished_restore_text(config: Config) -> str:
-    """Return a clause if the stream has the mark of an unfinished restore; else empty."""
-    since = (config.get("metadata") or {}).get(RESTORE_MARK)
-    if since is None:
+    """Return a clause if the metadata has `RESTORE_MARK`, of an unfinished restore; else empty."""
+    began_at = (config.get("metadata") or {}).get(RESTORE_MARK)
+    if began_at is None:
         return ""
-    return f"left by a restore that began at {since} and did not end: it may be incomplete"
+    return f"left by a restore that began at {began_at} and did not end: it may be incomplete"
 
 
 @contextmanager
@@ -142,41 +151,41 @@ def find_stream_folders(folder: Path) -> list[Path]:
     """
     stream_folders = sorted(file.parent for file in folder.glob(f"*/{CONFIG_FILE}"))
     if (folder / ABOUT_FILE).exists():
-        about_file = _read_about(folder)
+        about_file = _read_about_file(folder)
         if about_file.files:
             # Only the backup of a stream lists its files.
             raise BackupError(f"{folder} is not complete: {CONFIG_FILE} is missing")
         expected_names = sorted(set(map(file_name, about_file.streams)))
-        missing = sorted(set(expected_names) - {path.name for path in stream_folders})
-        if missing:
-            raise BackupError(f"{folder} is not complete: {', '.join(missing)} is missing")
+        missing_names = sorted(set(expected_names) - {path.name for path in stream_folders})
+        if missing_names:
+            raise BackupError(f"{folder} is not complete: {', '.join(missing_names)} is missing")
         for name in about_file.streams:
             _check_stream_name(folder / file_name(name), name)
         stream_folders = [folder / name for name in expected_names]
-    folder_of = dict[str, Path]()
+    folders_by_stream = dict[str, Path]()
     for stream_folder in stream_folders:
         name = str(_read_stream_name(stream_folder))
-        other_folder = folder_of.setdefault(name, stream_folder)
-        if other_folder is not stream_folder:
+        first_folder = folders_by_stream.setdefault(name, stream_folder)
+        if first_folder is not stream_folder:
             raise BackupError(
-                f"{folder} has two backups of {clean_line(name)}: {other_folder.name} and "
+                f"{folder} has two backups of {clean_line(name)}: {first_folder.name} and "
                 f"{stream_folder.name}; move one of them away"
             )
     return stream_folders
 
 
 def _read_stream_name(folder: Path) -> object:
-    """Return the name of the stream in a folder; raises BackupError."""
+    """Return the name of the stream in a folder, None without one; raises BackupError."""
     config = read_json(folder / CONFIG_FILE).get("config")
     return config.get("name") if isinstance(config, dict) else None
 
 
 def _check_stream_name(folder: Path, name: str) -> None:
     """Raise BackupError if a folder contains another stream than `natstui.json` names."""
-    other_name = _read_stream_name(folder)
-    if other_name != name:
+    stored_name = _read_stream_name(folder)
+    if stored_name != name:
         raise BackupError(
-            f"{folder} is damaged: it contains {clean_line(str(other_name))!r}, not {name!r}"
+            f"{folder} is damaged: it contains {clean_line(str(stored_name))!r}, not {name!r}"
         )
 
 
@@ -185,8 +194,8 @@ def read_left_out(folder: Path) -> tuple[str, ...]:
 
     Raises BackupError.
     """
-    is_described = is_account_backup(folder) and (folder / ABOUT_FILE).exists()
-    return tuple(_read_about(folder).left_out) if is_described else ()
+    has_about_file = is_account_backup(folder) and (folder / ABOUT_FILE).exists()
+    return tuple(_read_about_file(folder).left_out) if has_about_file else ()
 
 
 def read_backup(folder: Path) -> Backup:
@@ -201,7 +210,7 @@ def read_backup(folder: Path) -> Backup:
             f"{folder / CONFIG_FILE} is damaged: {clean_line(name)!r} is not a valid name"
         )
     data = folder / DATA_FILE
-    about_file = _read_about(folder) if (folder / ABOUT_FILE).exists() else None
+    about_file = _read_about_file(folder) if (folder / ABOUT_FILE).exists() else None
     with _raise_backup_error(data, "read"), open_regular_file(data) as file:
         size_bytes = os.fstat(file.fileno()).st_size
     if about_file is not None:
@@ -209,15 +218,15 @@ def read_backup(folder: Path) -> Backup:
     # A checksum only proves that the data is what a server sent, complete or not.
     check_data(data, str(data))
     consumers, removed_msgs, is_whole = None, 0, True
-    left_out: tuple[str, ...] = ()
-    push_consumers: tuple[tuple[str, str, int], ...] = ()
+    left_out_consumers: tuple[str, ...] = ()
+    push_consumers: tuple[PushConsumer, ...] = ()
     if about_file is not None:
         removed_msgs, is_whole = about_file.removed_msgs, about_file.is_whole
-        left_out = tuple(about_file.left_out_consumers)
+        left_out_consumers = tuple(about_file.left_out_consumers)
     if about_file is not None and about_file.consumers is not None:
         consumers = tuple(consumer.name for consumer in about_file.consumers)
         push_consumers = tuple(
-            (consumer.name, consumer.config.deliver_subject, consumer.waiting_msgs)
+            PushConsumer(consumer.name, consumer.config.deliver_subject, consumer.waiting_msgs)
             for consumer in about_file.consumers
             if consumer.config is not None
             and consumer.config.deliver_subject
@@ -225,7 +234,7 @@ def read_backup(folder: Path) -> Backup:
         )
     return Backup(
         folder, description["config"], description["state"], consumers, size_bytes,
-        about_file is not None, removed_msgs, is_whole, left_out, push_consumers,
+        about_file is not None, removed_msgs, is_whole, left_out_consumers, push_consumers,
     )  # fmt: skip
 
 
@@ -233,7 +242,7 @@ class _ConfigName(msgspec.Struct):
     name: Annotated[str, msgspec.Meta(min_length=1)]
 
 
-class _Counts(msgspec.Struct):
+class _StreamState(msgspec.Struct):
     messages: int
     bytes: int
     first_seq: int
@@ -244,7 +253,7 @@ class _Description(msgspec.Struct):
     """The fields of `backup.json` that natstui reads; the server reads all fields."""
 
     config: _ConfigName
-    state: _Counts
+    state: _StreamState
 
 
 def check_description(description: object, name: str) -> None:
@@ -283,8 +292,8 @@ class _Consumer(msgspec.Struct):
     @property
     def waiting_msgs(self) -> int:
         """Return the maximum number of messages that the consumer delivers after a restore."""
-        delivered, acked = self.delivered or _Position(), self.ack_floor or _Position()
-        return (self.num_pending or 0) + max(0, delivered.stream_seq - acked.stream_seq)
+        delivered, ack_floor = self.delivered or _Position(), self.ack_floor or _Position()
+        return (self.num_pending or 0) + max(0, delivered.stream_seq - ack_floor.stream_seq)
 
 
 class _AboutFile(msgspec.Struct):
@@ -299,9 +308,9 @@ class _AboutFile(msgspec.Struct):
     left_out_consumers: list[str] = []
 
 
-def _read_about(folder: Path) -> _AboutFile:
+def _read_about_file(folder: Path) -> _AboutFile:
     content = read_json(folder / ABOUT_FILE)
-    if content.get("format") != FORMAT:
+    if content.get("format") != ABOUT_FILE_FORMAT:
         raise BackupError(f"{folder} was written by a newer natstui: this one cannot read it")
     try:
         return msgspec.convert(content, _AboutFile)
@@ -310,17 +319,17 @@ def _read_about(folder: Path) -> _AboutFile:
 
 
 def _check_checksums(folder: Path, about_file: _AboutFile, size_bytes: int) -> None:
-    expected_data = about_file.files.get(DATA_FILE)
-    if expected_data is None or expected_data.bytes is None:
+    expected_data_file = about_file.files.get(DATA_FILE)
+    if expected_data_file is None or expected_data_file.bytes is None:
         raise BackupError(f"{folder / ABOUT_FILE} is damaged: it has no size of the data")
-    if expected_data.bytes != size_bytes:
+    if expected_data_file.bytes != size_bytes:
         raise BackupError(
             f"{folder / DATA_FILE} is not complete: "
-            f"{size_bytes:,} of {expected_data.bytes:,} bytes are there"
+            f"{size_bytes:,} of {expected_data_file.bytes:,} bytes are there"
         )
-    if other_names := sorted(about_file.files.keys() - {CONFIG_FILE, DATA_FILE}):
+    if unexpected_names := sorted(about_file.files.keys() - {CONFIG_FILE, DATA_FILE}):
         raise BackupError(
-            f"{folder / ABOUT_FILE} is damaged: no backup of a stream has {other_names}"
+            f"{folder / ABOUT_FILE} is damaged: no backup of a stream has {unexpected_names}"
         )
     for name in (CONFIG_FILE, DATA_FILE):
         expected_checksum = about_file.files.get(name)
@@ -336,7 +345,7 @@ def compute_checksum(path: Path) -> str:
     """Return the SHA-256 checksum of a file; raises OSError."""
     digest = hashlib.sha256()
     with open_regular_file(path) as file:
-        while block := file.read(_BLOCK_BYTES):
+        while block := file.read(_READ_BLOCK_BYTES):
             digest.update(block)
     return digest.hexdigest()
 
@@ -347,24 +356,24 @@ def check_data(path: Path, name: str) -> None:
     `name` is used in the error. The content of blocks is only checked by the server.
     """
     with _raise_backup_error(path, "read"), open_regular_file(path) as file:
-        _check_shape(file, os.fstat(file.fileno()).st_size, name)
+        _check_blocks(file, os.fstat(file.fileno()).st_size, name)
 
 
-def _check_shape(file: BinaryIO, size_bytes: int, name: str) -> None:
+def _check_blocks(file: BinaryIO, size_bytes: int, name: str) -> None:
     if not size_bytes:
         raise BackupError(f"{name} is not complete: it is empty")
-    if file.read(10) not in _S2_BEGINS:
+    if file.read(10) not in _S2_STREAM_IDENTIFIERS:
         raise BackupError(f"{name} is damaged: it does not begin as S2 data")
     offset, blocks_count = 10, 0
     while offset < size_bytes:
         file.seek(offset)
-        head = file.read(4)
-        length = int.from_bytes(head[1:4], "little")
-        offset += 4 + length
-        if len(head) < 4 or offset > size_bytes:
+        block_header = file.read(4)
+        block_length = int.from_bytes(block_header[1:4], "little")
+        offset += 4 + block_length
+        if len(block_header) < 4 or offset > size_bytes:
             raise BackupError(f"{name} is not complete: it ends within a block")
-        if not length and head[:1] in _DATA_BLOCKS:
+        if not block_length and block_header[:1] in _DATA_BLOCK_TYPES:
             raise BackupError(f"{name} is damaged: it has a block without data")
-        blocks_count += head[:1] in _DATA_BLOCKS
+        blocks_count += block_header[:1] in _DATA_BLOCK_TYPES
     if not blocks_count:
         raise BackupError(f"{name} is not complete: it has no data")

@@ -25,7 +25,7 @@ from natstui.jetstream.connection.writer import Request, Writer
 from natstui.jetstream.managing.configure import recreated_text
 from natstui.model.assets.differences import AssetKind
 from natstui.model.records.managing import Change
-from natstui.model.servers.balance import Group, Move
+from natstui.model.servers.balance import Move, ReplicaGroup
 from natstui.model.servers.text import step_down_failure_text
 
 _ELECTION_TIMEOUT_S = 10.0
@@ -35,7 +35,7 @@ _MAX_CONTACT_AGE_NS = 5_000_000_000
 """
 
 
-class _Peer(msgspec.Struct):
+class _ReplicaPeer(msgspec.Struct):
     name: str
     current: bool = False
     offline: bool = False
@@ -44,48 +44,48 @@ class _Peer(msgspec.Struct):
 
 class _Cluster(msgspec.Struct):
     leader: str | None = None
-    replicas: list[_Peer] | None = None
+    replicas: list[_ReplicaPeer] | None = None
 
 
-class _Config(msgspec.Struct):
+class _StreamName(msgspec.Struct):
     name: str = ""
 
 
-class _Row(msgspec.Struct):
+class _AssetInfo(msgspec.Struct):
     created: str
-    config: _Config = msgspec.field(default_factory=_Config)
+    config: _StreamName = msgspec.field(default_factory=_StreamName)
     name: str = ""
     cluster: _Cluster | None = None
 
 
-class _Streams(msgspec.Struct):
-    streams: list[_Row] | None = None
+class _StreamsPage(msgspec.Struct):
+    streams: list[_AssetInfo] | None = None
 
 
-class _Consumers(msgspec.Struct):
-    consumers: list[_Row] | None = None
+class _ConsumersPage(msgspec.Struct):
+    consumers: list[_AssetInfo] | None = None
 
 
-async def read_groups(client: Client) -> list[Group]:
+async def read_groups(client: Client) -> list[ReplicaGroup]:
     """Return the streams and consumers of the account with more than one replica.
 
     Raises the request errors.
     """
     groups = []
     async for page in client.pages("STREAM.LIST"):
-        for row in read("STREAM.LIST", page, _Streams).streams or ():
+        for row in read("STREAM.LIST", page, _StreamsPage).streams or ():
             with raise_unreadable("STREAM.LIST"):
                 groups.append(_make_group(row, row.config.name, None))
     for stream in [group.stream for group in groups]:
         verb = f"CONSUMER.LIST.{stream}"
         async for page in client.pages(verb):
-            for row in read(verb, page, _Consumers).consumers or ():
+            for row in read(verb, page, _ConsumersPage).consumers or ():
                 with raise_unreadable(verb):
                     groups.append(_make_group(row, stream, row.name))
     return [group for group in groups if len(group.members) > 1]
 
 
-def _make_group(row: _Row, stream: str, consumer: str | None) -> Group:
+def _make_group(row: _AssetInfo, stream: str, consumer: str | None) -> ReplicaGroup:
     cluster = row.cluster or _Cluster()
     replicas = cluster.replicas or []
     leader = cluster.leader or None
@@ -94,43 +94,43 @@ def _make_group(row: _Row, stream: str, consumer: str | None) -> Group:
         for replica in replicas
         if replica.current and not replica.offline and replica.active < _MAX_CONTACT_AGE_NS
     ]
-    members = [replica.name for replica in replicas if replica.name != leader]
-    return Group(
+    other_members = [replica.name for replica in replicas if replica.name != leader]
+    return ReplicaGroup(
         stream,
         consumer,
         time_us(row.created),
         leader,
         tuple(server for server in ready_servers if server != leader),
-        (*([leader] if leader else []), *members),
+        (*([leader] if leader else []), *other_members),
     )
 
 
 async def read_leader(client: Client, stream: str, consumer: str | None) -> str | None:
     """Return the current leader of a stream or consumer; None without one, or without a reply."""
-    return _leader_in(await _read_row(client, stream, consumer))
+    return _leader_in(await _read_asset_info(client, stream, consumer))
 
 
-def _leader_in(row: _Row | None) -> str | None:
+def _leader_in(row: _AssetInfo | None) -> str | None:
     return (row.cluster.leader or None) if row is not None and row.cluster is not None else None
 
 
-async def _read_row(client: Client, stream: str, consumer: str | None) -> _Row | None:
+async def _read_asset_info(client: Client, stream: str, consumer: str | None) -> _AssetInfo | None:
     """Return the INFO of a stream or consumer; None without a reply."""
     verb = f"STREAM.INFO.{stream}" if consumer is None else f"CONSUMER.INFO.{stream}.{consumer}"
     try:
-        return read(verb, await client.request(verb, timeout_s=2.0), _Row)
+        return read(verb, await client.request(verb, timeout_s=2.0), _AssetInfo)
     except (RequestTimedOut, JetStreamUnavailable):
         return None
 
 
 async def _wait_for_leader(
-    client: Client, stream: str, consumer: str | None, previous_row: _Row | None
-) -> _Row | None:
+    client: Client, stream: str, consumer: str | None, previous_row: _AssetInfo | None
+) -> _AssetInfo | None:
     """Wait until another server leads, 10 s at most; return the last INFO."""
-    end = monotonic() + _ELECTION_TIMEOUT_S
+    end_s = monotonic() + _ELECTION_TIMEOUT_S
     while True:
-        row = await _read_row(client, stream, consumer)
-        if _leader_in(row) not in (None, _leader_in(previous_row)) or monotonic() > end:
+        row = await _read_asset_info(client, stream, consumer)
+        if _leader_in(row) not in (None, _leader_in(previous_row)) or monotonic() > end_s:
             return row
         await asyncio.sleep(_CHECK_INTERVAL_S)
 
@@ -147,7 +147,7 @@ async def step_down(writer: Writer, change: Change) -> str:
     preferred_server = arguments.get("preferred") or None
     target_text = f"{change.consumer} on {change.stream}" if change.consumer else change.stream
     try:
-        previous_row = await _read_row(writer.client, change.stream, change.consumer)
+        previous_row = await _read_asset_info(writer.client, change.stream, change.consumer)
     except PermissionDenied:
         previous_row, can_read_leader = None, False
     else:
@@ -188,7 +188,7 @@ async def step_down(writer: Writer, change: Change) -> str:
 
 
 def _check_candidates(
-    target_text: str, leader: str, replicas: list[_Peer], preferred_server: str | None
+    target_text: str, leader: str, replicas: list[_ReplicaPeer], preferred_server: str | None
 ) -> None:
     """Raise UsageError if no other server can lead; the server would reply with success."""
     names = [replica.name for replica in replicas]
@@ -202,7 +202,7 @@ def _check_candidates(
 
 
 async def move_leader(writer: Writer, move: Move, confirmed_name: str | None) -> str:
-    """Move one leader of a plan, if it is unchanged; return the result as text."""
+    """Move one leader of a plan, unless it has changed since; return the result as text."""
     group = move.group
     leader = await read_leader(writer.client, group.stream, group.consumer)
     if leader != group.leader:

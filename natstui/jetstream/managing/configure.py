@@ -26,7 +26,11 @@ from natstui.jetstream.connection.writer import (
     Writer,
     describe_use_by_others,
 )
-from natstui.jetstream.managing.losses import GROWTH_SHOWN_ACTIONS, count_loss, count_loss_of_new
+from natstui.jetstream.managing.losses import (
+    ACTIONS_SHOWING_LOSS_GROWTH,
+    count_loss,
+    count_loss_of_new,
+)
 from natstui.model.assets.consumer_rules import consumer_problems
 from natstui.model.assets.defaults import consumer_request
 from natstui.model.assets.differences import (
@@ -35,24 +39,24 @@ from natstui.model.assets.differences import (
     differences,
     fields_of,
     find_unapplied_settings,
-    normalize,
+    normalize_config,
     unapplied_text,
 )
 from natstui.model.assets.rules import Problem, drop_newer_fields
 from natstui.model.assets.stream_rules import stream_problems
-from natstui.model.records.actions import IRREVERSIBLE, OF_CONSUMER
+from natstui.model.records.actions import ACTIONS_ON_CONSUMER, IRREVERSIBLE_ACTIONS
 from natstui.model.records.managing import Change
 from natstui.units import counted
 
-OVERWRITTEN_WITHIN_S = 0.25
+REREAD_EDIT_AFTER_S = 0.25
 """Time after which our edit is read again: another edit, based on the old configuration, may
 follow it.
 """
 
 
 class EditConflict(Conflict):
-    """A stream or consumer was changed between reading and writing; `seen` and `current` are both
-    versions.
+    """A stream or consumer was changed between reading and writing; `seen` and `current` are the
+    two versions.
     """
 
     def __init__(self, name: str, seen_config: Config, current: Config) -> None:
@@ -103,39 +107,39 @@ async def read_config(writer: Writer, kind: AssetKind, stream: str, consumer: st
 def recreated_text(kind: str, name: str) -> str:
     """Return a sentence saying that a stream or consumer was recreated during a change.
 
-    The server changes the one that has the name when the request arrives.
+    The server changes the stream or consumer that has the name when the request arrives.
     """
     return f"the {kind} {name} of now is another one: it was recreated meanwhile"
 
 
-async def check_stream_after(
+async def check_stream_not_recreated(
     writer: Writer, kind: str, name: str, before: Asset, result: ChangeResult
 ) -> ChangeResult:
-    """Return the result of a change in a stream, unfinished if the stream was recreated.
+    """Return the result of a change in a stream, marked unfinished if the stream was recreated.
 
     `kind` and `name` are for the text. Raises RequestFailed if the stream cannot be read again.
     """
     stream = before.config["name"]
-    return await check_asset_after(
+    return await check_asset_not_recreated(
         writer, ("stream", stream, ""), kind, name, before.created_at_us, result
     )
 
 
-async def check_asset_after(
+async def check_asset_not_recreated(
     writer: Writer,
-    asset_name: tuple[AssetKind, str, str],
+    kind_stream_and_consumer: tuple[AssetKind, str, str],
     kind: str,
     name: str,
     created_at_us: int,
     result: ChangeResult,
 ) -> ChangeResult:
-    """Return the result of a change, unfinished if the stream or consumer was recreated.
+    """Return the result of a change, marked unfinished if its stream or consumer was recreated.
 
-    `asset_name` is kind, stream and consumer, `created_at_us` the creation time before the change;
-    `kind` and `name` are for the text. Raises RequestFailed if the asset cannot be read again.
+    `created_at_us` is the creation time before the change; `kind` and `name` are for the text.
+    Raises RequestFailed if the asset cannot be read again.
     """
     try:
-        current = await read_asset(writer, *asset_name)
+        current = await read_asset(writer, *kind_stream_and_consumer)
     except (RequestFailed, ConnectionLost) as error:
         raise make_reread_error("; ".join((result.text, *result.shortfalls)), error) from error
     if current.created_at_us == created_at_us:
@@ -152,7 +156,7 @@ def make_reread_error(text: str, error: NatstuiError) -> RequestFailed:
 
 def check_consumer_named(change: Change) -> None:
     """Raise ActionRefusal if a change of a consumer does not name the consumer."""
-    if change.consumer is None and change.action in OF_CONSUMER:
+    if change.consumer is None and change.action in ACTIONS_ON_CONSUMER:
         raise ActionRefusal(f"no consumer of {change.stream} was named: nothing was changed")
 
 
@@ -165,8 +169,8 @@ async def read_target(writer: Writer, change: Change) -> Asset:
     kind: AssetKind = "stream" if change.consumer is None else "consumer"
     target_text = f"{kind} {change.consumer or change.stream}"
     check_consumer_named(change)
-    lacks_identity = change.confirmed is not None and change.created_at_us is None
-    if lacks_identity and change.action in IRREVERSIBLE:
+    lacks_creation_time = change.confirmed is not None and change.created_at_us is None
+    if lacks_creation_time and change.action in IRREVERSIBLE_ACTIONS:
         raise ActionRefusal(f"the creation time of {target_text} is missing: nothing was changed")
     asset = await read_asset(writer, kind, change.stream, change.consumer or "")
     if change.created_at_us not in (None, asset.created_at_us):
@@ -184,25 +188,34 @@ async def read_target_with_loss(writer: Writer, change: Change) -> Asset:
 async def add_loss(writer: Writer, change: Change, asset: Asset) -> Asset:
     """Return the stream or consumer with the counted losses of a change.
 
-    Raises Conflict if more would be lost than was previewed and published since, or if the stream
-    has lost its newest messages.
+    Raises Conflict if the loss has grown since the preview by more than was published since, or if
+    the stream has lost its newest messages.
     """
     stream = await _read_stream(writer, change.stream) if change.consumer else asset
     last_seq, last_at_us = newest_message(stream.info["state"]) if stream else (None, None)
-    seen = change.previewed_last_seq or 0, change.previewed_last_at_us or 0
-    if stream and await has_lost_newest(writer.client, change.stream, stream.info["state"], *seen):
+    previewed_newest_seq_and_us = change.previewed_last_seq or 0, change.previewed_last_at_us or 0
+    if stream and await has_lost_newest(
+        writer.client, change.stream, stream.info["state"], *previewed_newest_seq_and_us
+    ):
         raise Conflict(f"{lost_newest_text(change.stream)}: nothing was changed")
-    loss, seen_msgs = await count_loss(writer.client, change, asset), change.previewed_msgs
-    if seen_msgs is not None and loss.most_msgs is not None and loss.most_msgs > seen_msgs:
-        current, seen_seq = await _read_stream(writer, change.stream), change.previewed_last_seq
-        is_growth_shown = seen_msgs > 0 or change.action in GROWTH_SHOWN_ACTIONS
+    loss, previewed_msgs = await count_loss(writer.client, change, asset), change.previewed_msgs
+    if (
+        previewed_msgs is not None
+        and loss.most_msgs is not None
+        and loss.most_msgs > previewed_msgs
+    ):
+        current, previewed_seq = (
+            await _read_stream(writer, change.stream),
+            change.previewed_last_seq,
+        )
+        is_growth_shown = previewed_msgs > 0 or change.action in ACTIONS_SHOWING_LOSS_GROWTH
         published_msgs = 0
-        if is_growth_shown and current and seen_seq is not None:
-            published_msgs = last_seq_of(current) - seen_seq
-        if loss.most_msgs > seen_msgs + published_msgs:
-            seen_text = counted(seen_msgs, "message")
+        if is_growth_shown and current and previewed_seq is not None:
+            published_msgs = last_seq_of(current) - previewed_seq
+        if loss.most_msgs > previewed_msgs + published_msgs:
+            previewed_text = counted(previewed_msgs, "message")
             raise Conflict(
-                f"{loss.text}, but it was {seen_text} when you confirmed: nothing was changed"
+                f"{loss.text}, but it was {previewed_text} when you confirmed: nothing was changed"
             )
     return replace(
         asset,
@@ -261,8 +274,8 @@ async def create(writer: Writer, change: Change, undoes: str | None = None) -> C
     created_name = after.get("name", name)
     created_text = reply.get("created")
     text = f"{kind} {created_name} created"
-    if used := describe_use_by_others(reply):
-        text = f"{kind} {created_name} is there: {used}; undo does not delete it"
+    if use_text := describe_use_by_others(reply):
+        text = f"{kind} {created_name} is there: {use_text}; undo does not delete it"
     return ChangeResult(
         text, None, after, find_unapplied_settings(kind, wanted_config, after),
         created_at_us=time_us(created_text) if created_text else None,
@@ -277,71 +290,91 @@ async def edit(writer: Writer, change: Change, undoes: str | None = None) -> Cha
     kind: AssetKind = "consumer" if change.action == "edit_consumer" else "stream"
     wanted_config: Config = json.loads(change.body_json)
     asset = await read_target(writer, change)
-    current = asset.config
+    current_config = asset.config
     name = change.consumer or change.stream
     seen_config: Config | None = json.loads(change.seen_json) if change.seen_json else None
-    if seen_config is not None and normalize(kind, seen_config) != normalize(kind, current):
-        raise EditConflict(f"{kind} {name}", seen_config, current)
-    await _check_config(writer, kind, change.stream, wanted_config, current)
-    changes = differences(kind, current, wanted_config)
-    if not changes:
+    if seen_config is not None and normalize_config(kind, seen_config) != normalize_config(
+        kind, current_config
+    ):
+        raise EditConflict(f"{kind} {name}", seen_config, current_config)
+    await _check_config(writer, kind, change.stream, wanted_config, current_config)
+    requested_differences = differences(kind, current_config, wanted_config)
+    if not requested_differences:
         return ChangeResult(
-            f"{kind} {name} has this configuration already: nothing was changed", current, current
+            f"{kind} {name} has this configuration already: nothing was changed",
+            current_config,
+            current_config,
         )
-    check_problems(tuple(Problem(d.path, d.refused) for d in changes if d.refused))
+    check_problems(
+        tuple(
+            Problem(difference.path, difference.refused)
+            for difference in requested_differences
+            if difference.refused
+        )
+    )
     verb, body = _make_request(writer, kind, change, wanted_config, "update")
     asset = await add_loss(writer, change, asset)
     # The server cannot compare: an edit by somebody else since the first reading would be lost.
-    newest = await read_target(writer, change)
-    if newest.created_at_us != asset.created_at_us or newest.config != current:
-        raise EditConflict(f"{kind} {name}", current, newest.config)
+    current_asset = await read_target(writer, change)
+    if (
+        current_asset.created_at_us != asset.created_at_us
+        or current_asset.config != current_config
+    ):
+        raise EditConflict(f"{kind} {name}", current_config, current_asset.config)
     request = Request(verb, body, wanted_config, asset)
-    assets, problems = list[Asset](), list[NatstuiError]()
+    assets_after, read_errors = list[Asset](), list[NatstuiError]()
 
     async def read_back(reply: Config) -> Config:
         try:
             asset_after = await read_asset(writer, kind, change.stream, change.consumer or "")
         except NatstuiError as error:
-            problems.append(error)
+            read_errors.append(error)
             return reply
-        assets.append(asset_after)
+        assets_after.append(asset_after)
         # After a restart, the server replies to the first change of a consumer with the previous
         # configuration. Otherwise the reply is used: what is read may have an edit by somebody
         # else, which an undo must not revert.
         return (
             reply
-            if differences(kind, current, reply["config"])
+            if differences(kind, current_config, reply["config"])
             else {**reply, "config": asset_after.config}
         )
 
     after: Config = (await writer.write(change, request, undoes, read_back))["config"]
-    if problems:
-        raise make_reread_error(f"{kind} {name} changed", problems[0]) from problems[0]
-    if assets[0].created_at_us != asset.created_at_us:
+    if read_errors:
+        raise make_reread_error(f"{kind} {name} changed", read_errors[0]) from read_errors[0]
+    if assets_after[0].created_at_us != asset.created_at_us:
         problem = recreated_text(kind, name)
-        return ChangeResult(f"{kind} {name} changed", current, after, (), problem)
-    missing = find_unapplied_settings(kind, wanted_config, after, current)
-    if not differences(kind, current, after):
-        labels = ", ".join(difference.label for difference in missing)
+        return ChangeResult(f"{kind} {name} changed", current_config, after, (), problem)
+    unapplied_settings = find_unapplied_settings(kind, wanted_config, after, current_config)
+    if not differences(kind, current_config, after):
+        labels = ", ".join(difference.label for difference in unapplied_settings)
         problem = f"the server left it as it was, without a refusal: {labels} not changed"
-        return ChangeResult(f"{kind} {name} unchanged", current, after, missing, problem)
-    paths = {diff.path for diff in changes} - {difference.path for difference in missing}
-    overwritten = await _describe_overwritten(writer, change, asset, after, paths)
-    return ChangeResult(f"{kind} {name} changed", current, after, missing, overwritten)
+        return ChangeResult(
+            f"{kind} {name} unchanged", current_config, after, unapplied_settings, problem
+        )
+    edited_paths = {difference.path for difference in requested_differences} - {
+        difference.path for difference in unapplied_settings
+    }
+    overwritten_text = await _describe_overwritten(writer, change, asset, after, edited_paths)
+    return ChangeResult(
+        f"{kind} {name} changed", current_config, after, unapplied_settings, overwritten_text
+    )
 
 
 async def _describe_overwritten(
-    writer: Writer, change: Change, before: Asset, replied: Config, edited_paths: set[str]
+    writer: Writer, change: Change, before: Asset, replied_config: Config, edited_paths: set[str]
 ) -> str:
     """Return a text of the values of our edit that somebody else overwrote; empty if none.
 
-    The server has no compare-and-set: an edit based on the configuration before ours may arrive
-    after it, with the old values. `replied` is the reply to ours, which set `edited_paths`.
+    The server has no compare-and-set: an edit that is based on the previous configuration may
+    arrive after ours, with the old values. `replied_config` is from the reply to our edit, which
+    changed the fields `edited_paths`.
     """
     kind: AssetKind = "stream" if change.consumer is None else "consumer"
     # A new leader may be behind for a moment: a difference is read once more.
     for _ in range(2):
-        await asyncio.sleep(OVERWRITTEN_WITHIN_S)
+        await asyncio.sleep(REREAD_EDIT_AFTER_S)
         try:
             current = await read_asset(writer, kind, change.stream, change.consumer or "")
         except NatstuiError as error:
@@ -349,18 +382,18 @@ async def _describe_overwritten(
             return f"whether somebody else changed it at the same time is unknown: {reason}"
         if current.created_at_us != before.created_at_us:
             return recreated_text(kind, change.consumer or change.stream)
-        changes = differences(kind, replied, current.config)
+        later_differences = differences(kind, replied_config, current.config)
         overwritten_edits = [
-            difference for difference in changes if difference.path in edited_paths
+            difference for difference in later_differences if difference.path in edited_paths
         ]
         if not overwritten_edits:
             return ""
-    fields = ", ".join(
+    fields_text = ", ".join(
         f"{difference.label} was set to {difference.before or 'nothing'} and is now "
         f"{difference.after or 'nothing'}"
         for difference in overwritten_edits
     )
-    return f"somebody else changed it at the same time: {fields}"
+    return f"somebody else changed it at the same time: {fields_text}"
 
 
 def _make_request(
@@ -384,5 +417,7 @@ async def _check_config(
     if kind == "stream":
         check_problems(stream_problems(wanted_config, level, config_before=seen_config))
         return
-    owner = await read_config(writer, "stream", stream)
-    check_problems(consumer_problems(wanted_config, owner, level, config_before=seen_config))
+    stream_config = await read_config(writer, "stream", stream)
+    check_problems(
+        consumer_problems(wanted_config, stream_config, level, config_before=seen_config)
+    )

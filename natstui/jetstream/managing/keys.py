@@ -13,7 +13,7 @@ from typing import Any
 
 from natstui.errors import Conflict, NatstuiError, NotFound, RequestFailed, UsageError
 from natstui.jetstream.connection.client import Client
-from natstui.jetstream.connection.nats_client import Pairs
+from natstui.jetstream.connection.nats_client import HeaderPairs
 from natstui.jetstream.connection.storing import (
     check_kept,
     has_lost_newest,
@@ -23,23 +23,27 @@ from natstui.jetstream.connection.storing import (
 )
 from natstui.jetstream.connection.times import time_us
 from natstui.jetstream.connection.writer import Asset, JournalDraft, Writer, add_state_if_unknown
-from natstui.jetstream.managing.configure import ChangeResult, check_stream_after, read_asset
+from natstui.jetstream.managing.configure import (
+    ChangeResult,
+    check_stream_not_recreated,
+    read_asset,
+)
 from natstui.model.assets.buckets import (
     KV,
-    MARKER,
-    OPERATION,
-    ROLLUP,
+    MARKER_REASON_HEADER,
+    OPERATION_HEADER,
+    ROLLUP_HEADER,
     TTL,
-    is_bucket,
-    is_key,
+    is_bucket_name,
     is_stored_key,
+    is_valid_new_key,
     key_subject,
     operation_of,
 )
 from natstui.model.assets.fields import is_on
 from natstui.model.assets.limits_loss import (
-    ONE_WRITE_HEADERS,
-    OVERHEAD_BYTES,
+    MAX_MESSAGE_OVERHEAD_BYTES,
+    SINGLE_PUBLISH_HEADER_PREFIXES,
     removed_by_limits_text,
 )
 from natstui.model.assets.loss import Loss
@@ -52,11 +56,17 @@ from natstui.model.records.messages import PubAck
 from natstui.model.records.stores import KeyAction
 from natstui.units import bytes_text, counted, duration_text, parse_duration_ns
 
-_EXPECTED = "Nats-Expected-Last-Subject-Sequence"
-_NOT_RESTORED = (*ONE_WRITE_HEADERS, "nats-msg-id", TTL.lower(), OPERATION.lower(), MARKER.lower())
+_EXPECTED_SEQ_HEADER = "Nats-Expected-Last-Subject-Sequence"
+_NOT_RESTORED_PREFIXES = (
+    *SINGLE_PUBLISH_HEADER_PREFIXES,
+    "nats-msg-id",
+    TTL.lower(),
+    OPERATION_HEADER.lower(),
+    MARKER_REASON_HEADER.lower(),
+)
 """Starts of the names of a value's headers that are not restored with it."""
 _WRONG_REVISION_CODES = {10071, 10164}
-_TRIES_COUNT = 10
+_MAX_WRITE_TRIES = 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +112,7 @@ async def change_key(
     missing bucket, or a missing key that should be deleted.
     """
     check_names(key_change.bucket, key_change.key)
-    for _ in range(_TRIES_COUNT):
+    for _ in range(_MAX_WRITE_TRIES):
         bucket = await _read_bucket(writer, key_change.bucket)
         if is_on(bucket.config, "sealed"):
             raise RequestFailed(f"bucket {key_change.bucket} is sealed: nothing can change")
@@ -118,13 +128,13 @@ async def change_key(
         key_change = replace(key_change, created_at_us=bucket.created_at_us)
         last_message = await _read_last(writer.client, key_change.bucket, key_change.key)
         _check_revision(key_change, last_message)
-        if not last_message.revision and not is_key(key_change.key):
+        if not last_message.revision and not is_valid_new_key(key_change.key):
             raise UsageError(
                 f"{key_change.key!r} cannot name a new key: letters, digits, - _ = / and dots "
                 "between them"
             )
         try:
-            return await _write(writer, key_change, bucket, last_message, undoes)
+            return await _write_key(writer, key_change, bucket, last_message, undoes)
         except RequestFailed as error:
             if error.err_code not in _WRONG_REVISION_CODES or key_change.if_revision is not None:
                 raise
@@ -136,7 +146,7 @@ async def change_key(
 
 def check_names(bucket: str, key: str) -> None:
     """Raise UsageError for an invalid bucket or key name."""
-    if not is_bucket(bucket):
+    if not is_bucket_name(bucket):
         raise UsageError(f"{bucket!r} is not a valid bucket name: use letters, digits, - and _")
     if not is_stored_key(key):
         raise UsageError(
@@ -170,10 +180,10 @@ async def _read_last(client: Client, bucket: str, key: str) -> _LastMessage:
 
 
 def _read_headers(message: Mapping[str, Any]) -> dict[str, str]:
-    return dict(_read_pairs(message))
+    return dict(_read_header_pairs(message))
 
 
-def _read_pairs(message: Mapping[str, Any]) -> list[tuple[str, str]]:
+def _read_header_pairs(message: Mapping[str, Any]) -> list[tuple[str, str]]:
     block = base64.b64decode(message.get("hdrs") or "").decode(errors="surrogateescape")
     pairs = (line.partition(":") for line in block.split("\r\n")[1:] if line)
     return [(name, text.strip()) for name, _, text in pairs]
@@ -202,7 +212,7 @@ def _check_revision(key_change: KeyChange, last_message: _LastMessage) -> None:
         raise NotFound(f"{key_change.bucket} has no key {key_change.key}")
 
 
-async def _write(
+async def _write_key(
     writer: Writer,
     key_change: KeyChange,
     bucket: Asset,
@@ -212,24 +222,24 @@ async def _write(
     subject = key_subject(key_change.bucket, key_change.key)
     if writer.client.prefix != "$JS.API":
         subject = f"{writer.client.prefix}.{subject}"
-    own_headers = {_EXPECTED: str(last_message.revision)}
+    own_headers = {_EXPECTED_SEQ_HEADER: str(last_message.revision)}
     if key_change.action != "put_key":
-        own_headers[OPERATION] = "DEL" if key_change.action == "delete_key" else "PURGE"
+        own_headers[OPERATION_HEADER] = "DEL" if key_change.action == "delete_key" else "PURGE"
     if key_change.action == "purge_key":
-        own_headers[ROLLUP] = "sub"
+        own_headers[ROLLUP_HEADER] = "sub"
     if key_change.ttl:
         own_headers[TTL] = key_change.ttl
-    headers = Pairs([*key_change.headers, *own_headers.items()])
-    journalled = {"subject": subject, "payload_bytes": len(key_change.value)}
+    headers = HeaderPairs([*key_change.headers, *own_headers.items()])
+    journal_arguments = {"subject": subject, "payload_bytes": len(key_change.value)}
     before = {"revision": last_message.revision, "operation": last_message.operation}
     loses = await _describe_loss(writer.client, key_change, bucket, last_message)
     draft = JournalDraft(
-        key_change.action, f"{KV}{key_change.bucket}", key_change.key, journalled,
+        key_change.action, f"{KV}{key_change.bucket}", key_change.key, journal_arguments,
         before if last_message.revision else None, undoes,
         replace(bucket, loss=Loss((loses,) if loses else ())), revision=last_message.revision,
     )  # fmt: skip
 
-    async def put() -> tuple[PubAck, tuple[int, int]]:
+    async def store_message() -> tuple[PubAck, tuple[int, int]]:
         stream = f"{KV}{key_change.bucket}"
         ack = await store(writer.client, subject, key_change.value, headers, stream)
         stored_subject = key_subject(key_change.bucket, key_change.key)
@@ -242,7 +252,7 @@ async def _write(
     work = writer.send(
         draft,
         (key_change.key, key_change.confirmed),
-        put,
+        store_message,
         lambda result: {"revision": result[0].stored_seq, "newest": result[1]},
         loses,
     )
@@ -257,7 +267,7 @@ async def _write(
     result = ChangeResult(
         text, before if last_message.revision else None, {"revision": ack.stored_seq}
     )
-    return await check_stream_after(writer, "bucket", key_change.bucket, bucket, result)
+    return await check_stream_not_recreated(writer, "bucket", key_change.bucket, bucket, result)
 
 
 async def _describe_state(
@@ -271,18 +281,18 @@ async def _describe_state(
         return f"bucket {key_change.bucket} is another one: it was created in the meantime"
     current = await _read_last(writer.client, key_change.bucket, key_change.key)
     name = f"key {key_change.key} of {key_change.bucket}"
-    operation, state = {
+    operation, state_text = {
         "put_key": ("PUT", "has this value"),
         "delete_key": ("DEL", "is deleted"),
         "purge_key": ("PURGE", "is purged"),
     }[key_change.action]
     if current.revision == before.revision:
-        state = (
+        state_text = (
             f"is still at revision {current.revision}" if current.revision else "does not exist"
         )
-        return f"{name} {state}"
+        return f"{name} {state_text}"
     if (current.operation, current.value) == (operation, key_change.value):
-        return f"{name} {state}, at revision {current.revision}"
+        return f"{name} {state_text}, at revision {current.revision}"
     return f"{name} was changed otherwise, at revision {current.revision}"
 
 
@@ -291,13 +301,13 @@ async def _describe_longer_ttl(
 ) -> str:
     """Return a clause if the server keeps a value longer than requested; else empty.
 
-    Some servers raise a TTL to the one of the bucket's markers; the stored message has it.
+    Some servers raise a TTL to that of the bucket's markers; the stored message has the new TTL.
     """
-    marker_s = (config.get("subject_delete_marker_ttl") or 0) / 1e9
+    marker_ttl_s = (config.get("subject_delete_marker_ttl") or 0) / 1e9
     if (
         key_change.ttl is None
         or key_change.ttl == "never"
-        or parse_ttl_s(key_change.ttl) >= marker_s
+        or parse_ttl_s(key_change.ttl) >= marker_ttl_s
     ):
         return ""
     try:
@@ -318,18 +328,18 @@ async def _describe_loss(
     client: Client, key_change: KeyChange, bucket: Asset, last_message: _LastMessage
 ) -> str | None:
     """Return a text of what a change of a key deletes for good; None if nothing."""
-    texts = (
-        await _replaced_text(client, key_change, bucket.config, last_message),
+    loss_texts = (
+        await _removed_value_text(client, key_change, bucket.config, last_message),
         # Buckets of other tools may discard old values of any key for new ones.
         removed_by_limits_text(
             bucket.config, bucket.info["state"], 1,
-            OVERHEAD_BYTES + len(key_change.key) + len(key_change.value),
+            MAX_MESSAGE_OVERHEAD_BYTES + len(key_change.key) + len(key_change.value),
         ),
     )  # fmt: skip
-    return " and ".join(filter(None, texts)) or None
+    return " and ".join(filter(None, loss_texts)) or None
 
 
-async def _replaced_text(
+async def _removed_value_text(
     client: Client, key_change: KeyChange, config: Mapping[str, Any], last_message: _LastMessage
 ) -> str | None:
     if key_change.action == "purge_key":
@@ -342,8 +352,8 @@ async def _replaced_text(
     if not last_message.has_value or config.get("max_msgs_per_subject") != 1:
         return None
     size_text = bytes_text(len(last_message.value))
-    value = f"revision {last_message.revision} of {key_change.key}, {size_text}"
-    return f"{value}, is removed for good: {key_change.bucket} keeps 1 value of a key"
+    value_text = f"revision {last_message.revision} of {key_change.key}, {size_text}"
+    return f"{value_text}, is removed for good: {key_change.bucket} keeps 1 value of a key"
 
 
 async def preview_key_undo(writer: Writer, entry: JournalEntry) -> Confirmation:
@@ -361,8 +371,8 @@ async def preview_key_undo(writer: Writer, entry: JournalEntry) -> Confirmation:
         )
     question = f"{text}: {loses}" if loses else text
     lines = (loses,) if loses else ()
-    is_needed = loses is not None or writer.client.connection.production
-    return Confirmation(question, key_change.key, is_needed, lines)
+    needs_confirmation = loses is not None or writer.client.connection.production
+    return Confirmation(question, key_change.key, needs_confirmation, lines)
 
 
 async def undo_key_change(
@@ -413,13 +423,15 @@ async def _make_undo_change(writer: Writer, entry: JournalEntry) -> KeyChange:
     )
     return KeyChange(
         "put_key", bucket, key, value, if_revision=last_message.revision, ttl=ttl,
-        headers=restored_headers(_read_pairs(message)),
+        headers=restored_headers(_read_header_pairs(message)),
     )  # fmt: skip
 
 
 def restored_headers(headers: Iterable[tuple[str, str]]) -> tuple[tuple[str, str], ...]:
     """Return the headers of a value that are restored with it."""
-    return tuple(pair for pair in headers if not pair[0].lower().startswith(_NOT_RESTORED))
+    return tuple(
+        pair for pair in headers if not pair[0].lower().startswith(_NOT_RESTORED_PREFIXES)
+    )
 
 
 def parse_ttl_s(ttl: str) -> float:

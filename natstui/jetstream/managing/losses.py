@@ -20,14 +20,13 @@ from natstui.jetstream.connection.times import time_us
 from natstui.jetstream.connection.writer import Asset, Config
 from natstui.model.assets.defaults import normalize_stream
 from natstui.model.assets.fields import is_on, number_at, text_at
-from natstui.model.assets.limits_loss import ACK_RETENTIONS, LimitedStream, Publishing
+from natstui.model.assets.limits_loss import ACK_RETENTIONS, LimitedStream, PlannedMessages
 from natstui.model.assets.loss import (
+    NO_LOSS,
     NONE_NEEDED_TEXT,
-    NOTHING,
     Loss,
     StoredMessages,
     adds_limit_per_subject,
-    becomes_interest,
     consumer_edit_loss,
     enables_message_ttl,
     filters_of,
@@ -35,15 +34,16 @@ from natstui.model.assets.loss import (
     lowers_max_age,
     lowers_msgs_per_subject,
     removed_messages_text,
+    sets_interest_retention,
     stream_edit_loss,
 )
 from natstui.model.assets.subjects import contains, stored_filter
 from natstui.model.records.managing import Change
-from natstui.model.servers.replicas import is_away
+from natstui.model.servers.replicas import has_lost_leader_contact
 from natstui.model.servers.versions import (
-    KEEPS_OVER_FIRST_SUBJECT_LIMIT,
-    KEEPS_WITHOUT_INTEREST,
-    is_in,
+    VERSIONS_KEEPING_UNCONSUMED_MSGS,
+    VERSIONS_LIMITING_SUBJECTS_LATE,
+    is_version_in,
 )
 from natstui.units import bytes_text, counted, is_or_are
 
@@ -52,7 +52,7 @@ _MAX_READ_MSGS, _READ_AT_ONCE_MSGS = 2_000, 50
 """Limits of messages that are read for a count."""
 
 
-GROWTH_SHOWN_ACTIONS = ("delete_stream", "delete_consumer", "edit_consumer")
+ACTIONS_SHOWING_LOSS_GROWTH = ("delete_stream", "delete_consumer", "edit_consumer")
 """Actions whose confirmation shows that messages published meanwhile are removed too."""
 
 
@@ -64,10 +64,10 @@ async def count_loss(client: Client, change: Change, asset: Asset) -> Loss:
     arguments: Config = json.loads(change.body_json)
     loss = await _count_current_loss(client, change, asset, arguments)
     # A purge is limited to what was counted, where none of the newest are to be kept.
-    is_bounded = change.action == "purge_stream" and not arguments.get("keep")
-    if is_bounded or change.action == "delete_message" or loss.most_msgs == 0:
+    is_purge_limited_to_count = change.action == "purge_stream" and not arguments.get("keep")
+    if is_purge_limited_to_count or change.action == "delete_message" or loss.most_msgs == 0:
         return loss
-    return replace(loss, grows=True)
+    return replace(loss, grows_until_confirmed=True)
 
 
 async def _count_current_loss(
@@ -75,9 +75,9 @@ async def _count_current_loss(
 ) -> Loss:
     match change.action:
         case "edit_stream":
-            stored = await _read_stored(client, change.stream, asset, arguments)
-            edit_loss = stream_edit_loss(asset.config, arguments, stored)
-            return edit_loss + await connections_loss(client, arguments, asset)
+            stored_messages = await _read_stored(client, change.stream, asset, arguments)
+            edit_loss = stream_edit_loss(asset.config, arguments, stored_messages)
+            return edit_loss + await upstreams_and_republish_loss(client, arguments, asset)
         case "edit_consumer":
             edit_loss = consumer_edit_loss(
                 asset.config, arguments, *await _count_needed(client, change, asset),
@@ -86,20 +86,22 @@ async def _count_current_loss(
             edit_loss += await _delivery_loss(client, arguments, asset.config)
             return edit_loss + await _added_filter_loss(client, change, asset, arguments)
         case "delete_stream":
-            removed_loss = await _removed_upstreams_loss(client, _list_upstreams(asset.config))
-            return _stream_deletion_loss(asset) + removed_loss
+            removed_upstreams_loss = await _removed_upstreams_loss(
+                client, _list_upstreams(asset.config)
+            )
+            return _stream_deletion_loss(asset) + removed_upstreams_loss
         case "purge_stream":
             stored_msgs, count, limit_text = await _count_purged(client, change.stream, arguments)
-            stored = StoredMessages(stored_msgs, asset.info["state"]["bytes"])
-            return Loss((removed_messages_text(count, stored, limit_text),), count)
+            stored_messages = StoredMessages(stored_msgs, asset.info["state"]["bytes"])
+            return Loss((removed_messages_text(count, stored_messages, limit_text),), count)
         case "delete_message":
             return await _message_loss(client, change.stream, arguments.get("seq"))
         case "delete_consumer":
             return await _consumer_deletion_loss(client, change, asset)
         case "remove_peer_stream":
             peer = str(arguments.get("peer") or "")
-            copy_loss = _replica_loss(change.stream, asset, peer)
-            return copy_loss + await _sole_consumers_loss(client, change.stream, asset, peer)
+            replica_loss = _replica_loss(change.stream, asset, peer)
+            return replica_loss + await _sole_consumers_loss(client, change.stream, asset, peer)
         case "reset_consumer":
             return await _reset_loss(client, change, asset, arguments)
         case _:
@@ -111,21 +113,23 @@ async def count_loss_of_new(client: Client, change: Change) -> Loss:
     config: Config = json.loads(change.body_json)
     match change.action:
         case "create_stream":
-            return await connections_loss(client, config)
+            return await upstreams_and_republish_loss(client, config)
         case "create_consumer":
             return await _delivery_loss(client, config)
         case _:
-            return NOTHING
+            return NO_LOSS
 
 
-async def connections_loss(client: Client, config: Config, asset: Asset | None = None) -> Loss:
+async def upstreams_and_republish_loss(
+    client: Client, config: Config, asset: Asset | None = None
+) -> Loss:
     """Return what the sources, mirror or republishing of a configuration delete.
 
-    New ones may delete messages in other streams, and remove messages of the stream itself.
+    A new source or mirror may delete messages of the copied stream, and of the copying one.
     `asset` is the stream before an edit. Raises the request errors.
     """
     before = {} if asset is None else asset.config
-    loss = NOTHING
+    loss = NO_LOSS
     for upstream in _find_added_upstreams(config, before):
         loss += await _upstream_loss(client, upstream, config, asset)
     loss += await _removed_upstreams_loss(client, _find_added_upstreams(before, config))
@@ -151,15 +155,17 @@ def _may_have_refused(asset: Asset, config: Config) -> bool:
         asset.info["state"],
     )
     max_msgs, max_size_bytes = number_at(before, "max_msgs"), number_at(before, "max_msg_size")
-    per_subject = number_at(before, "max_msgs_per_subject")
+    max_msgs_per_subject = number_at(before, "max_msgs_per_subject")
     is_full = text_at(before, "discard") == "new" and (
         0 < max_msgs <= state["messages"]
         # The next message may have been too big for the rest, or of a subject that is full.
         or number_at(before, "max_bytes") > 0
-        or (per_subject > 0 and is_on(before, "discard_new_per_subject"))
+        or (max_msgs_per_subject > 0 and is_on(before, "discard_new_per_subject"))
     )
-    changed = [key for key in _ACCEPTANCE_FIELDS if before.get(key) != after.get(key)]
-    return bool(is_full and changed) or (max_size_bytes > 0 and "max_msg_size" in changed)
+    changed_fields = [key for key in _ACCEPTANCE_FIELDS if before.get(key) != after.get(key)]
+    return bool(is_full and changed_fields) or (
+        max_size_bytes > 0 and "max_msg_size" in changed_fields
+    )
 
 
 _ACCEPTANCE_FIELDS = (
@@ -177,32 +183,32 @@ async def _resumed_source_loss(
     try:
         info = await _upstream_info(client, upstream)
     except NotFound:
-        return NOTHING
+        return NO_LOSS
     except (PermissionDenied, RequestFailed):
-        waiting_msgs, is_consumed = None, True
+        waiting_msgs, deletes_acked = None, True
     else:
         # How far it has copied is unknown: its lag is only that of the last copied message.
         waiting_msgs = int(info["state"]["messages"])
-        is_consumed = text_at(info["config"], "retention") in ACK_RETENTIONS
+        deletes_acked = text_at(info["config"], "retention") in ACK_RETENTIONS
     if waiting_msgs == 0:
-        return NOTHING
+        return NO_LOSS
     limited_stream = LimitedStream(config, asset.info["state"], {}, has_all_subjects=False)
     # Their sizes are unknown: any limit of bytes may be reached.
-    removed = limited_stream.count_removed(
-        Publishing(waiting_msgs, number_at(config, "max_bytes") + 1)
+    removed_messages = limited_stream.count_removed(
+        PlannedMessages(waiting_msgs, number_at(config, "max_bytes") + 1)
     )
-    lines, lost_msgs = list[str](), removed.others_msgs
+    lines, lost_msgs = list[str](), removed_messages.existing_msgs
     if lost_msgs:
         lost_text = counted(f"{lost_msgs:,}", "message")
         text = f"it accepts more messages of {name}, for which its limits remove up to {lost_text}"
         lines.append(text)
-    if is_consumed and limited_stream.drops_messages:
-        count_text = "messages"
+    if deletes_acked and limited_stream.drops_messages:
+        moved_msgs_text = "messages"
         if waiting_msgs is not None:
-            count_text = f"up to {counted(f'{waiting_msgs:,}', 'message')}"
-        lines.append(f"{count_text} of {name} may move to it, where its limits remove some")
-        return Loss(tuple(lines), None, grows=True)
-    return Loss(tuple(lines), lost_msgs, grows=bool(lines))
+            moved_msgs_text = f"up to {counted(f'{waiting_msgs:,}', 'message')}"
+        lines.append(f"{moved_msgs_text} of {name} may move to it, where its limits remove some")
+        return Loss(tuple(lines), None, grows_until_confirmed=True)
+    return Loss(tuple(lines), lost_msgs, grows_until_confirmed=bool(lines))
 
 
 async def _upstream_info(client: Client, upstream: Config, body: Config | None = None) -> Config:
@@ -217,13 +223,13 @@ async def _delivery_loss(client: Client, config: Config, before: Config | None =
     """Return the side effects of the deliveries of a push consumer; raises the request errors."""
     subject = text_at(config, "deliver_subject")
     if not subject or subject == text_at(before or {}, "deliver_subject"):
-        return NOTHING
+        return NO_LOSS
     return await _side_effects_loss(client, "each message that it delivers", subject)
 
 
 async def _side_effects_loss(client: Client, messages_text: str, subject: str) -> Loss:
     effects = await describe_side_effects(client, [subject])
-    return Loss((f"{messages_text}: {effects}",)) if effects else NOTHING
+    return Loss((f"{messages_text}: {effects}",)) if effects else NO_LOSS
 
 
 async def _upstream_loss(
@@ -239,7 +245,7 @@ async def _upstream_loss(
     try:
         info = await _upstream_info(client, upstream, {"subjects_filter": subject_filter})
     except NotFound:
-        return NOTHING
+        return NO_LOSS
     except (PermissionDenied, RequestFailed) as error:
         if not prefix and not isinstance(error, PermissionDenied):
             raise
@@ -263,13 +269,15 @@ async def _upstream_loss(
     filters = [] if prefix else await consumer_filters(client, name)
     if any(contains(consumer_filter, subject_filter) for consumer_filter in filters):
         return loss
-    return loss + Loss((work_queue_copy_text(name, added_msgs),), added_msgs, grows=True)
+    return loss + Loss(
+        (work_queue_copy_text(name, added_msgs),), added_msgs, grows_until_confirmed=True
+    )
 
 
 async def _copying_consumer_loss(
     client: Client, stream: str, consumer: str, prefix: str, retention: str
 ) -> Loss:
-    """Return what is removed if another stream copies by an existing consumer, which then acks."""
+    """Return what is removed if another stream copies messages by a consumer, which acks them."""
     verb = f"CONSUMER.INFO.{stream}.{consumer}"
     try:
         if prefix:
@@ -277,7 +285,7 @@ async def _copying_consumer_loss(
         else:
             info = json.loads(await client.request(verb))
     except NotFound:
-        return NOTHING
+        return NO_LOSS
     except PermissionDenied:
         text = f"{consumer} of {stream} cannot be read: what waits for it may be moved for good"
         return Loss((text,), None)
@@ -291,7 +299,7 @@ async def _copying_consumer_loss(
             text = counted(f"{moved_msgs:,}", "message")
             moved_text_start = f"up to {text} waiting for {consumer} {is_or_are(moved_msgs)}"
         lines.append(f"{moved_text_start} moved out of {stream} for good")
-    return Loss(tuple(lines), moved_msgs, grows=True) if lines else NOTHING
+    return Loss(tuple(lines), moved_msgs, grows_until_confirmed=True) if lines else NO_LOSS
 
 
 async def _removed_upstreams_loss(client: Client, removed_upstreams: list[Config]) -> Loss:
@@ -299,7 +307,7 @@ async def _removed_upstreams_loss(client: Client, removed_upstreams: list[Config
 
     Interest retention deletes messages that only the copying still needs.
     """
-    loss = NOTHING
+    loss = NO_LOSS
     for upstream in removed_upstreams:
         if text_at(upstream, "consumer.name"):
             # The consumer stays, and keeps the messages.
@@ -320,7 +328,7 @@ async def _removed_upstreams_loss(client: Client, removed_upstreams: list[Config
             text = f"up to {counted(f'{waiting_msgs:,}', 'message')} of {name} that only this "
             text += f"stream still copies {is_or_are(waiting_msgs)} removed for good"
             # These are not messages of the changed stream, which are counted separately.
-            loss += Loss((text,), grows=True)
+            loss += Loss((text,), grows_until_confirmed=True)
     return loss
 
 
@@ -333,16 +341,18 @@ def _new_source_loss(
     """
     stored_msgs = 0 if asset is None else asset.info["state"]["messages"]
     if asset is None or not stored_msgs or added_msgs == 0:
-        return NOTHING
+        return NO_LOSS
     may_roll_up = info is None or is_on(info["config"], "allow_rollup_hdrs")
     if may_roll_up and is_on(config, "allow_rollup_hdrs"):
         text = f"roll-ups of {name} remove up to {counted(f'{stored_msgs:,}', 'message')} of it"
         return Loss((text,), stored_msgs)
     stored_bytes = 0 if info is None else int(info["state"]["bytes"])
     limited_stream = LimitedStream(config, asset.info["state"], {}, has_all_subjects=False)
-    removed_msgs = limited_stream.count_removed(Publishing(added_msgs, stored_bytes)).others_msgs
+    removed_msgs = limited_stream.count_removed(
+        PlannedMessages(added_msgs, stored_bytes)
+    ).existing_msgs
     if not removed_msgs:
-        return NOTHING
+        return NO_LOSS
     removed_text = counted(f"{removed_msgs:,}", "message")
     text = f"with the messages of {name}, its limits remove up to {removed_text} of it"
     return Loss((text,), removed_msgs)
@@ -392,11 +402,11 @@ def _upstream_key(upstream: Config) -> str:
 
 def _stream_deletion_loss(asset: Asset) -> Loss:
     state = asset.info["state"]
-    stored = StoredMessages(state["messages"], state["bytes"])
-    lines = [removed_messages_text(stored.total_msgs, stored)]
+    stored_messages = StoredMessages(state["messages"], state["bytes"])
+    lines = [removed_messages_text(stored_messages.total_msgs, stored_messages)]
     if state["consumer_count"]:
         lines.append(f"{counted(state['consumer_count'], 'consumer')} with it")
-    return Loss(tuple(lines), stored.total_msgs, grows=True)
+    return Loss(tuple(lines), stored_messages.total_msgs, grows_until_confirmed=True)
 
 
 def members_of(asset: Asset) -> list[str]:
@@ -446,21 +456,25 @@ def _replica_loss(stream: str, asset: Asset, peer: str) -> Loss:
             f"{peer} has the only copy of {stream}: all messages would be lost; scale it first, "
             "or move it"
         )
-    others = [(name, copy, lag) for name, copy, lag in _list_replicas(asset) if name != peer]
-    silent_members = [name for name, copy, _ in others if is_away(copy)]
+    other_replicas = [
+        (name, replica, lag) for name, replica, lag in _list_replicas(asset) if name != peer
+    ]
+    silent_members = [
+        name for name, replica, _ in other_replicas if has_lost_leader_contact(replica)
+    ]
     incomplete_members = [
         f"{name} ({counted(f'{lag:,}', 'operation')} behind)" if lag else name
-        for name, copy, lag in others
-        if not is_away(copy) and not copy.current
+        for name, replica, lag in other_replicas
+        if not has_lost_leader_contact(replica) and not replica.current
     ]
-    left_count = len(members) - 1 - len(silent_members)
+    reachable_others_count = len(members) - 1 - len(silent_members)
     silent_text = f"{', '.join(silent_members)} {'has' if len(silent_members) == 1 else 'have'}"
-    if not left_count:
+    if not reachable_others_count:
         raise UsageError(
             f"{peer} has the only copy of {stream} that replies: {silent_text} no contact to its "
             "leader, and all messages would be lost; scale it first, or move it"
         )
-    if left_count == len(incomplete_members):
+    if reachable_others_count == len(incomplete_members):
         raise UsageError(
             f"{peer} has the only complete copy of {stream} that replies: of the others, "
             f"{', '.join(incomplete_members)} {is_or_are(len(incomplete_members))} not "
@@ -471,8 +485,8 @@ def _replica_loss(stream: str, asset: Asset, peer: str) -> Loss:
     if members[0] == peer:
         lines.append(f"{peer} leads it: publishers wait until another one does")
     lines.append(
-        f"until another server has copied all of it, there {is_or_are(left_count)} "
-        f"{counted(left_count, 'copy')}"
+        f"until another server has copied all of it, there {is_or_are(reachable_others_count)} "
+        f"{counted(reachable_others_count, 'copy')}"
     )
     if silent_members:
         lines.append(f"{silent_text} no contact to its leader, and may not have all of it")
@@ -484,7 +498,7 @@ def _replica_loss(stream: str, asset: Asset, peer: str) -> Loss:
 async def _sole_consumers_loss(client: Client, stream: str, asset: Asset, peer: str) -> Loss:
     """Return what is lost of consumers whose only replica is on the server `peer`."""
     if not number_at(asset.info, "state.consumer_count"):
-        return NOTHING
+        return NO_LOSS
     try:
         rows = await _read_consumers(client, stream)
     except PermissionDenied:
@@ -494,16 +508,18 @@ async def _sole_consumers_loss(client: Client, stream: str, asset: Asset, peer: 
         for row in rows
         if text_at(row, "cluster.leader") == peer and not row["cluster"].get("replicas")
     ]
-    kept_names = ", ".join(
+    durable_names = ", ".join(
         str(row["name"]) for row in sole_consumers if text_at(row, "config.durable_name")
     )
-    deleted_names = ", ".join(
+    ephemeral_names = ", ".join(
         str(row["name"]) for row in sole_consumers if not text_at(row, "config.durable_name")
     )
     lines = (
-        [f"only on {peer}, so their delivery state is lost: {kept_names}"] if kept_names else []
+        [f"only on {peer}, so their delivery state is lost: {durable_names}"]
+        if durable_names
+        else []
     )
-    lines += [f"only on {peer}, so they are deleted: {deleted_names}"] if deleted_names else []
+    lines += [f"only on {peer}, so they are deleted: {ephemeral_names}"] if ephemeral_names else []
     return Loss(tuple(lines))
 
 
@@ -519,15 +535,16 @@ async def _message_loss(client: Client, stream: str, seq: object) -> Loss:
     return Loss((f"1 message, {seq} of {subject}, is removed for good",), 1)
 
 
-def _lost_state_text(name: str, asset: Asset) -> str:
+def _lost_delivery_state_text(name: str, asset: Asset) -> str:
     info = asset.info
-    waiting = f"{info['num_ack_pending']:,} waiting for an acknowledgement"
-    return f"the delivery state of {name} is lost: {info['num_pending']:,} unprocessed, {waiting}"
+    waiting_text = f"{info['num_ack_pending']:,} waiting for an acknowledgement"
+    pending_text = f"{info['num_pending']:,} unprocessed"
+    return f"the delivery state of {name} is lost: {pending_text}, {waiting_text}"
 
 
 async def _reset_loss(client: Client, change: Change, asset: Asset, arguments: Config) -> Loss:
     """Return the loss of a consumer's reset: its delivery state, and messages that it skips."""
-    lines = [_lost_state_text(change.consumer or "", asset)]
+    lines = [_lost_delivery_state_text(change.consumer or "", asset)]
     first_seq = number_at(asset.info, "ack_floor.stream_seq") + 1
     last_seq = number_at(arguments, "seq") - 1
     if last_seq < first_seq:
@@ -548,11 +565,11 @@ async def _reset_loss(client: Client, change: Change, asset: Asset, arguments: C
         _, needed_msgs = await _count_needed(client, change, asset)
         skipped_msgs = min(needed_msgs, skipped_msgs)
     if skipped_msgs:
-        lines.append(_only_needed_text(skipped_msgs))
+        lines.append(_needed_by_it_only_text(skipped_msgs))
     return Loss(tuple(lines), skipped_msgs)
 
 
-def _only_needed_text(max_msgs: int) -> str:
+def _needed_by_it_only_text(max_msgs: int) -> str:
     if not max_msgs:
         return NONE_NEEDED_TEXT
     text = counted(f"{max_msgs:,}", "message")
@@ -560,11 +577,13 @@ def _only_needed_text(max_msgs: int) -> str:
 
 
 async def _consumer_deletion_loss(client: Client, change: Change, asset: Asset) -> Loss:
-    owner, needed_msgs = await _count_needed(client, change, asset)
-    lines = [_lost_state_text(change.consumer or "", asset)]
-    if text_at(owner, "retention") != "interest":
+    stream_config, needed_msgs = await _count_needed(client, change, asset)
+    lines = [_lost_delivery_state_text(change.consumer or "", asset)]
+    if text_at(stream_config, "retention") != "interest":
         return Loss(tuple(lines))
-    return Loss((*lines, _only_needed_text(needed_msgs)), needed_msgs, grows=True)
+    return Loss(
+        (*lines, _needed_by_it_only_text(needed_msgs)), needed_msgs, grows_until_confirmed=True
+    )
 
 
 async def _count_needed(client: Client, change: Change, asset: Asset) -> tuple[Config, int]:
@@ -580,18 +599,20 @@ async def _count_needed(client: Client, change: Change, asset: Asset) -> tuple[C
         rows = await _read_consumers(client, change.stream)
     except PermissionDenied:
         return config, number_at(state, "messages")
-    others = [row for row in rows if row["name"] != change.consumer]
-    return config, _count_removed_without(state, [asset.info], others)
+    other_consumers = [row for row in rows if row["name"] != change.consumer]
+    return config, _count_removed_without(state, [asset.info], other_consumers)
 
 
-def _count_removed_without(state: Config, consumers: list[Config], others: list[Config]) -> int:
+def _count_removed_without(
+    state: Config, consumers: list[Config], other_consumers: list[Config]
+) -> int:
     """Return the maximum number of messages that interest retention removes without `consumers`.
 
     Messages that no consumer needs, for example from before the stream had interest retention, may
     be removed with any consumer.
     """
     needed_msgs = sum(_max_kept_msgs(consumer, state) for consumer in consumers)
-    waiting_msgs = max(map(_count_waiting_msgs, others), default=0)
+    waiting_msgs = max(map(_count_waiting_msgs, other_consumers), default=0)
     stored_msgs = number_at(state, "messages")
     return min(stored_msgs, max(needed_msgs, stored_msgs - waiting_msgs))
 
@@ -621,18 +642,23 @@ async def _added_filter_loss(
 ) -> Loss:
     """Return which messages a work queue's consumer skips of the subjects that an edit adds.
 
-    It continues after its last delivery, and no other consumer may have these subjects.
+    The consumer continues after its last delivery, and no other one may have these subjects.
     """
     before, after = (filters_of(config) or (">",) for config in (asset.config, arguments))
-    added = [text for text in after if not any(contains(wide, text) for wide in before)]
+    added_filters = [
+        new_filter
+        for new_filter in after
+        if not any(contains(old_filter, new_filter) for old_filter in before)
+    ]
     delivered_seq = number_at(asset.info, "delivered.stream_seq")
-    if not added or not delivered_seq:
-        return NOTHING
+    if not added_filters or not delivered_seq:
+        return NO_LOSS
     owner = await _read_info(client, change.stream)
     first_seq = number_at(owner, "state.first_seq")
     if text_at(owner, "config.retention") != "workqueue" or first_seq > delivered_seq:
-        return NOTHING
-    text = f"messages of {', '.join(added)} up to sequence {delivered_seq:,} are not delivered"
+        return NO_LOSS
+    filters_text = ", ".join(added_filters)
+    text = f"messages of {filters_text} up to sequence {delivered_seq:,} are not delivered"
     return Loss((f"{text}: it has delivered until there",))
 
 
@@ -640,56 +666,65 @@ async def _read_stored(
     client: Client, stream: str, asset: Asset, wanted_config: Config
 ) -> StoredMessages:
     """Return the counts of messages that an edit could delete, requesting only the needed ones."""
-    old, new, state = (
+    old_config, new_config, state = (
         normalize_stream(asset.config),
         normalize_stream(wanted_config),
         asset.info["state"],
     )
-    older_msgs: int | None = 0
-    if lowers_max_age(old, new):
-        older_msgs = await _count_older(client, stream, asset.info, number_at(new, "max_age"))
+    expired_msgs: int | None = 0
+    if lowers_max_age(old_config, new_config):
+        expired_msgs = await _count_older_seqs(
+            client, stream, asset.info, number_at(new_config, "max_age")
+        )
     excess_msgs = None
-    if not lowers_msgs_per_subject(old, new):
+    if not lowers_msgs_per_subject(old_config, new_config):
         excess_msgs = 0
     elif state.get("num_subjects", 0) <= _MAX_SUBJECTS:
-        counts = (await _read_info(client, stream, {"subjects_filter": ">"}))["state"].get(
-            "subjects"
-        )
-        max_msgs = number_at(new, "max_msgs_per_subject")
-        excess_msgs = sum(max(0, count - max_msgs) for count in (counts or {}).values())
+        msgs_by_subject = (await _read_info(client, stream, {"subjects_filter": ">"}))[
+            "state"
+        ].get("subjects")
+        max_msgs = number_at(new_config, "max_msgs_per_subject")
+        excess_msgs = sum(max(0, count - max_msgs) for count in (msgs_by_subject or {}).values())
     changes_limits = wanted_config.get("consumer_limits") != asset.config.get("consumer_limits")
     consumers = (
         await _read_consumers(client, stream)
-        if changes_limits or becomes_interest(old, new)
+        if changes_limits or sets_interest_retention(old_config, new_config)
         else []
     )
     acked_msgs = (
         max(0, state["messages"] - max(map(_count_waiting_msgs, consumers), default=0))
-        if becomes_interest(old, new)
+        if sets_interest_retention(old_config, new_config)
         else 0
     )
     version = client.link.server_version
-    if not consumers and is_in(version, KEEPS_WITHOUT_INTEREST):
+    if not consumers and is_version_in(version, VERSIONS_KEEPING_UNCONSUMED_MSGS):
         acked_msgs = 0
-    is_later = adds_limit_per_subject(old, new) and is_in(version, KEEPS_OVER_FIRST_SUBJECT_LIMIT)
-    unlimited_consumers = [row for row in consumers if not row["config"].get("inactive_threshold")]
+    deletes_excess_later = adds_limit_per_subject(old_config, new_config) and is_version_in(
+        version, VERSIONS_LIMITING_SUBJECTS_LATE
+    )
+    consumers_without_threshold = [
+        row for row in consumers if not row["config"].get("inactive_threshold")
+    ]
     needed_msgs = 0
-    if unlimited_consumers and text_at(new, "retention") == "interest":
-        others = [row for row in consumers if row not in unlimited_consumers]
-        needed_msgs = _count_removed_without(state, unlimited_consumers, others)
+    if consumers_without_threshold and text_at(new_config, "retention") == "interest":
+        other_consumers = [row for row in consumers if row not in consumers_without_threshold]
+        needed_msgs = _count_removed_without(state, consumers_without_threshold, other_consumers)
     has_gaps = bool(state.get("num_deleted"))
     stored_msgs, stored_bytes = state["messages"], state["bytes"]
-    expiring_msgs: int | None = 0
-    if stored_msgs and enables_message_ttl(old, new):
-        expiring_msgs = await _count_expiring(client, stream, state)
+    msgs_with_ttl: int | None = 0
+    if stored_msgs and enables_message_ttl(old_config, new_config):
+        msgs_with_ttl = await _count_with_ttl(client, stream, state)
     return StoredMessages(
-        stored_msgs, stored_bytes, older_msgs, has_gaps, excess_msgs, is_later, acked_msgs,
-        len(unlimited_consumers), needed_msgs, expiring_msgs,
+        stored_msgs, stored_bytes, expired_msgs, has_gaps, excess_msgs, deletes_excess_later,
+        acked_msgs, len(consumers_without_threshold), needed_msgs, msgs_with_ttl,
     )  # fmt: skip
 
 
-async def _count_expiring(client: Client, stream: str, state: Config) -> int | None:
-    """Return how many messages have a TTL, copied from another stream; None if not counted."""
+async def _count_with_ttl(client: Client, stream: str, state: Config) -> int | None:
+    """Return how many stored messages have a TTL, as copied messages may.
+
+    None without permission, or if there are more than 2,000 sequences to read.
+    """
     first_seq, end_seq = state["first_seq"], state["last_seq"] + 1
     if end_seq - first_seq > _MAX_READ_MSGS:
         return None
@@ -712,20 +747,22 @@ async def _has_ttl_at(client: Client, stream: str, seq: int) -> bool:
     return has_ttl(base64.b64decode(reply["message"].get("hdrs") or ""))
 
 
-async def _count_older(client: Client, stream: str, info: Config, max_age_ns: int) -> int | None:
+async def _count_older_seqs(
+    client: Client, stream: str, info: Config, max_age_ns: int
+) -> int | None:
     """Return how many sequences are older than `max_age_ns`; None without permission."""
     # By the server's clock, by which messages expire; servers before 2.10 do not send it.
     now_us = time_us(info["ts"]) if "ts" in info else time.time_ns() // 1000
-    state, since_us = info["state"], now_us - max_age_ns // 1000
+    state, oldest_kept_us = info["state"], now_us - max_age_ns // 1000
     low_seq, high_seq = state["first_seq"], state["last_seq"] + 1
     try:
         while low_seq < high_seq and state["messages"]:
-            middle = (low_seq + high_seq) // 2
-            message = await _next_message(client, stream, middle)
-            if message is not None and time_us(message["time"]) < since_us:
+            middle_seq = (low_seq + high_seq) // 2
+            message = await _next_message(client, stream, middle_seq)
+            if message is not None and time_us(message["time"]) < oldest_kept_us:
                 low_seq = message["seq"] + 1
             else:
-                high_seq = middle
+                high_seq = middle_seq
     except PermissionDenied:
         return None
     return int(low_seq - state["first_seq"])
@@ -756,27 +793,27 @@ async def _read_info(client: Client, stream: str, body: Config | None = None) ->
 async def _count_purged(
     client: Client, stream: str, arguments: Config
 ) -> tuple[int, int | None, str]:
-    """Return the number of messages, how many a purge deletes (None if unknown), and "at most " if
-    that is a maximum.
+    """Return the number of stored messages, how many a purge deletes (None if unknown), and "at
+    most " if that is a maximum.
     """
     subject = arguments.get("filter") or None
     state = (await _read_info(client, stream))["state"]
-    stored_msgs = total = state["messages"]
+    stored_msgs = matching_msgs = state["messages"]
     if subject is not None:
         if state.get("num_subjects", 0) > _MAX_SUBJECTS:
             return stored_msgs, None, ""
-        matching = await _read_info(client, stream, {"subjects_filter": subject})
-        total = sum((matching["state"].get("subjects") or {}).values())
+        matching_info = await _read_info(client, stream, {"subjects_filter": subject})
+        matching_msgs = sum((matching_info["state"].get("subjects") or {}).values())
     if arguments.get("keep"):
-        return stored_msgs, max(0, total - int(arguments["keep"])), ""
+        return stored_msgs, max(0, matching_msgs - int(arguments["keep"])), ""
     if not arguments.get("seq"):
-        return stored_msgs, total, ""
+        return stored_msgs, matching_msgs, ""
     # A stream that never had a message begins at 0.
     first_seq = max(1, state["first_seq"])
-    below = max(0, min(int(arguments["seq"]), state["last_seq"] + 1) - first_seq)
-    exact = subject is None and not state.get("num_deleted")
+    below_msgs = max(0, min(int(arguments["seq"]), state["last_seq"] + 1) - first_seq)
+    is_exact = subject is None and not state.get("num_deleted")
     return (
-        (stored_msgs, below, "")
-        if exact or not below
-        else (stored_msgs, min(below, total), "at most ")
+        (stored_msgs, below_msgs, "")
+        if is_exact or not below_msgs
+        else (stored_msgs, min(below_msgs, matching_msgs), "at most ")
     )

@@ -24,9 +24,11 @@ async def read_names_in_use(client: Client, stream: str | None) -> NamesInUse:
         OtherStream(row["config"]["name"], tuple(row["config"].get("subjects") or ()))
         for row in rows
     )
-    consumers = await _read_filters(client, stream) if stream else {}
+    filters_by_consumer = await _read_filters(client, stream) if stream else {}
     servers_count = await _count_servers(client)
-    return NamesInUse(streams, servers_count, client.api_level, consumers, load_templates(), True)
+    return NamesInUse(
+        streams, servers_count, client.api_level, filters_by_consumer, load_templates(), True
+    )
 
 
 async def find_warnings(
@@ -34,25 +36,29 @@ async def find_warnings(
 ) -> tuple[str, ...]:
     """Return the warnings about a configuration that is not written yet.
 
-    Without permission to read the other streams or consumers, that is a warning too.
+    A missing permission to read the other streams or consumers is a warning too.
     """
     try:
-        in_use = await read_names_in_use(client, None)
+        names_in_use = await read_names_in_use(client, None)
         stream_exists = kind == "consumer" or stream in {
-            stream_in_use.name for stream_in_use in in_use.streams
+            stream_in_use.name for stream_in_use in names_in_use.streams
         }
-        filters = await _read_filters(client, stream) if stream_exists else {}
+        filters_by_consumer = await _read_filters(client, stream) if stream_exists else {}
         if kind == "stream":
             filters_in_use = [
                 subject_filter
-                for consumer_filters in filters.values()
+                for consumer_filters in filters_by_consumer.values()
                 for subject_filter in consumer_filters
             ]
-            return stream_warnings(config, in_use, filters_in_use)
+            return stream_warnings(config, names_in_use, filters_in_use)
         owner = json.loads(await client.request(f"STREAM.INFO.{stream}"))["config"]
     except RequestFailed as error:
         return (f"it was not checked against the other streams and consumers: {error}",)
-    return consumer_warnings(config, owner, {k: v for k, v in filters.items() if k != consumer})
+    return consumer_warnings(
+        config,
+        owner,
+        {name: filters for name, filters in filters_by_consumer.items() if name != consumer},
+    )
 
 
 async def _read_filters(client: Client, stream: str) -> dict[str, tuple[str, ...]]:

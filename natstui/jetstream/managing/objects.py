@@ -11,7 +11,7 @@ from collections.abc import Awaitable, Callable, Coroutine
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import partial
-from typing import Any, BinaryIO, TypeVar
+from typing import Any, BinaryIO, Protocol, TypeVar
 
 from nats.nuid import NUID
 
@@ -40,31 +40,36 @@ from natstui.jetstream.connection.writer import (
 )
 from natstui.jetstream.managing.configure import (
     ChangeResult,
-    check_stream_after,
+    check_stream_not_recreated,
     make_reread_error,
     read_asset,
 )
 from natstui.model.assets.buckets import (
     CHUNK_BYTES,
     OBJECTS,
-    ROLLUP,
+    ROLLUP_HEADER,
     chunk_subject,
     digest_text,
-    info_subject,
+    object_info_subject,
 )
 from natstui.model.assets.fields import is_on
-from natstui.model.assets.limits_loss import OVERHEAD_BYTES, removed_by_limits_text
+from natstui.model.assets.limits_loss import MAX_MESSAGE_OVERHEAD_BYTES, removed_by_limits_text
 from natstui.model.assets.loss import Loss
 from natstui.model.assets.subjects import is_token
 from natstui.model.records.messages import PubAck
 from natstui.units import bytes_text, counted
 
-_EXPECTED = "Nats-Expected-Last-Subject-Sequence"
+_EXPECTED_SEQ_HEADER = "Nats-Expected-Last-Subject-Sequence"
 _WRONG_REVISION_CODES = {10071, 10164}
 T = TypeVar("T")
-_Info = dict[str, Any]
-FindNamesWithChunks = Callable[[Client, str, str], Awaitable[list[str]]]
-"""Callback that returns the objects of a bucket with the chunks of an id, which must be kept."""
+_ObjectInfoFields = dict[str, Any]
+
+
+class FindNamesWithChunks(Protocol):
+    """Callback that finds the objects whose chunks must be kept."""
+
+    def __call__(self, client: Client, bucket: str, nuid: str, /) -> Awaitable[list[str]]:
+        """Return the names of the objects in a bucket that have the chunks of an id."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,33 +122,35 @@ async def put_object(
 
     Raises Conflict if another client changed the object meanwhile: then the upload is removed.
     """
-    object_store, stored = await _read_writable(writer, object_change)
-    loss = _make_loss(object_change, stored, "is overwritten")
+    object_store, stored_info = await _read_writable(writer, object_change)
+    loss = _make_loss(object_change, stored_info, "is overwritten")
     size_bytes = _size_bytes(file)
     chunks_count = None if size_bytes is None else -(-size_bytes // CHUNK_BYTES) + 1
-    needed_bytes = (size_bytes or 0) + (chunks_count or 0) * OVERHEAD_BYTES
+    needed_bytes = (size_bytes or 0) + (chunks_count or 0) * MAX_MESSAGE_OVERHEAD_BYTES
     info = object_store.info
     if text := removed_by_limits_text(info["config"], info["state"], chunks_count, needed_bytes):
         loss += Loss((text,))
     nuid = NUID().next().decode()
-    stopped, replaced_text = PartialOutcome(), ""
+    partial_outcome, replaced_text = PartialOutcome(), ""
 
     async def work() -> dict[str, Any]:
-        nonlocal stopped, replaced_text
+        nonlocal partial_outcome, replaced_text
         try:
             info = await _upload(writer.client, object_change, file, nuid, progress)
             if missing_text := await _describe_missing_chunks(writer, object_store, info):
                 raise Conflict(f"{missing_text}: {object_change.name} was not stored")
         except asyncio.CancelledError:
             await _remove_upload(writer.client, object_change.bucket, nuid)
-            stopped = PartialOutcome("failed", "it was stopped: what it had stored was removed")
+            partial_outcome = PartialOutcome(
+                "failed", "it was stopped: what it had stored was removed"
+            )
             raise
         except NatstuiError as error:
             await _remove_upload(writer.client, object_change.bucket, nuid, error)
             raise
         try:
             await _run_uninterrupted(
-                _store_info(writer, object_change, object_store, stored, info)
+                _store_info(writer, object_change, object_store, stored_info, info)
             )
         except RequestFailed as error:
             if error.err_code is None and not isinstance(error, PermissionDenied):
@@ -170,17 +177,17 @@ async def put_object(
                 )
         return info
 
-    draft = _make_draft("put_object", object_change, replace(object_store, loss=loss), stored)
+    draft = _make_draft("put_object", object_change, replace(object_store, loss=loss), stored_info)
     send_work = writer.send(
         draft, (object_change.name, object_change.confirmed), work,
         lambda info: {key: info[key] for key in ("size", "chunks", "digest")},
-        loss.text or None, lambda: stopped,
+        loss.text or None, lambda: partial_outcome,
     )  # fmt: skip
     info = await add_state_if_unknown(
-        send_work, lambda: _describe_state(writer, object_change, draft, nuid, stored)
+        send_work, lambda: _describe_state(writer, object_change, draft, nuid, stored_info)
     )
     text = f"{object_change.name} stored in {object_change.bucket}, {bytes_text(info['size'])}"
-    result = ChangeResult(text, stored.info, info, unfinished=replaced_text)
+    result = ChangeResult(text, stored_info.info, info, unfinished=replaced_text)
     return await _run_uninterrupted(
         _delete_old_chunks(writer.client, object_change, result, find_names_with_chunks)
     )
@@ -202,32 +209,32 @@ async def _run_uninterrupted(work: Coroutine[Any, Any, T]) -> T:
     return task.result()
 
 
-async def _read(file: BinaryIO) -> bytes:
+async def _read_chunk(file: BinaryIO) -> bytes:
     """Return the next chunk of a file, empty at its end; raises UsageError if it cannot be read.
 
     It is read in a daemon thread: a pipe may stall forever.
     """
     loop = asyncio.get_running_loop()
-    chunk: asyncio.Future[bytes] = loop.create_future()
+    chunk_future: asyncio.Future[bytes] = loop.create_future()
 
-    def settle(finish: Callable[[], None]) -> None:
-        if not chunk.done():
-            finish()
+    def complete_chunk(set_future: Callable[[], None]) -> None:
+        if not chunk_future.done():
+            set_future()
 
-    def run() -> None:
+    def read_in_thread() -> None:
         content = bytearray()
         try:
             while len(content) < CHUNK_BYTES and (part := file.read(CHUNK_BYTES - len(content))):
                 content += part
-            result = partial(chunk.set_result, bytes(content))
+            set_future = partial(chunk_future.set_result, bytes(content))
         except OSError as error:
-            result = partial(chunk.set_exception, error)
+            set_future = partial(chunk_future.set_exception, error)
         if not loop.is_closed():
-            loop.call_soon_threadsafe(settle, result)
+            loop.call_soon_threadsafe(complete_chunk, set_future)
 
-    threading.Thread(target=run, name="file to put", daemon=True).start()
+    threading.Thread(target=read_in_thread, name="file to put", daemon=True).start()
     try:
-        return await chunk
+        return await chunk_future
     except OSError as error:
         raise UsageError(f"the file cannot be read to its end: {error.strerror}") from error
 
@@ -242,7 +249,7 @@ async def _upload(
     """Store the chunks of a file; return the info of the object, which is not stored yet."""
     digest, size_bytes, count = hashlib.sha256(), 0, 0
     subject = chunk_subject(object_change.bucket, nuid)
-    while chunk := await _read(file):
+    while chunk := await _read_chunk(file):
         await _wait_for_ack(
             store(client, subject, chunk, stream=f"{OBJECTS}{object_change.bucket}")
         )
@@ -262,7 +269,7 @@ async def _upload(
     }
 
 
-async def _describe_missing_chunks(writer: Writer, asset: Asset, info: _Info) -> str:
+async def _describe_missing_chunks(writer: Writer, asset: Asset, info: _ObjectInfoFields) -> str:
     """Return a clause with the reason why an upload is incomplete in its store; empty if complete.
 
     `asset` is the store at the start. Raises the request errors.
@@ -308,23 +315,26 @@ async def _remove_upload(
         return  # they were deleted with their store
     except NatstuiError as error:
         reason_text = f"{failure}; " if failure is not None else ""
-        is_final = isinstance(failure, RequestFailed) and failure.err_code is not None
-        left_text = await _left_text(client, bucket, nuid, error, is_final=is_final)
-        raise RequestFailed(f"{reason_text}{left_text}") from (failure or error)
+        is_chunk_refused = isinstance(failure, RequestFailed) and failure.err_code is not None
+        remaining_text = await _describe_remaining_chunks(
+            client, bucket, nuid, error, is_chunk_refused=is_chunk_refused
+        )
+        raise RequestFailed(f"{reason_text}{remaining_text}") from (failure or error)
 
 
-async def _left_text(
-    client: Client, bucket: str, nuid: str, error: NatstuiError, *, is_final: bool
+async def _describe_remaining_chunks(
+    client: Client, bucket: str, nuid: str, error: NatstuiError, *, is_chunk_refused: bool
 ) -> str:
-    """Return a clause about chunks that could not be deleted.
+    """Count the chunks of a failed upload that are still stored; return a clause about them.
 
-    With `is_final` the server has refused a chunk, so that none is in flight.
+    `error` is the error of their deletion. If none is stored, a chunk that was sent last may still
+    be stored later, except with `is_chunk_refused`: the server refused that chunk.
     """
     try:
         _, count = await _read_chunks(client, bucket, nuid)
     except NatstuiError:
         return f"the file was not stored, and its chunks may stay in {bucket}: {error}"
-    if not count and is_final:
+    if not count and is_chunk_refused:
         return "nothing was stored"
     if not count:
         return "none of it is stored now, but what was sent last may still be stored"
@@ -360,49 +370,53 @@ async def _wait_for_ack(store_work: Coroutine[Any, Any, PubAck]) -> None:
 
 
 async def _store_info(
-    writer: Writer, object_change: ObjectChange, asset: Asset, stored: _StoredInfo, info: _Info
+    writer: Writer,
+    object_change: ObjectChange,
+    asset: Asset,
+    stored_info: _StoredInfo,
+    info: _ObjectInfoFields,
 ) -> None:
     """Store the new info of an object; without a reply, read whether it is stored.
 
     Raises the request errors.
     """
-    headers = {ROLLUP: "sub", _EXPECTED: str(stored.seq)}
+    headers = {ROLLUP_HEADER: "sub", _EXPECTED_SEQ_HEADER: str(stored_info.seq)}
     content, stream = json.dumps(info).encode(), f"{OBJECTS}{object_change.bucket}"
     try:
-        ack = await store(writer.client, stored.subject, content, headers, stream)
-        await check_kept(writer.client, asset.config, ack.stored_seq, stored.subject)
+        ack = await store(writer.client, stored_info.subject, content, headers, stream)
+        await check_kept(writer.client, asset.config, ack.stored_seq, stored_info.subject)
     except (RequestTimedOut, ConnectionLost, ReplyUnreadable, OutcomeUnknown):
         if not await _is_stored(writer, object_change, asset, info):
             raise
 
 
 async def _is_stored(
-    writer: Writer, object_change: ObjectChange, asset: Asset, info: _Info
+    writer: Writer, object_change: ObjectChange, asset: Asset, info: _ObjectInfoFields
 ) -> bool:
     """Return whether an object has this info now, in the same store; False if unknown."""
     try:
-        current_store, current = await _read_object(writer, object_change)
+        current_store, current_info = await _read_object(writer, object_change)
     except NatstuiError:
         return False
-    return current_store.created_at_us == asset.created_at_us and current.info == info
+    return current_store.created_at_us == asset.created_at_us and current_info.info == info
 
 
 async def _describe_replacement(
-    writer: Writer, object_change: ObjectChange, asset: Asset, info: _Info
+    writer: Writer, object_change: ObjectChange, asset: Asset, info: _ObjectInfoFields
 ) -> str:
-    """Return a text if another client has replaced or deleted an object with this info; or empty.
+    """Return a text if another client has replaced or deleted an object with this info; else "".
 
     `asset` is the store at the start. Raises the request errors.
     """
     try:
-        current_store, current = await _read_object(writer, object_change)
+        current_store, current_info = await _read_object(writer, object_change)
     except NotFound:
         return ""
-    if current_store.created_at_us != asset.created_at_us or current.info is None:
+    if current_store.created_at_us != asset.created_at_us or current_info.info is None:
         return ""
-    if current.exists and current.info.get("nuid") == info["nuid"]:
+    if current_info.exists and current_info.info.get("nuid") == info["nuid"]:
         return ""
-    verb = "replaced" if current.exists else "deleted"
+    verb = "replaced" if current_info.exists else "deleted"
     return f"{object_change.name} was stored, and another client has {verb} it at once"
 
 
@@ -410,19 +424,21 @@ async def delete_object(
     writer: Writer, object_change: ObjectChange, find_names_with_chunks: FindNamesWithChunks
 ) -> ChangeResult:
     """Delete an object; raises NotFound if it does not exist."""
-    object_store, stored = await _read_writable(writer, object_change)
-    if not stored.exists or stored.info is None:
+    object_store, stored_info = await _read_writable(writer, object_change)
+    if not stored_info.exists or stored_info.info is None:
         raise NotFound(f"{object_change.bucket} has no object {object_change.name}")
-    loss = _make_loss(object_change, stored, "is removed for good")
-    deleted_info = {**stored.info, "deleted": True, "size": 0, "chunks": 0, "digest": ""}
+    loss = _make_loss(object_change, stored_info, "is removed for good")
+    deleted_info = {**stored_info.info, "deleted": True, "size": 0, "chunks": 0, "digest": ""}
 
     async def work() -> dict[str, Any]:
         await _run_uninterrupted(
-            _store_info(writer, object_change, object_store, stored, deleted_info)
+            _store_info(writer, object_change, object_store, stored_info, deleted_info)
         )
         return deleted_info
 
-    draft = _make_draft("delete_object", object_change, replace(object_store, loss=loss), stored)
+    draft = _make_draft(
+        "delete_object", object_change, replace(object_store, loss=loss), stored_info
+    )
     send_work = writer.send(
         draft,
         (object_change.name, object_change.confirmed),
@@ -432,15 +448,15 @@ async def delete_object(
     )
     nuid = deleted_info.get("nuid")
     await add_state_if_unknown(
-        send_work, lambda: _describe_state(writer, object_change, draft, nuid, stored)
+        send_work, lambda: _describe_state(writer, object_change, draft, nuid, stored_info)
     )
     result = ChangeResult(
-        f"{object_change.name} of {object_change.bucket} deleted", stored.info, None
+        f"{object_change.name} of {object_change.bucket} deleted", stored_info.info, None
     )
     result = await _run_uninterrupted(
         _delete_old_chunks(writer.client, object_change, result, find_names_with_chunks)
     )
-    return await check_stream_after(
+    return await check_stream_not_recreated(
         writer, "object store", object_change.bucket, object_store, result
     )
 
@@ -453,14 +469,14 @@ async def link_object(
     Raises NotFound if there is no such object, and UsageError if the name is in use, or the target
     is a link: other clients do not follow a link to a link.
     """
-    object_store, stored = await _read_writable(writer, object_change)
+    object_store, stored_info = await _read_writable(writer, object_change)
     _, target_object = await _read_object(writer, ObjectChange(target.bucket, target.name))
     if not target_object.exists:
         raise NotFound(f"{target.bucket} has no object {target.name}")
     if target_object.is_link:
         raise UsageError(f"{target.name} of {target.bucket} is a link itself: link to its file")
-    if stored.exists:
-        kind_text = "a link" if stored.is_link else "a file"
+    if stored_info.exists:
+        kind_text = "a link" if stored_info.is_link else "a file"
         raise UsageError(
             f"{object_change.name} of {object_change.bucket} is {kind_text} already: "
             "delete it first"
@@ -472,15 +488,17 @@ async def link_object(
     }  # fmt: skip
 
     async def work() -> dict[str, Any]:
-        await _run_uninterrupted(_store_info(writer, object_change, object_store, stored, info))
+        await _run_uninterrupted(
+            _store_info(writer, object_change, object_store, stored_info, info)
+        )
         return info
 
-    draft = _make_draft("link_object", object_change, object_store, stored)
+    draft = _make_draft("link_object", object_change, object_store, stored_info)
     send_work = writer.send(
         draft, (object_change.name, object_change.confirmed), work, lambda _: {"link": link}
     )
     await add_state_if_unknown(
-        send_work, lambda: _describe_state(writer, object_change, draft, info["nuid"], stored)
+        send_work, lambda: _describe_state(writer, object_change, draft, info["nuid"], stored_info)
     )
     text = (
         f"{object_change.name} of {object_change.bucket} now links to {target.name} of "
@@ -490,10 +508,10 @@ async def link_object(
         _, target_after = await _read_object(writer, ObjectChange(target.bucket, target.name))
     except (RequestFailed, ConnectionLost) as error:
         raise make_reread_error(text, error) from error
-    missing = (
+    missing_text = (
         f"{target.bucket} has no object {target.name} any more: somebody deleted it meanwhile"
     )
-    return ChangeResult(text, None, info, unfinished="" if target_after.exists else missing)
+    return ChangeResult(text, None, info, unfinished="" if target_after.exists else missing_text)
 
 
 async def _describe_state(
@@ -501,24 +519,26 @@ async def _describe_state(
     object_change: ObjectChange,
     draft: JournalDraft,
     nuid: object,
-    stored: _StoredInfo,
+    stored_info: _StoredInfo,
 ) -> str:
     """Return a clause with the current state of an object after a change without a reply.
 
-    `nuid` is the id in its info after the change, `stored` the state before. Raises the request
+    `nuid` is the id in its info after the change, `stored_info` the one before. Raises the request
     errors.
     """
-    current_store, current = await _read_object(writer, object_change)
+    current_store, current_info = await _read_object(writer, object_change)
     name = f"{object_change.name} of {object_change.bucket}"
     if draft.target is not None and draft.target.created_at_us != current_store.created_at_us:
         store_name = f"object store {object_change.bucket}"
         return f"{store_name} is another one: it was created in the meantime"
-    if current.seq == draft.revision:
-        return f"{name} is as it was before" if current.exists else f"{name} does not exist"
-    if current.info is None or current.info.get("nuid") != nuid:
+    if current_info.seq == draft.revision:
+        return f"{name} is as it was before" if current_info.exists else f"{name} does not exist"
+    if current_info.info is None or current_info.info.get("nuid") != nuid:
         return f"{name} was changed otherwise"
-    unfinished_text = ", and the chunks of what it was before stay" if stored.has_chunks else ""
-    return f"{name} {'is stored' if current.exists else 'is deleted'}{unfinished_text}"
+    unfinished_text = (
+        ", and the chunks of what it was before stay" if stored_info.has_chunks else ""
+    )
+    return f"{name} {'is stored' if current_info.exists else 'is deleted'}{unfinished_text}"
 
 
 def _now_text() -> str:
@@ -526,28 +546,35 @@ def _now_text() -> str:
 
 
 def _make_draft(
-    action: Any, object_change: ObjectChange, asset: Asset, stored: _StoredInfo
+    action: Any, object_change: ObjectChange, asset: Asset, stored_info: _StoredInfo
 ) -> JournalDraft:
-    journalled = {"description": object_change.description} if object_change.description else {}
+    journal_arguments = (
+        {"description": object_change.description} if object_change.description else {}
+    )
     stream = f"{OBJECTS}{object_change.bucket}"
     return JournalDraft(
-        action, stream, object_change.name, journalled, target=asset, revision=stored.seq
+        action,
+        stream,
+        object_change.name,
+        journal_arguments,
+        target=asset,
+        revision=stored_info.seq,
     )
 
 
-def _make_loss(object_change: ObjectChange, stored: _StoredInfo, object_text: str) -> Loss:
-    if not stored.exists or stored.info is None:
+def _make_loss(object_change: ObjectChange, stored_info: _StoredInfo, object_text: str) -> Loss:
+    if not stored_info.exists or stored_info.info is None:
         return Loss()
-    size = bytes_text(int(stored.info.get("size") or 0))
-    return Loss((f"{object_change.name}, {size}, {object_text}",))
+    size_text = bytes_text(int(stored_info.info.get("size") or 0))
+    return Loss((f"{object_change.name}, {size_text}, {object_text}",))
 
 
 async def _read_writable(writer: Writer, object_change: ObjectChange) -> tuple[Asset, _StoredInfo]:
     """Return what `_read_object` returns; raises RequestFailed for a sealed store."""
-    asset, stored = await _read_object(writer, object_change)
+    asset, stored_info = await _read_object(writer, object_change)
     if is_on(asset.config, "sealed"):
         raise RequestFailed(f"object store {object_change.bucket} is sealed: nothing can change")
-    return asset, stored
+    return asset, stored_info
 
 
 async def _read_object(writer: Writer, object_change: ObjectChange) -> tuple[Asset, _StoredInfo]:
@@ -559,23 +586,27 @@ async def _read_object(writer: Writer, object_change: ObjectChange) -> tuple[Ass
         raise NotFound(
             f"there is no object store {object_change.bucket}", err_code=10059
         ) from error
-    await check_domain(writer.client, info_subject(object_change.bucket, object_change.name))
+    await check_domain(
+        writer.client, object_info_subject(object_change.bucket, object_change.name)
+    )
     try:
-        last = await read_object_info(writer.client, object_change.bucket, object_change.name)
+        last_info = await read_object_info(writer.client, object_change.bucket, object_change.name)
     except NotFound:
-        return asset, _StoredInfo(subject=info_subject(object_change.bucket, object_change.name))
+        return asset, _StoredInfo(
+            subject=object_info_subject(object_change.bucket, object_change.name)
+        )
     try:
-        info = json.loads(last.content)
+        info = json.loads(last_info.content)
     except (ValueError, RecursionError):
         info = None
-    if not isinstance(info, dict) or not _is_size(info.get("size")):
+    if not isinstance(info, dict) or not _is_size_or_none(info.get("size")):
         raise RequestFailed(
             f"the metadata of {object_change.name} in {object_change.bucket} cannot be read"
         )
-    return asset, _StoredInfo(last.subject, last.seq, info)
+    return asset, _StoredInfo(last_info.subject, last_info.seq, info)
 
 
-def _is_size(value: object) -> bool:
+def _is_size_or_none(value: object) -> bool:
     return value is None or (isinstance(value, int) and 0 <= value < 2**63)
 
 

@@ -27,11 +27,11 @@ async def remove_peer_stream(writer: Writer, change: Change) -> ChangeResult:
     """Remove the replica on the server `peer`, and wait up to 30 s for a complete new one.
 
     Raises UsageError for a server without a replica and for the only replica, ActionRefusal and
-    the request errors; the server refuses it without another server.
+    the request errors, also if no other server can have the new replica.
     """
     peer = str(json.loads(change.body_json).get("peer") or "")
     target = await read_target_with_loss(writer, change)
-    count = len(members_of(target))
+    replicas_count = len(members_of(target))
     verb = f"STREAM.PEER.REMOVE.{change.stream}"
     await writer.write(change, Request(verb, {"peer": peer}, {"peer": peer}, target))
     result = ChangeResult(f"{change.stream}: {peer} has no copy any more", None, None)
@@ -39,7 +39,9 @@ async def remove_peer_stream(writer: Writer, change: Change) -> ChangeResult:
         writer,
         change.stream,
         target.created_at_us,
-        lambda current_servers: peer not in current_servers and len(current_servers) >= count,
+        lambda current_servers: (
+            peer not in current_servers and len(current_servers) >= replicas_count
+        ),
         result,
     )
 
@@ -57,7 +59,7 @@ async def wait_for_replicas(
     `is_placed` returns whether servers are the right ones. The result is unfinished if replicas
     are missing or incomplete after 30 s, or the stream was not created at `created_at_us`.
     """
-    end = monotonic() + REPLICAS_TIMEOUT_S
+    end_s = monotonic() + REPLICAS_TIMEOUT_S
     while True:
         try:
             asset = await read_asset(writer, "stream", stream)
@@ -69,7 +71,7 @@ async def wait_for_replicas(
         if asset is not None and is_placed(members_of(asset)) and not _is_changing(asset):
             servers_text = f"it is current on {', '.join(sorted(members_of(asset)))}"
             return replace(result, text=f"{result.text}; {servers_text}")
-        if monotonic() > end:
+        if monotonic() > end_s:
             problem = (
                 f"it was not complete within {REPLICAS_TIMEOUT_S:g} s: "
                 f"{_describe_incomplete(asset)}"

@@ -1,4 +1,4 @@
-"""Restores streams from backups, never over an existing one, and compares both afterwards.
+"""Restores streams from backups, never over an existing one, and compares each with its backup.
 
 The server lists a stream while it is being restored, and keeps the part of an interrupted restore.
 So a stream that was not compared yet has `RESTORE_MARK` in its metadata.
@@ -15,7 +15,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TypeVar
+from typing import Protocol, TypeVar
 
 from natstui.errors import (
     BackupError,
@@ -31,7 +31,7 @@ from natstui.errors import (
 )
 from natstui.files import open_regular_file
 from natstui.jetstream.connection.client import Client
-from natstui.jetstream.connection.times import NEVER, server_us, time_us
+from natstui.jetstream.connection.times import GO_ZERO_TIME, server_us, time_us
 from natstui.jetstream.connection.writer import Config, JournalDraft, PartialOutcome, Writer
 from natstui.jetstream.managing.backup_folder import (
     DATA_FILE,
@@ -45,12 +45,12 @@ from natstui.jetstream.managing.backup_folder import (
 )
 from natstui.jetstream.managing.configure import recreated_text
 from natstui.jetstream.managing.losses import (
-    connections_loss,
     local_upstreams,
+    upstreams_and_republish_loss,
     work_queue_copy_text,
 )
 from natstui.jetstream.managing.snapshot import (
-    Progress,
+    OnTransferredBytes,
     RateLimit,
     finish_uninterrupted,
     send_snapshot,
@@ -60,24 +60,29 @@ from natstui.model.assets.loss import has_ttl
 from natstui.model.assets.subjects import overlap
 from natstui.units import bytes_text, counted, duration_text, moment_text
 
-_CONSUMERS_S = 20.0
+_CONSUMERS_TIMEOUT_S = 20.0
 _TTL_SAMPLE_MSGS = 10_000
-_TTLS_AT_ONCE = 100
-_STABLE_S = 2.0
+_TTLS_READ_AT_ONCE = 100
+_MIN_STABLE_S = 2.0
 _CHECK_INTERVAL_S = 0.2
-RECONNECTED_S = 30.0
+RECONNECT_TIMEOUT_S = 30.0
 """Time to wait for a lost connection, and for a stream that elects a leader."""
-_EXPIRED_S = 20.0
+_EXPIRY_TIMEOUT_S = 20.0
 """Time to wait until the server has removed messages over max age."""
 _NAME_IN_USE_CODES = {10058, 10065, 10130}
 """Error codes: the name, or one of the subjects, is in use."""
-_OTHER_NAME = "stream names do not match"
+_OTHER_NAME_ERROR_TEXT = "stream names do not match"
 """Error text of servers before 2.15 if a stream is restored under another name."""
-_BUCKETS = {"KV_": "key-value bucket", "OBJ_": "object store"}
+_BUCKET_KINDS = {"KV_": "key-value bucket", "OBJ_": "object store"}
 _REMOVED_TEXT = "the part restored until then was removed"
 T = TypeVar("T")
-OnRestoreProgress = Callable[[str, int, int], None]
-"""Callback with the stream, the bytes sent so far and the bytes of its backup."""
+
+
+class OnRestoreProgress(Protocol):
+    """Callback for the progress of a restore."""
+
+    def __call__(self, stream: str, sent_bytes: int, backup_bytes: int, /) -> None:
+        """Report the bytes sent so far, and the size of the stream's backup."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,14 +126,18 @@ class RestoreRequest:
             config.get("subjects") or (),
         )
         flag, text = "", "under another name"
-        if any(overlap(subject, other) for subject in subjects for other in existing_subjects):
+        if any(
+            overlap(subject, existing_subject)
+            for subject in subjects
+            for existing_subject in existing_subjects
+        ):
             flag, text = " --subjects SUBJECT", "under another name, with other subjects"
         return f"natstui stream restore {folder} --as NAME{flag} restores it {text}"
 
     @property
     def _bucket_kind(self) -> str | None:
-        starts = _BUCKETS.items()
-        return next((kind for start, kind in starts if self.backup.stream.startswith(start)), None)
+        stream, kinds = self.backup.stream, _BUCKET_KINDS.items()
+        return next((kind for prefix, kind in kinds if stream.startswith(prefix)), None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,9 +167,9 @@ async def check_not_existing(client: Client, restore_request: RestoreRequest) ->
         return
     if unfinished_text := unfinished_restore_text(config):
         raise Conflict(f"stream {name} was {unfinished_text}; natstui stream rm {name} removes it")
-    refused = f"stream {name} exists already and is not overwritten"
+    refusal_text = f"stream {name} exists already and is not overwritten"
     raise Conflict(
-        ": ".join(filter(None, (refused, restore_request.command_under_other_name(config))))
+        ": ".join(filter(None, (refusal_text, restore_request.command_under_other_name(config))))
     )
 
 
@@ -173,7 +182,7 @@ async def _read_config(client: Client, name: str) -> Config | None:
     return config
 
 
-def _read_mark(config: Config) -> str | None:
+def _read_restore_mark(config: Config) -> str | None:
     """Return when the unfinished restore of a stream began; None for any other stream."""
     mark: str | None = (config.get("metadata") or {}).get(RESTORE_MARK)
     return mark
@@ -183,15 +192,15 @@ _LIFTED_LIMITS = ("max_consumers", "max_msg_size")
 """Limits that a stream may exceed if they were lowered later; a restore may not exceed them."""
 
 
-def _add_mark(config: Config) -> Config:
-    """Return a configuration with the mark, and without the limits that a restore may exceed.
+def _add_restore_mark(config: Config) -> Config:
+    """Return a configuration with `RESTORE_MARK`, without the limits that a restore may exceed.
 
-    A sealed one is returned unchanged: the mark could not be removed again.
+    The configuration of a sealed stream is returned unchanged: its mark could not be removed.
     """
     if config.get("sealed"):
         return config
-    since = moment_text(time.time_ns() // 1000) + "Z"
-    metadata = {**(config.get("metadata") or {}), RESTORE_MARK: since}
+    began_at = moment_text(time.time_ns() // 1000) + "Z"
+    metadata = {**(config.get("metadata") or {}), RESTORE_MARK: began_at}
     return {**config, **dict.fromkeys(_LIFTED_LIMITS, -1), "metadata": metadata}
 
 
@@ -199,20 +208,20 @@ async def restore_stream(
     writer: Writer,
     restore_request: RestoreRequest,
     rate_limit: RateLimit,
-    progress: Progress,
+    progress: OnTransferredBytes,
     restored_streams: list[RestoredStream],
 ) -> None:
     """Create a stream from a backup, compare both, and add it to `restored_streams`.
 
     Raises Conflict if a stream of that name exists. Raises RequestFailed if the data is
     incomplete, after removing the stream, and if the stream differs from its backup: then it
-    stays, with the mark. A cancelled restore removes the stream, unless all data was sent. Raises
-    OutcomeUnknown with the state on the server if no reply shows whether it was restored.
+    stays, with `RESTORE_MARK`. A cancelled restore removes the stream, unless all data was sent.
+    Raises OutcomeUnknown with the state on the server if no reply shows whether it was restored.
     """
     name, backup = restore_request.name, restore_request.backup
-    marked_config = _add_mark(restore_request.config)
+    marked_config = _add_restore_mark(restore_request.config)
     await check_not_existing(writer.client, restore_request)
-    journalled = {
+    journal_arguments = {
         "folder": str(backup.folder),
         "stream": backup.stream,
         "messages": backup.state.get("messages"),
@@ -227,7 +236,7 @@ async def restore_stream(
         )
 
     draft = JournalDraft(
-        "restore_stream", name, None, journalled, doubt="the server may still restore it"
+        "restore_stream", name, None, journal_arguments, doubt="the server may still restore it"
     )
     loses = "; ".join(await restore_losses(writer.client, [restore_request])) or None
     try:
@@ -240,8 +249,8 @@ async def restore_stream(
         raise OutcomeUnknown(f"{error}; {state_now}") from error
     doubt_text = f"{name} is restored, but was not compared with its backup to the end"
     try:
-        finished = _finish_restore(writer, restore_request, marked_config, restored_streams)
-        await finish_uninterrupted(finished, doubt_text)
+        finish_work = _finish_restore(writer, restore_request, marked_config, restored_streams)
+        await finish_uninterrupted(finish_work, doubt_text)
     except (RequestTimedOut, ConnectionLost) as error:
         raise OutcomeUnknown(f"{doubt_text}: {error}; {_info_command_text(name)}") from error
 
@@ -254,9 +263,9 @@ async def _retry(work: Callable[[], Awaitable[T]], within_s: float | None = None
     """Return the result of `work`, which is repeated after a lost connection or a timeout.
 
     Raises what `work` raises; RequestTimedOut and ConnectionLost only after `within_s`, which is
-    `RECONNECTED_S` by default.
+    `RECONNECT_TIMEOUT_S` by default.
     """
-    until_s = time.monotonic() + (RECONNECTED_S if within_s is None else within_s)
+    until_s = time.monotonic() + (RECONNECT_TIMEOUT_S if within_s is None else within_s)
     while True:
         try:
             return await work()
@@ -274,7 +283,7 @@ async def _describe_state(client: Client, name: str) -> str:
         return f"read again, there is no stream {name}"
     except NatstuiError as error:
         return f"and {name} cannot be read again now ({error}): {_info_command_text(name)}"
-    mark_text = f", marked as {RESTORE_MARK}" if _read_mark(info["config"]) else ""
+    mark_text = f", marked as {RESTORE_MARK}" if _read_restore_mark(info["config"]) else ""
     return f"read again, {name} is there: {state_text(info['state'])}{mark_text}"
 
 
@@ -287,16 +296,16 @@ async def _finish_restore(
     name = restore_request.name
     try:
         restored_streams.append(
-            await _compare_and_unmark(writer.client, restore_request, marked_config)
+            await _compare_and_remove_mark(writer.client, restore_request, marked_config)
         )
     except NotFound as error:
         raise Conflict(f"{name} was restored, but somebody deleted it meanwhile") from error
 
 
-async def _compare_and_unmark(
+async def _compare_and_remove_mark(
     client: Client, restore_request: RestoreRequest, marked_config: Config
 ) -> RestoredStream:
-    """Compare a restored stream with its backup, remove its mark, and return it.
+    """Compare a restored stream with its backup, remove its `RESTORE_MARK`, and return it.
 
     Raises Conflict if it is another stream or was changed meanwhile, NotFound if it does not
     exist, and RequestFailed if it differs.
@@ -305,9 +314,9 @@ async def _compare_and_unmark(
     created, count, remarks = await _retry(
         lambda: _check_restored(client, restore_request, marked_config)
     )
-    if _read_mark(marked_config):
+    if _read_restore_mark(marked_config):
         try:
-            await _retry(lambda: _unmark(client, restore_request.config, created))
+            await _retry(lambda: _remove_restore_mark(client, restore_request.config, created))
         except (RequestTimedOut, ConnectionLost) as error:
             raise OutcomeUnknown(
                 f"{name} is restored as it was, but no reply shows that its mark "
@@ -341,8 +350,8 @@ def _can_clients_remove(config: Config, backup_state: Config, state: Config) -> 
     """
     if config.get("retention", "limits") != "limits":
         return True
-    newer_count = number_at(state, "last_seq") - number_at(backup_state, "last_seq")
-    return newer_count > 0 and bool(config.get("allow_rollup_hdrs"))
+    newer_seqs_count = number_at(state, "last_seq") - number_at(backup_state, "last_seq")
+    return newer_seqs_count > 0 and bool(config.get("allow_rollup_hdrs"))
 
 
 async def _restore_data(
@@ -350,7 +359,7 @@ async def _restore_data(
     backup: Backup,
     marked_config: Config,
     rate_limit: RateLimit,
-    progress: Progress,
+    progress: OnTransferredBytes,
     outcomes: list[PartialOutcome],
 ) -> Config:
     """Send the data of a backup; return the reply, with the stream's configuration.
@@ -369,7 +378,7 @@ async def _restore_data(
         if isinstance(error, RequestFailed) and error.err_code in _NAME_IN_USE_CODES:
             raise  # somebody created a stream of that name meanwhile
         is_cancelled = isinstance(error, asyncio.CancelledError)
-        within_s = 0.0 if is_cancelled else RECONNECTED_S
+        within_s = 0.0 if is_cancelled else RECONNECT_TIMEOUT_S
         removal_text = await _remove_remains(client, marked_config, backup, within_s)
         if is_cancelled and removal_text not in ("", _REMOVED_TEXT):
             raise RequestFailed(removal_text) from error
@@ -384,7 +393,7 @@ async def _restore_data(
         if isinstance(error, ConnectionLost) and not removal_text:
             removal_text = absence_text
         reason = str(error)
-        if _OTHER_NAME in reason:
+        if _OTHER_NAME_ERROR_TEXT in reason:
             reason = (
                 f"this server restores {backup.stream} only under its own name: restore it so in "
                 "another account, and copy it from there with natstui messages copy"
@@ -397,17 +406,17 @@ async def _restore_data(
 async def _remove_remains(
     client: Client, marked_config: Config, backup: Backup, within_s: float = 0.0
 ) -> str:
-    """Delete an incompletely restored stream; return a text about that, empty if there is none.
+    """Delete an incompletely restored stream; return a text with the result, empty without one.
 
     Waits `within_s` for a lost connection. Raises Conflict if clients have published to the
     stream: then it is complete, and stays.
     """
-    name, mark = marked_config["name"], _read_mark(marked_config)
+    name, mark = marked_config["name"], _read_restore_mark(marked_config)
     try:
         info = json.loads(await _retry(lambda: client.request(f"STREAM.INFO.{name}"), within_s))
         if mark is None:
             return f"a stream {name} is on the server, and may be incomplete"
-        if _read_mark(info["config"]) != mark:
+        if _read_restore_mark(info["config"]) != mark:
             return f"somebody else created the stream {name} that is on the server: it stays"
         newer_count = number_at(info["state"], "last_seq") - number_at(backup.state, "last_seq")
         if newer_count > 0:
@@ -436,9 +445,10 @@ def _check_same(name: str, *, is_same: bool) -> None:
         )
 
 
-async def _unmark(client: Client, config: Config, created: str) -> None:
-    """Remove the mark of a restored stream, and set its limits; raises Conflict if it is another
-    stream.
+async def _remove_restore_mark(client: Client, config: Config, created: str) -> None:
+    """Remove the `RESTORE_MARK` of a restored stream, and set its limits.
+
+    Raises Conflict if it is another stream.
     """
     name = config["name"]
     info = json.loads(await client.request(f"STREAM.INFO.{name}"))
@@ -483,7 +493,7 @@ async def _check_restored(
     except PermissionDenied:
         names = None
     info = await _read_info(client, restore_request.name)
-    is_same = _read_mark(info["config"]) == _read_mark(marked_config)
+    is_same = _read_restore_mark(info["config"]) == _read_restore_mark(marked_config)
     _check_same(restore_request.name, is_same=is_same)
     problems, _ = find_differences(
         backup, info["state"], server_us(info),
@@ -494,9 +504,10 @@ async def _check_restored(
         remarks.append(
             f"consumers not checked: no permission to CONSUMER.NAMES.{restore_request.name}"
         )
-    elif missing := set(backup.consumers or ()) - set(names):
+    elif missing_consumers := set(backup.consumers or ()) - set(names):
         problems.append(
-            f"without {counted(len(missing), 'consumer')}: {', '.join(sorted(missing))}"
+            f"without {counted(len(missing_consumers), 'consumer')}: "
+            f"{', '.join(sorted(missing_consumers))}"
         )
     if problems:
         raise RequestFailed(
@@ -524,17 +535,19 @@ async def _unexpired_info(client: Client, name: str) -> Config:
 
     If messages may have a TTL, the number of messages must also be stable for 2 s.
     """
-    until_s = time.monotonic() + _EXPIRED_S
-    stable_msgs, since_s = -1, time.monotonic()
+    until_s = time.monotonic() + _EXPIRY_TIMEOUT_S
+    stable_msgs, stable_since_s = -1, time.monotonic()
     while True:
         info, now_s = await _read_info(client, name), time.monotonic()
         messages = number_at(info["state"], "messages")
         if messages != stable_msgs:
-            stable_msgs, since_s = messages, now_s
-        has_ttl = bool(info["config"].get("allow_msg_ttl")) and messages > 0
-        is_stable = not has_ttl or now_s - since_s >= _STABLE_S
-        has_expired = messages > 0 and is_expired(info["config"], info["state"], server_us(info))
-        if (is_stable and not has_expired) or now_s > until_s:
+            stable_msgs, stable_since_s = messages, now_s
+        may_have_ttls = bool(info["config"].get("allow_msg_ttl")) and messages > 0
+        is_stable = not may_have_ttls or now_s - stable_since_s >= _MIN_STABLE_S
+        has_expired_messages = messages > 0 and is_expired(
+            info["config"], info["state"], server_us(info)
+        )
+        if (is_stable and not has_expired_messages) or now_s > until_s:
             return info
         await asyncio.sleep(_CHECK_INTERVAL_S)
 
@@ -542,7 +555,10 @@ async def _unexpired_info(client: Client, name: str) -> Config:
 def is_expired(config: Config, state: Config, now_us: int) -> bool:
     """Return whether the first message of a stream is older than max age."""
     max_age_us = number_at(config, "max_age") // 1000
-    return max_age_us > 0 and time_us(str(state.get("first_ts") or NEVER)) + max_age_us <= now_us
+    return (
+        max_age_us > 0
+        and time_us(str(state.get("first_ts") or GO_ZERO_TIME)) + max_age_us <= now_us
+    )
 
 
 async def restore_losses(client: Client, restore_requests: Sequence[RestoreRequest]) -> list[str]:
@@ -552,56 +568,68 @@ async def restore_losses(client: Client, restore_requests: Sequence[RestoreReque
     messages that push consumers deliver.
     """
     now_us = time.time_ns() // 1000
-    losses = [
+    loss_texts = [
         _expired_text(restore_request.backup, now_us) for restore_request in restore_requests
     ]
-    restored = {
+    backups_by_stream = {
         restore_request.name: restore_request.backup for restore_request in restore_requests
     }
     for restore_request in restore_requests:
-        losses += [
+        loss_texts += [
             f"{consumer} of {restore_request.name} delivers up to "
             f"{counted(f'{waiting_msgs:,}', 'message')} to {subject}"
             for consumer, subject, waiting_msgs in restore_request.backup.push_consumers
         ]
-        losses += (await connections_loss(client, restore_request.config)).lines
-        losses += [
-            work_queue_copy_text(name, number_at(restored[name].state, "messages"))
+        loss_texts += (await upstreams_and_republish_loss(client, restore_request.config)).lines
+        loss_texts += [
+            work_queue_copy_text(name, number_at(backups_by_stream[name].state, "messages"))
             for name, _ in local_upstreams(restore_request.config)
-            if name in restored
-            and restored[name].config.get("retention") == "workqueue"
-            and number_at(restored[name].state, "messages")
+            if name in backups_by_stream
+            and backups_by_stream[name].config.get("retention") == "workqueue"
+            and number_at(backups_by_stream[name].state, "messages")
         ]
-    return list(filter(None, [*losses, *await _describe_copied_twice(client, restored)]))
+    return list(
+        filter(None, [*loss_texts, *await _describe_copied_twice(client, backups_by_stream)])
+    )
 
 
-async def _describe_copied_twice(client: Client, restored: dict[str, Backup]) -> list[str]:
+async def _describe_copied_twice(
+    client: Client, backups_by_stream: dict[str, Backup]
+) -> list[str]:
     """Return a clause for each stream that copies messages once more after a restore.
 
-    A restored stream is a new one to streams that have copied it.
+    For streams that have copied a restored stream before, it is a new stream.
     """
-    existing: dict[str, Config] = {}
+    infos_by_stream: dict[str, Config] = {}
     with suppress(PermissionDenied):
         async for page in client.pages("STREAM.LIST"):
             infos = json.loads(page).get("streams") or ()
-            existing |= {str(info["config"]["name"]): info for info in infos}
-    copied = list[tuple[str, str, int]]()
-    for name, backup in restored.items():
-        last_us = time_us(str(backup.state.get("last_ts") or NEVER))
+            infos_by_stream |= {str(info["config"]["name"]): info for info in infos}
+    copier_source_and_msgs = list[tuple[str, str, int]]()
+    for name, backup in backups_by_stream.items():
+        last_message_us = time_us(str(backup.state.get("last_ts") or GO_ZERO_TIME))
         for source in _local_sources(backup.config):
-            if source in restored:
-                copied.append((name, source, number_at(restored[source].state, "messages")))
-            elif source in existing and time_us(existing[source]["created"]) > last_us:
-                copied.append((name, source, number_at(existing[source]["state"], "messages")))
-        copied += [
+            if source in backups_by_stream:
+                copier_source_and_msgs.append(
+                    (name, source, number_at(backups_by_stream[source].state, "messages"))
+                )
+            elif (
+                source in infos_by_stream
+                and time_us(infos_by_stream[source]["created"]) > last_message_us
+            ):
+                copier_source_and_msgs.append(
+                    (name, source, number_at(infos_by_stream[source]["state"], "messages"))
+                )
+        copier_source_and_msgs += [
             (info["config"]["name"], name, number_at(backup.state, "messages"))
-            for info in existing.values()
+            for info in infos_by_stream.values()
             if name in _local_sources(info["config"]) and number_at(info["state"], "messages")
         ]
     return [
         f"{name} copies up to {counted(f'{count:,}', 'message')} of {source} once more"
-        for name, source, count in copied
-        if count and (name not in restored or number_at(restored[name].state, "messages"))
+        for name, source, count in copier_source_and_msgs
+        if count
+        and (name not in backups_by_stream or number_at(backups_by_stream[name].state, "messages"))
     ]
 
 
@@ -617,12 +645,12 @@ def _expired_text(backup: Backup, now_us: int) -> str:
     if not number_at(state, "messages") or not is_expired(config, state, now_us):
         return ""
     newest = {"first_ts": state.get("last_ts")}
-    part = "all" if is_expired(config, newest, now_us) else "some"
-    count = counted(f"{number_at(state, 'messages'):,}", "message")
-    age = duration_text(number_at(config, "max_age") / 1e9)
+    part_text = "all" if is_expired(config, newest, now_us) else "some"
+    count_text = counted(f"{number_at(state, 'messages'):,}", "message")
+    age_text = duration_text(number_at(config, "max_age") / 1e9)
     return (
-        f"the server removes {part} of {count} of {backup.stream} at once: older than {age}, the "
-        "max age"
+        f"the server removes {part_text} of {count_text} of {backup.stream} at once: older than "
+        f"{age_text}, the max age"
     )
 
 
@@ -631,7 +659,7 @@ async def _describe_reread_sources(client: Client, backup: Backup) -> list[str]:
 
     That is a source that was recreated since the backup, and any source of an empty stream.
     """
-    sentences, last = list[str](), str(backup.state.get("last_ts") or NEVER)
+    sentences, last_message_time = list[str](), str(backup.state.get("last_ts") or GO_ZERO_TIME)
     for name in _local_sources(backup.config):
         try:
             info = json.loads(await client.request(f"STREAM.INFO.{name}"))
@@ -643,7 +671,7 @@ async def _describe_reread_sources(client: Client, backup: Backup) -> list[str]:
                 sentences.append(
                     f"it was empty, so it copies its source {name} from the start: {copied_text}"
                 )
-        elif time_us(info["created"]) > time_us(last):
+        elif time_us(info["created"]) > time_us(last_message_time):
             sentences.append(f"its source {name} was recreated: {copied_text}")
     return sentences
 
@@ -651,7 +679,7 @@ async def _describe_reread_sources(client: Client, backup: Backup) -> list[str]:
 async def _may_have_ttls(client: Client, backup: Backup, info: Config) -> bool:
     """Return whether missing messages of a restored stream may have expired by their own TTL.
 
-    If the stream still has messages, a sample of them is read: without a TTL in it, no.
+    If some of its messages are left, a sample of them must contain a TTL.
     """
     config, state = info["config"], info["state"]
     if not config.get("allow_msg_ttl"):
@@ -661,8 +689,8 @@ async def _may_have_ttls(client: Client, backup: Backup, info: Config) -> bool:
     first_seq, last_seq = number_at(state, "first_seq"), number_at(state, "last_seq")
     step = max(1, (last_seq - first_seq) // _TTL_SAMPLE_MSGS)
     seqs = range(first_seq, last_seq + 1, step)
-    for start in range(0, len(seqs), _TTLS_AT_ONCE):
-        sampled_seqs = seqs[start : start + _TTLS_AT_ONCE]
+    for start in range(0, len(seqs), _TTLS_READ_AT_ONCE):
+        sampled_seqs = seqs[start : start + _TTLS_READ_AT_ONCE]
         if any(
             await asyncio.gather(
                 *(_has_ttl_from(client, config["name"], seq) for seq in sampled_seqs)
@@ -695,28 +723,30 @@ def find_differences(
         number_at(backup_state, "messages") + max(0, newer_count) - number_at(state, "messages")
     )
     # Sequences assigned during the backup, whose messages are not in the backup.
-    empty_count = (
+    empty_seqs_count = (
         min(_count_deleted_after_backup(backup_state, state), max(missing_msgs, 0), newer_count)
         if newer_count > 0
         else 0
     )
-    missing_msgs -= empty_count
-    if newer_count > empty_count:
+    missing_msgs -= empty_seqs_count
+    if newer_count > empty_seqs_count:
         remarks.append(
-            f"{counted(newer_count - empty_count, 'message')} more than the backup describes, "
-            "probably stored in the meantime"
+            f"{counted(newer_count - empty_seqs_count, 'message')} more than the backup describes,"
+            " probably stored in the meantime"
         )
-    if empty_count:
+    if empty_seqs_count:
         remarks.append(
-            f"{counted(empty_count, 'sequence')} at the end without a message: these messages "
-            "were stored during the backup, and are not in it"
+            f"{counted(empty_seqs_count, 'sequence')} at the end without a message: these messages"
+            " were stored during the backup, and are not in it"
         )
     config = backup.config
     if not backup.is_whole and backup.removed_msgs:
         remarks.append(f"its backup is not complete: {removed_text(backup.removed_msgs)}")
     if backup.is_whole and 0 < missing_msgs <= backup.removed_msgs:
-        removed = counted(f"{missing_msgs:,}", "message")
-        remarks.append(f"without {removed} that were removed from the stream during the backup")
+        removed_count_text = counted(f"{missing_msgs:,}", "message")
+        remarks.append(
+            f"without {removed_count_text} that were removed from the stream during the backup"
+        )
         return (
             []
             if newer_count >= 0
@@ -733,15 +763,15 @@ def find_differences(
             if newer_count >= 0
             else [_difference_text("last sequence", backup_state, state, "last_seq")]
         ), remarks
-    compared_fields = {"messages": "messages", "first sequence": "first_seq"}
-    compared_fields |= {"bytes": "bytes", "last sequence": "last_seq", "subjects": "num_subjects"}
+    fields_by_label = {"messages": "messages", "first sequence": "first_seq"}
+    fields_by_label |= {"bytes": "bytes", "last sequence": "last_seq", "subjects": "num_subjects"}
     if not backup_state.get("messages"):
-        del compared_fields["first sequence"]  # of an empty stream it may be 0, or the next
+        del fields_by_label["first sequence"]  # of an empty stream it may be 0, or the next
     if newer_count > 0:
-        compared_fields = {"first sequence": "first_seq"} if backup_state.get("messages") else {}
+        fields_by_label = {"first sequence": "first_seq"} if backup_state.get("messages") else {}
     problems = [
         _difference_text(label, backup_state, state, key)
-        for label, key in compared_fields.items()
+        for label, key in fields_by_label.items()
         if number_at(backup_state, key) != number_at(state, key)
     ]
     if newer_count > 0 and missing_msgs:
@@ -773,8 +803,8 @@ def _count_deleted_after_backup(backup_state: Config, state: Config) -> int:
     The server lists sequences deleted before its last message, and counts all deleted ones.
     """
     last_seq = number_at(backup_state, "last_seq")
-    before: int = sum(seq <= last_seq for seq in state.get("deleted") or ())
-    return max(number_at(state, "num_deleted") - before, 0)
+    deleted_before_count: int = sum(seq <= last_seq for seq in state.get("deleted") or ())
+    return max(number_at(state, "num_deleted") - deleted_before_count, 0)
 
 
 def _may_have_removed(config: Config, missing_msgs: int, newer_count: int) -> bool:
@@ -784,8 +814,8 @@ def _may_have_removed(config: Config, missing_msgs: int, newer_count: int) -> bo
     """
     if config.get("retention", "limits") != "limits" or number_at(config, "max_bytes") > 0:
         return True
-    counts = ("max_msgs", "max_msgs_per_subject")
-    return missing_msgs <= newer_count and any(number_at(config, key) > 0 for key in counts)
+    limit_keys = ("max_msgs", "max_msgs_per_subject")
+    return missing_msgs <= newer_count and any(number_at(config, key) > 0 for key in limit_keys)
 
 
 def _difference_text(label: str, backup_state: Config, state: Config, key: str) -> str:
@@ -798,8 +828,8 @@ async def _read_consumer_names(client: Client, restore_request: RestoreRequest) 
     In a cluster, consumers appear after their stream, and not on all servers at once: the list
     must be as long as the stream counts, and stay the same for 2 s.
     """
-    until_s = time.monotonic() + _CONSUMERS_S
-    stable_names, since_s = set[str](), time.monotonic()
+    until_s = time.monotonic() + _CONSUMERS_TIMEOUT_S
+    stable_names, stable_since_s = set[str](), time.monotonic()
     while True:
         names = set[str]()
         async for page in client.pages(f"CONSUMER.NAMES.{restore_request.name}"):
@@ -807,9 +837,9 @@ async def _read_consumer_names(client: Client, restore_request: RestoreRequest) 
         info = json.loads(await client.request(f"STREAM.INFO.{restore_request.name}"))
         now_s = time.monotonic()
         if names != stable_names or len(names) != info["state"].get("consumer_count"):
-            stable_names, since_s = names, now_s
+            stable_names, stable_since_s = names, now_s
         is_clustered = bool((info.get("cluster") or {}).get("name"))
-        is_stable = not is_clustered or now_s - since_s >= _STABLE_S
+        is_stable = not is_clustered or now_s - stable_since_s >= _MIN_STABLE_S
         is_complete = set(restore_request.backup.consumers or ()) <= names
         if (is_complete and is_stable) or now_s > until_s:
             return sorted(names)
@@ -832,12 +862,12 @@ def read_backups(folder: Path) -> list[Backup]:
 
 
 def name_to_confirm(backups: Sequence[Backup], name: str) -> str:
-    """Return the name to type as confirmation: of the stream, or of the folder for several."""
+    """Return the name to type as confirmation: the folder's for several backups, else `name`."""
     return name if len(backups) == 1 else backups[0].folder.parent.name
 
 
 async def find_existing_names(client: Client, names: Sequence[str]) -> list[str]:
-    """Return the names that existing streams have."""
+    """Return the names in `names` that are names of existing streams."""
     return [name for name in names if await _read_config(client, name) is not None]
 
 

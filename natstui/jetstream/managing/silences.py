@@ -1,4 +1,4 @@
-"""Reports the silences on this server from the journal, which other processes write too."""
+"""Reports which findings of this server are silenced, from the journal of all processes."""
 
 from __future__ import annotations
 
@@ -18,18 +18,21 @@ _REQUEST_NAME = "silences"
 
 
 async def follow_silences(client: Client, sink: Sink) -> None:
-    """Report the silences, again after each change of the journal or clock, until cancelled."""
+    """Report which findings the user has silenced, after each change of the journal or clock.
+
+    Runs until cancelled.
+    """
     writer = Writer(client, Journal())
     # None: the viewer may still have silences that the previous engine reported.
     last_silences: tuple[Silence, ...] | None = None
-    last_state: object = None
+    last_reported_state: object = None
     last_problem = ""
     while True:
         # A silence that ended by a wrong clock continues by the right one.
         clock_offset_s = round((wall_us() - steady_us()) / 1e6)
         current_state = (writer.journal.change_stamp, writer.server_identity, clock_offset_s)
-        if current_state != last_state:
-            last_state = current_state
+        if current_state != last_reported_state:
+            last_reported_state = current_state
             try:
                 content = await asyncio.to_thread(writer.journal.read)
             except SessionError as error:

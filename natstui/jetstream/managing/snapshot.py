@@ -25,19 +25,19 @@ from natstui.model.assets.subjects import is_literal
 from natstui.units import bytes_text
 
 T = TypeVar("T")
-Progress = Callable[[int], None]
+OnTransferredBytes = Callable[[int], None]
 """Callback with the bytes transferred so far."""
 
 _CHUNK_BYTES, _MIN_CHUNK_BYTES = 128 * 1024, 1024
 _WINDOW_BYTES = 8 * 1024 * 1024
-_AT_ONCE_BYTES = 1024 * 1024
+_WRITE_BUFFER_BYTES = 1024 * 1024
 """Size of data that is written and added to the checksum at once."""
-_QUIET_S = 15.0
+_CHUNK_TIMEOUT_S = 15.0
 """Time without a chunk after which a transfer fails; the server itself stops after 5 s."""
 _BEGIN_TIMEOUT_S = 60.0
-LAST_REPLY_S = 60.0
+LAST_REPLY_TIMEOUT_S = 60.0
 """Time that a server may need to create a stream from the sent data, beyond that by its size."""
-_MIN_BYTES_PER_S = 10 * 1024 * 1024
+_MIN_RESTORE_BYTES_PER_S = 10 * 1024 * 1024
 """Minimum rate at which a server creates a large stream."""
 _RESTORE_PREFIX = "$JS.SNAPSHOT.RESTORE."
 """Prefix of the subject for a stream's data; on another subject the chunks would be messages."""
@@ -93,13 +93,13 @@ async def read_snapshot(
     stream: str,
     file: BinaryIO,
     rate_limit: RateLimit,
-    progress: Progress,
+    progress: OnTransferredBytes,
     *,
     consumers: bool,
 ) -> ReceivedSnapshot:
     """Write the data of a stream into a file; raises RequestFailed if it is incomplete."""
     inbox = client.nc.new_inbox()
-    chunks = _Chunks(client, stream, rate_limit)
+    chunks = _ReceivedChunks(client, stream, rate_limit)
     subscription = await client.subscribe(inbox, chunks.on_chunk)
     try:
         body = {
@@ -127,7 +127,7 @@ class _ChunkWriter:
     def __init__(self, file: BinaryIO) -> None:
         self.digest, self.size_bytes = hashlib.sha256(), 0
         self._file = file
-        self._buffered: list[bytes] = []
+        self._buffered_chunks: list[bytes] = []
         self._buffered_bytes = 0
         self._write_task: asyncio.Future[None] | None = None
 
@@ -138,7 +138,7 @@ class _ChunkWriter:
         try:
             if kind is None:
                 await self._flush()
-                await self._wait_written()
+                await self._wait_until_written()
         finally:
             if self._write_task is not None:
                 # The file is closed next. Of two errors, the first is raised.
@@ -146,19 +146,19 @@ class _ChunkWriter:
 
     async def add(self, chunk: bytes) -> int:
         """Add a chunk, and return the total number of bytes so far."""
-        self._buffered.append(chunk)
+        self._buffered_chunks.append(chunk)
         self._buffered_bytes += len(chunk)
         self.size_bytes += len(chunk)
-        if self._buffered_bytes >= _AT_ONCE_BYTES:
+        if self._buffered_bytes >= _WRITE_BUFFER_BYTES:
             await self._flush()
         return self.size_bytes
 
     async def _flush(self) -> None:
-        await self._wait_written()
-        chunks, self._buffered, self._buffered_bytes = self._buffered, [], 0
+        await self._wait_until_written()
+        chunks, self._buffered_chunks, self._buffered_bytes = self._buffered_chunks, [], 0
         self._write_task = asyncio.ensure_future(asyncio.to_thread(self._write, chunks))
 
-    async def _wait_written(self) -> None:
+    async def _wait_until_written(self) -> None:
         if self._write_task is not None:
             await asyncio.shield(self._write_task)
 
@@ -168,38 +168,38 @@ class _ChunkWriter:
             self.digest.update(chunk)
 
 
-class _Chunks:
+class _ReceivedChunks:
     """Yields the chunks of one snapshot in order, until the server ends it."""
 
     def __init__(self, client: Client, stream: str, rate_limit: RateLimit) -> None:
         self._client, self._stream, self._rate_limit = client, stream, rate_limit
         self._queue: asyncio.Queue[Msg] = asyncio.Queue()
-        self._arrived_bytes = 0
-        self._is_flooded = False
-        self._count = 0
+        self._queued_bytes = 0
+        self._is_queue_full = False
+        self._chunks_count = 0
 
     async def on_chunk(self, msg: Msg) -> None:
         """Queue a received chunk, unless too many bytes are queued."""
-        max_bytes = 2 * self._rate_limit.window_bytes + _AT_ONCE_BYTES
-        self._is_flooded = self._is_flooded or self._arrived_bytes > max_bytes
-        if not self._is_flooded:
-            self._arrived_bytes += len(msg.data)
+        max_bytes = 2 * self._rate_limit.window_bytes + _WRITE_BUFFER_BYTES
+        self._is_queue_full = self._is_queue_full or self._queued_bytes > max_bytes
+        if not self._is_queue_full:
+            self._queued_bytes += len(msg.data)
             self._queue.put_nowait(msg)
 
-    def __aiter__(self) -> _Chunks:
+    def __aiter__(self) -> _ReceivedChunks:
         return self
 
     async def __anext__(self) -> bytes:
         try:
-            async with asyncio.timeout(_QUIET_S):
+            async with asyncio.timeout(_CHUNK_TIMEOUT_S):
                 msg = await self._queue.get()
         except TimeoutError as error:
             raise RequestFailed(
-                f"the snapshot of {self._stream} was interrupted after {self._count} parts: "
-                f"nothing arrived for {_QUIET_S:g} s"
+                f"the snapshot of {self._stream} was interrupted after {self._chunks_count} parts:"
+                f" nothing arrived for {_CHUNK_TIMEOUT_S:g} s"
             ) from error
-        self._arrived_bytes -= len(msg.data)
-        if self._is_flooded:
+        self._queued_bytes -= len(msg.data)
+        if self._is_queue_full:
             raise RequestFailed(
                 f"the snapshot of {self._stream} was interrupted: the server sends more than the "
                 f"{bytes_text(self._rate_limit.window_bytes)} at a time that were requested"
@@ -211,7 +211,7 @@ class _Chunks:
                 raise StopAsyncIteration
             reason = f"{headers.get('Description', '')} ({headers['Status']})".strip()
             raise RequestFailed(f"the snapshot of {self._stream} was interrupted: {reason}")
-        self._count += 1
+        self._chunks_count += 1
         await self._rate_limit.wait(len(msg.data))
         if msg.reply.startswith(f"{_ACK_PREFIX}{self._stream}.") and is_literal(msg.reply):
             self._check_position(msg.reply)
@@ -222,10 +222,10 @@ class _Chunks:
     def _check_position(self, reply: str) -> None:
         """Raise RequestFailed if a chunk before this one is missing."""
         position = reply.rpartition(".")[2]
-        if position.isdecimal() and int(position) != self._count:
+        if position.isdecimal() and int(position) != self._chunks_count:
             raise RequestFailed(
                 f"a part of the snapshot of {self._stream} is missing: {position} arrived as "
-                f"number {self._count}"
+                f"number {self._chunks_count}"
             )
 
 
@@ -235,7 +235,7 @@ async def send_snapshot(
     state: Config,
     file: BinaryIO,
     rate_limit: RateLimit,
-    progress: Progress,
+    progress: OnTransferredBytes,
 ) -> Config:
     """Create a stream from the data in a file, and return the reply: its `config` and `state`.
 
@@ -244,8 +244,8 @@ async def send_snapshot(
     """
     verb = f"STREAM.RESTORE.{config['name']}"
     body = {"config": config, "state": state}
-    started = json.loads(await client.request(verb, body, timeout_s=_BEGIN_TIMEOUT_S))
-    subject = str(started["deliver_subject"])
+    begin_reply = json.loads(await client.request(verb, body, timeout_s=_BEGIN_TIMEOUT_S))
+    subject = str(begin_reply["deliver_subject"])
     if not (is_literal(subject) and subject.startswith(_RESTORE_PREFIX)):
         raise RequestFailed(
             f"{verb}: the server requests the data at {subject!r}, which natstui refuses"
@@ -257,7 +257,7 @@ async def send_snapshot(
         progress(size_bytes)
         await rate_limit.wait(len(chunk))
     # The server creates the stream in any case now: it can only be removed afterwards.
-    limit_s = LAST_REPLY_S + number_at(state, "bytes") / _MIN_BYTES_PER_S
+    limit_s = LAST_REPLY_TIMEOUT_S + number_at(state, "bytes") / _MIN_RESTORE_BYTES_PER_S
     doubt = f"all of {config['name']} was sent, and the server has not replied yet"
     try:
         reply: Config = json.loads(

@@ -16,12 +16,12 @@ from natstui.model.assets.differences import AssetKind, differences
 from natstui.model.records.actions import change_text
 from natstui.model.records.confirmation import Confirmation, ServerIdentity
 from natstui.model.records.journal import (
-    final_text,
     find_last_undoable,
-    find_newest_final,
-    is_key,
+    find_newest_not_undoable,
+    is_about_key,
     is_undoable,
     match_server,
+    not_undoable_text,
     origin_text,
     recreated_copies_text,
     recreation_loss_text,
@@ -47,9 +47,9 @@ def find_entry_to_undo(
         entry = find_last_undoable(select_entries(entries, server_identity))
     else:
         entry = next((entry for entry in entries if entry.entry == entry_name), None)
-    last_final = find_newest_final(select_entries(entries, server_identity))
-    if entry is None and entry_name is None and last_final is not None:
-        raise ActionRefusal(final_text(last_final))
+    newest_final_entry = find_newest_not_undoable(select_entries(entries, server_identity))
+    if entry is None and entry_name is None and newest_final_entry is not None:
+        raise ActionRefusal(not_undoable_text(newest_final_entry))
     if entry is None:
         raise NotFound("the journal has no such change, or none that can be undone")
     if match_server(entry, server_identity) == "elsewhere":
@@ -60,14 +60,14 @@ def find_entry_to_undo(
 async def undo(writer: Writer, command: Undo) -> ChangeResult:
     """Undo a change of the journal; a deleted stream or consumer is recreated empty.
 
-    Raises NotFound, ActionRefusal, MissingConfirmation, and EditConflict if it was changed again
-    since.
+    Raises NotFound, ActionRefusal, MissingConfirmation, and EditConflict if the stream or consumer
+    was changed again since.
     """
     entry = find_entry_to_undo(writer.journal.entries(), command.entry, writer.server_identity)
-    if is_key(entry):
+    if is_about_key(entry):
         _check_key_entry(writer, entry)
         return await undo_key_change(writer, entry, command.confirmed)
-    change = await _checked_change(writer, entry, command.command_id)
+    change = await _find_checked_change(writer, entry, command.command_id)
     doubt = await _find_doubt(writer, entry)
     if doubt and command.confirmed is None:
         confirmation = _add_doubt(_use_undo_texts(entry, await preview(writer, change)), doubt)
@@ -95,15 +95,16 @@ async def undo(writer: Writer, command: Undo) -> ChangeResult:
     return dataclasses.replace(result, text=text)
 
 
-async def _checked_change(writer: Writer, entry: JournalEntry, command_id: int) -> Change:
+async def _find_checked_change(writer: Writer, entry: JournalEntry, command_id: int) -> Change:
     """Return the change that reverts an entry; raises ActionRefusal or Conflict if it is not safe.
 
     The same server and account are not enough: a changed stream or consumer must have the creation
-    time of the entry, and one is only recreated on the same server and in the same stream.
+    time of the entry, and a deleted one is only recreated on the same server and in the same
+    stream.
     """
     change = undo_of(entry, command_id)
     if change is None:
-        raise ActionRefusal(final_text(entry))
+        raise ActionRefusal(not_undoable_text(entry))
     is_same_server = match_server(entry, writer.server_identity) == "here"
     change_label = change_text(entry.action, entry.stream, entry.consumer)
     if entry.action == "delete_consumer" and entry.stream_created_at_us is not None:
@@ -113,8 +114,10 @@ async def _checked_change(writer: Writer, entry: JournalEntry, command_id: int) 
                 f"stream {entry.stream} was recreated in the meantime: nothing was changed"
             )
         return change
-    is_unsure = entry.action in ("delete_stream", "delete_consumer") and not is_same_server
-    if is_unsure or (not entry.action.startswith("delete") and entry.created_at_us is None):
+    is_server_unknown = entry.action in ("delete_stream", "delete_consumer") and not is_same_server
+    if is_server_unknown or (
+        not entry.action.startswith("delete") and entry.created_at_us is None
+    ):
         raise ActionRefusal(
             "the journal does not contain server, account and creation time of "
             f"{change_label}: nothing "
@@ -134,24 +137,26 @@ async def _checked_change(writer: Writer, entry: JournalEntry, command_id: int) 
 async def _find_doubt(writer: Writer, entry: JournalEntry) -> str:
     """Return why it is not certain that a deleted stream was in this system; empty if certain.
 
-    Another system may have the same address, names and account. It is the same if the server was
-    not restarted, or if another stream of that time still exists. Raises ActionRefusal if none of
-    those streams exists, though none was deleted by natstui.
+    Another system may have the same address, names and account. The system is the same if its
+    server was not restarted since, or if another stream that it had then still exists. Raises
+    ActionRefusal if none of those streams exists, though natstui deleted none of them.
     """
     if entry.action != "delete_stream" or entry.server_id == writer.server_identity.server_id:
         return ""
-    deleted = {
-        (later.stream, later.created_at_us)
-        for later in writer.journal.entries()
-        if later.action == "delete_stream"
+    deleted_streams = {
+        (later_entry.stream, later_entry.created_at_us)
+        for later_entry in writer.journal.entries()
+        if later_entry.action == "delete_stream"
     }
-    streams = [stream for stream in entry.others_created_at_us.items() if stream not in deleted]
-    for name, created_at_us in streams:
+    undeleted_other_streams = [
+        stream for stream in entry.others_created_at_us.items() if stream not in deleted_streams
+    ]
+    for name, created_at_us in undeleted_other_streams:
         with contextlib.suppress(NotFound):
             if (await read_asset(writer, "stream", name)).created_at_us == created_at_us:
                 return ""
-    if streams:
-        names = ", ".join(name for name, _ in streams)
+    if undeleted_other_streams:
+        names = ", ".join(name for name, _ in undeleted_other_streams)
         raise ActionRefusal(
             f"this is not the system from which stream {entry.stream} was deleted: it had other"
             f" streams then ({names}), and none of them is here; nothing was changed"
@@ -172,7 +177,7 @@ def _add_doubt(confirmation: Confirmation, doubt: str) -> Confirmation:
 def _check_key_entry(writer: Writer, entry: JournalEntry) -> None:
     """Raise ActionRefusal for a change of a key that cannot be undone, or of an unknown server."""
     if not is_undoable(entry):
-        raise ActionRefusal(final_text(entry))
+        raise ActionRefusal(not_undoable_text(entry))
     if match_server(entry, writer.server_identity) != "here":
         raise ActionRefusal(
             "the journal does not contain server and account of this key: nothing was changed"
@@ -184,10 +189,10 @@ async def preview_undo(
 ) -> Confirmation:
     """Return the confirmation of undoing an entry; raises what `undo` raises."""
     entry = find_entry_to_undo(writer.journal.entries(), entry_name, writer.server_identity)
-    if is_key(entry):
+    if is_about_key(entry):
         _check_key_entry(writer, entry)
         return await preview_key_undo(writer, entry)
-    change = await _checked_change(writer, entry, command_id)
+    change = await _find_checked_change(writer, entry, command_id)
     confirmation = _use_undo_texts(entry, await preview(writer, change))
     doubt = await _find_doubt(writer, entry)
     return _add_doubt(confirmation, doubt) if doubt else confirmation

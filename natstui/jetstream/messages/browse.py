@@ -13,8 +13,8 @@ from natstui.errors import RequestFailed, UsageError
 from natstui.jetstream.connection.client import Client
 from natstui.jetstream.connection.subject_counts import read_all_subject_counts
 from natstui.jetstream.connection.times import time_us
-from natstui.jetstream.messages.decode import decode_api_reply, parse_us
-from natstui.jetstream.messages.gets import MAX_MSGS, ApiGetter, Getter, read_with
+from natstui.jetstream.messages.decode import decode_api_reply, parse_utc_us
+from natstui.jetstream.messages.gets import MAX_MSGS, ApiGetter, MessageGetter, call_with_getter
 from natstui.model.records.messages import BrowseMessages, MessagePage, ReadMessage, StoredMessage
 from natstui.units import count_text, parse_moment
 
@@ -49,11 +49,11 @@ async def read_bounds(client: Client, stream: str) -> Bounds:
 
 
 async def seek(
-    client: Client, getter: Getter, bounds: Bounds, command: BrowseMessages
+    client: Client, getter: MessageGetter, bounds: Bounds, command: BrowseMessages
 ) -> int | None:
-    """Return the sequence at the time, or at the consumer's position, that a command wants.
+    """Return the sequence at the time, or at the consumer's position, that a command requests.
 
-    None if it wants neither.
+    None if it requests neither.
     """
     if command.from_time is not None:
         return await find_at_time(getter, bounds, command.from_time)
@@ -61,57 +61,57 @@ async def seek(
         return None
     verb = f"CONSUMER.INFO.{command.stream}.{command.consumer}"
     info: dict[str, Any] = json.loads(await client.request(verb))
-    floor, delivered_seq = info["ack_floor"]["stream_seq"], info["delivered"]["stream_seq"]
+    floor_seq, delivered_seq = info["ack_floor"]["stream_seq"], info["delivered"]["stream_seq"]
     if command.jump == "ack_floor":
-        return max(1, int(floor))
+        return max(1, int(floor_seq))
     config = info["config"]
     filters = config.get("filter_subjects") or [config.get("filter_subject") or None]
-    start = floor if command.jump == "first_unacked" else delivered_seq
-    firsts = [await getter.read(start + 1, 1, subject) for subject in filters]
-    seqs = [message.stream_seq for first in firsts for message in first if message.stream_seq]
+    start = floor_seq if command.jump == "first_unacked" else delivered_seq
+    first_pages = [await getter.read(start + 1, 1, subject) for subject in filters]
+    seqs = [message.stream_seq for page in first_pages for message in page if message.stream_seq]
     return min(seqs, default=bounds.last_seq + 1)
 
 
-_PREDECESSOR_MSGS = 8
+_PREDECESSOR_SEARCH_SEQS = 8
 """Number of sequences before a message in which its predecessor is searched."""
 
 
 def parse_time_text(text: str) -> str:
-    """Return a time that a user wrote as RFC 3339; raises UsageError if it is not a time."""
+    """Return in RFC 3339 a time that a user wrote; raises UsageError if it is not a time."""
     try:
         time_text = parse_moment(text).isoformat()
-        parse_us(time_text)
+        parse_utc_us(time_text)
     except ValueError as error:
         hint = "write it as 2026-01-31T12:00:00Z or 10m ago"
         raise UsageError(f"{text!r} is not a time: {hint}") from error
     return time_text
 
 
-async def find_at_time(getter: Getter, bounds: Bounds, text: str) -> int:
+async def find_at_time(getter: MessageGetter, bounds: Bounds, text: str) -> int:
     """Return the first sequence stored at or after a time; raises UsageError.
 
-    The sequence after the last one if there is none.
+    If there is none, that is the sequence after the last one.
     """
     time_text = parse_time_text(text)
-    wanted_us = parse_us(time_text)
+    wanted_us = parse_utc_us(time_text)
     low_seq, high_seq = bounds.first_seq, bounds.last_seq + 1
-    starts = await getter.read_from_time(time_text)
-    if starts and await _is_first_since(getter, low_seq, starts[0], wanted_us):
-        return starts[0].stream_seq or low_seq
-    first = high_seq
+    messages_since = await getter.read_from_time(time_text)
+    if messages_since and await _is_first_since(getter, low_seq, messages_since[0], wanted_us):
+        return messages_since[0].stream_seq or low_seq
+    first_seq = high_seq
     while low_seq < high_seq:
-        middle = (low_seq + high_seq) // 2
-        messages = await getter.read(middle, 1, None)
+        middle_seq = (low_seq + high_seq) // 2
+        messages = await getter.read(middle_seq, 1, None)
         if messages and messages[0].stored_at_us < wanted_us:
-            low_seq = (messages[0].stream_seq or middle) + 1
+            low_seq = (messages[0].stream_seq or middle_seq) + 1
         else:
-            high_seq = middle
-            first = messages[0].stream_seq or middle if messages else first
-    return first
+            high_seq = middle_seq
+            first_seq = messages[0].stream_seq or middle_seq if messages else first_seq
+    return first_seq
 
 
 async def _is_first_since(
-    getter: Getter, first_seq: int, message: StoredMessage, wanted_us: int
+    getter: MessageGetter, first_seq: int, message: StoredMessage, wanted_us: int
 ) -> bool:
     """Return whether a message is the first one stored at or after a time; False if unknown.
 
@@ -123,16 +123,16 @@ async def _is_first_since(
     if seq <= first_seq:
         return True
     messages = await getter.read(
-        max(first_seq, seq - _PREDECESSOR_MSGS), _PREDECESSOR_MSGS + 1, None
+        max(first_seq, seq - _PREDECESSOR_SEARCH_SEQS), _PREDECESSOR_SEARCH_SEQS + 1, None
     )
-    before = [
+    earlier_times_us = [
         stored_message.stored_at_us
         for stored_message in messages
         if (stored_message.stream_seq or 0) < seq
     ]
     # If the messages are big, the reply may end before this one.
     is_complete = any(stored_message.stream_seq == seq for stored_message in messages)
-    return is_complete and bool(before) and before[-1] < wanted_us
+    return is_complete and bool(earlier_times_us) and earlier_times_us[-1] < wanted_us
 
 
 async def find_sequence_since(client: Client, stream: str, text: str) -> int:
@@ -142,28 +142,28 @@ async def find_sequence_since(client: Client, stream: str, text: str) -> int:
     return await find_at_time(ApiGetter(client, stream, 0), bounds, text)
 
 
-_MAX_WIDENING = 16
-_SLICES = 16
+_MAX_WIDENING_FACTOR = 16
+_SLICES_COUNT = 16
 
 
 async def read_newest_before(
-    getter: Getter, bounds: Bounds, end_seq: int, count: int, subject: str | None
+    getter: MessageGetter, bounds: Bounds, end_seq: int, count: int, subject: str | None
 ) -> list[StoredMessage]:
     """Return the newest `count` messages before a sequence."""
     end_seq = min(end_seq, bounds.last_seq + 1)
-    after = await getter.count_from(end_seq, subject)
-    if after is None:
+    after_msgs = await getter.count_from(end_seq, subject)
+    if after_msgs is None:
         return await _read_newest(getter, max(1, bounds.first_seq), end_seq, count, subject)
     # Find the widest window before the end with at most `count` messages, by halving.
     low_seq, high_seq = bounds.first_seq, max(bounds.first_seq, end_seq - count)
-    if await _count_from(getter, low_seq, subject) - after <= count:
+    if await _count_from(getter, low_seq, subject) - after_msgs <= count:
         high_seq = low_seq
     while low_seq < high_seq:
-        middle = (low_seq + high_seq) // 2
-        if await _count_from(getter, middle, subject) - after > count:
-            low_seq = middle + 1
+        middle_seq = (low_seq + high_seq) // 2
+        if await _count_from(getter, middle_seq, subject) - after_msgs > count:
+            low_seq = middle_seq + 1
         else:
-            high_seq = middle
+            high_seq = middle_seq
     newest: list[StoredMessage] = []
     while messages := await getter.read(
         high_seq, count, subject
@@ -175,57 +175,67 @@ async def read_newest_before(
     return newest
 
 
-async def _count_from(getter: Getter, from_seq: int, subject: str | None) -> int:
+async def _count_from(getter: MessageGetter, from_seq: int, subject: str | None) -> int:
     return await getter.count_from(from_seq, subject) or 0
 
 
 async def _read_newest(
-    getter: Getter, low_seq: int, end: int, count: int, subject: str | None
+    getter: MessageGetter, low_seq: int, end_seq: int, count: int, subject: str | None
 ) -> list[StoredMessage]:
     """Return the newest messages without counting them, by reading wider and wider windows
     backwards from the end.
     """
     newest: list[StoredMessage] = []
-    width = count
-    while low_seq < end and len(newest) < count:
-        start = max(low_seq, end - width)
-        part = await _read_window(getter, start, end, count - len(newest), subject)
+    width_seqs = count
+    while low_seq < end_seq and len(newest) < count:
+        start = max(low_seq, end_seq - width_seqs)
+        window_messages = await _read_window(getter, start, end_seq, count - len(newest), subject)
         # As wide as the rate of matches suggests, but at most 16 times as wide as before.
-        window_width = (
-            width * (count - len(newest)) // len(part) if part else width * _MAX_WIDENING
+        window_width_seqs = (
+            width_seqs * (count - len(newest)) // len(window_messages)
+            if window_messages
+            else width_seqs * _MAX_WIDENING_FACTOR
         )
-        newest = part + newest
-        width = min(width * _MAX_WIDENING, max(width, window_width * 5 // 4))
-        end = start
+        newest = window_messages + newest
+        width_seqs = min(
+            width_seqs * _MAX_WIDENING_FACTOR, max(width_seqs, window_width_seqs * 5 // 4)
+        )
+        end_seq = start
     return newest[-count:]
 
 
 async def _read_window(
-    getter: Getter, low_seq: int, end: int, count: int, subject: str | None
+    getter: MessageGetter, low_seq: int, end_seq: int, count: int, subject: str | None
 ) -> list[StoredMessage]:
     """Return the newest matching messages of a window, at least `count` if it has so many."""
-    if end - low_seq <= (4 * count if subject is None else count):
-        return _messages_before(end, await getter.read(low_seq, end - low_seq, subject, end))
-    step = max(1, -(-(end - low_seq) // _SLICES))
+    if end_seq - low_seq <= (4 * count if subject is None else count):
+        return _messages_before(
+            end_seq, await getter.read(low_seq, end_seq - low_seq, subject, end_seq)
+        )
+    step = max(1, -(-(end_seq - low_seq) // _SLICES_COUNT))
     slices = [
-        (slice_start, min(slice_start + step, end)) for slice_start in range(low_seq, end, step)
+        (slice_start, min(slice_start + step, end_seq))
+        for slice_start in range(low_seq, end_seq, step)
     ]
     parts = await asyncio.gather(
-        *(getter.read(slice_start, count + 1, subject, stop) for slice_start, stop in slices)
+        *(
+            getter.read(slice_start, count + 1, subject, slice_end)
+            for slice_start, slice_end in slices
+        )
     )
     newest: list[StoredMessage] = []
-    for (slice_start, stop), messages in zip(reversed(slices), reversed(parts), strict=True):
-        part = _messages_before(stop, messages)
-        if len(part) > count:  # there are more, which were not read
-            part = await _read_newest(getter, slice_start, stop, count, subject)
-        newest = part + newest
+    for (slice_start, slice_end), messages in zip(reversed(slices), reversed(parts), strict=True):
+        slice_messages = _messages_before(slice_end, messages)
+        if len(slice_messages) > count:  # there are more, which were not read
+            slice_messages = await _read_newest(getter, slice_start, slice_end, count, subject)
+        newest = slice_messages + newest
         if len(newest) >= count:
             break
     return newest
 
 
-def _messages_before(end: int, messages: list[StoredMessage]) -> list[StoredMessage]:
-    return [message for message in messages if (message.stream_seq or 0) < end]
+def _messages_before(end_seq: int, messages: list[StoredMessage]) -> list[StoredMessage]:
+    return [message for message in messages if (message.stream_seq or 0) < end_seq]
 
 
 MAX_SUBJECTS = 50_000
@@ -238,7 +248,7 @@ async def browse(client: Client, command: BrowseMessages) -> MessagePage:
     RequestFailed.
     """
     bounds = await read_bounds(client, command.stream)
-    return await read_with(
+    return await call_with_getter(
         client,
         command.stream,
         lambda getter: _read_page(client, getter, bounds, command),
@@ -248,18 +258,20 @@ async def browse(client: Client, command: BrowseMessages) -> MessagePage:
 
 
 async def _read_page(
-    client: Client, getter: Getter, bounds: Bounds, command: BrowseMessages
+    client: Client, getter: MessageGetter, bounds: Bounds, command: BrowseMessages
 ) -> MessagePage:
     if command.last_per_subject:
         return await _read_last_per_subject(client, getter, bounds, command)
     sought_seq = await seek(client, getter, bounds, command)
     max_page_msgs = _PAGE_BYTES // max(1, bounds.message_bytes)
     count = max(1, min(command.page_msgs, MAX_MSGS, max_page_msgs))
-    forwards = command.newer or sought_seq is not None
+    is_forwards = command.newer or sought_seq is not None
     start = (
-        sought_seq or command.from_seq or (bounds.first_seq if forwards else bounds.last_seq + 1)
+        sought_seq
+        or command.from_seq
+        or (bounds.first_seq if is_forwards else bounds.last_seq + 1)
     )
-    if forwards:
+    if is_forwards:
         messages = await getter.read(max(start, bounds.first_seq), count, command.filter_subject)
     else:
         messages = await read_newest_before(getter, bounds, start, count, command.filter_subject)
@@ -284,7 +296,7 @@ def _make_page(
 
 
 async def _read_last_per_subject(
-    client: Client, getter: Getter, bounds: Bounds, command: BrowseMessages
+    client: Client, getter: MessageGetter, bounds: Bounds, command: BrowseMessages
 ) -> MessagePage:
     subject_filter = command.filter_subject or ">"
     counts = await count_subjects(client, command.stream, subject_filter)
@@ -310,8 +322,8 @@ async def count_subjects(client: Client, stream: str, filter_subject: str) -> di
     bounds = await read_bounds(client, stream)
     _check_listable(stream, bounds.subjects_count)
     counts = dict[str, int]()
-    async for msgs in read_all_subject_counts(client, stream, filter_subject):
-        counts |= msgs
+    async for page_counts in read_all_subject_counts(client, stream, filter_subject):
+        counts |= page_counts
         _check_listable(stream, len(counts))
     return dict(sorted(counts.items()))
 

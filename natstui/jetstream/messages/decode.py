@@ -10,11 +10,11 @@ import msgspec
 from nats.aio.msg import Msg
 
 from natstui.decoding import decoder_of
-from natstui.jetstream.connection.nats_client import STATUS_LINE, Headers
+from natstui.jetstream.connection.nats_client import STATUS_LINE_START, Headers
 from natstui.jetstream.connection.replies import raise_unreadable
 from natstui.model.records.messages import StoredMessage
 
-_OWN_BEGIN = "Nats-Stream"
+_FIRST_SERVER_HEADER = "Nats-Stream"
 """The first header of those that a direct get adds after the publisher's."""
 
 
@@ -30,7 +30,7 @@ class _Reply(msgspec.Struct):
     message: _Message
 
 
-def parse_us(text: str) -> int:
+def parse_utc_us(text: str) -> int:
     """Return a time that the server wrote in UTC microseconds; raises ValueError."""
     time = datetime.fromisoformat(text)
     try:
@@ -52,9 +52,9 @@ def decode_api_reply(
         return StoredMessage(
             message.seq,
             message.subject,
-            parse_us(message.time),
+            parse_utc_us(message.time),
             parse_headers(base64.b64decode(message.hdrs), exact=exact_headers),
-            _encode(payload, preview_bytes),
+            _encode_preview(payload, preview_bytes),
             len(payload),
         )
 
@@ -64,21 +64,21 @@ def decode_direct_reply(msg: Msg, preview_bytes: int | None) -> tuple[str, Store
 
     Raises RequestFailed if the headers that the server adds are not as documented.
     """
-    pairs = read_headers(msg.headers)
+    header_pairs = read_headers(msg.headers)
     with raise_unreadable("DIRECT.GET"):
         # A publisher may use the same names: only the last of these headers are the server's.
-        names = [name for name, _ in pairs]
-        publishers_count = len(names) - 1 - names[::-1].index(_OWN_BEGIN)
-        get_headers = dict(pairs[publishers_count:])
+        names = [name for name, _ in header_pairs]
+        publisher_headers_count = len(names) - 1 - names[::-1].index(_FIRST_SERVER_HEADER)
+        server_headers = dict(header_pairs[publisher_headers_count:])
         message = StoredMessage(
-            int(get_headers["Nats-Sequence"]),
-            get_headers["Nats-Subject"],
-            parse_us(get_headers["Nats-Time-Stamp"]),
-            pairs[:publishers_count],
-            _encode(msg.data, preview_bytes),
+            int(server_headers["Nats-Sequence"]),
+            server_headers["Nats-Subject"],
+            parse_utc_us(server_headers["Nats-Time-Stamp"]),
+            header_pairs[:publisher_headers_count],
+            _encode_preview(msg.data, preview_bytes),
             len(msg.data),
         )
-        return get_headers[_OWN_BEGIN], message
+        return server_headers[_FIRST_SERVER_HEADER], message
 
 
 def parse_headers(block: bytes, *, exact: bool = False) -> tuple[tuple[str, str], ...]:
@@ -96,11 +96,11 @@ def parse_headers(block: bytes, *, exact: bool = False) -> tuple[tuple[str, str]
 
 def read_headers(headers: Mapping[str, str] | None) -> tuple[tuple[str, str], ...]:
     """Return the headers of a received message; a name may occur more than once."""
-    if isinstance(headers, Headers) and not headers.block.startswith(STATUS_LINE):
+    if isinstance(headers, Headers) and not headers.block.startswith(STATUS_LINE_START):
         return parse_headers(headers.block)
     return tuple((str(name), str(text)) for name, text in (headers or {}).items())
 
 
-def _encode(payload: bytes, preview_bytes: int | None) -> str:
-    cut = payload if preview_bytes is None else payload[:preview_bytes]
-    return base64.b64encode(cut).decode()
+def _encode_preview(payload: bytes, preview_bytes: int | None) -> str:
+    kept_payload = payload if preview_bytes is None else payload[:preview_bytes]
+    return base64.b64encode(kept_payload).decode()

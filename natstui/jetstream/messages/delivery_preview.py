@@ -16,7 +16,7 @@ from natstui.jetstream.messages.browse import (
     read_bounds,
     read_newest_before,
 )
-from natstui.jetstream.messages.gets import Getter, read_with
+from natstui.jetstream.messages.gets import MessageGetter, call_with_getter
 from natstui.model.records.messages import DeliveryPreview, PreviewDelivery, StoredMessage
 
 _PREVIEW_BYTES = 256
@@ -25,7 +25,7 @@ _PREVIEW_BYTES = 256
 async def preview_delivery(client: Client, command: PreviewDelivery) -> DeliveryPreview:
     """Return the first message and how many would be delivered; raises NotFound, UsageError."""
     bounds = await read_bounds(client, command.stream)
-    return await read_with(
+    return await call_with_getter(
         client,
         command.stream,
         lambda getter: _find_preview(client, getter, bounds, command),
@@ -35,7 +35,7 @@ async def preview_delivery(client: Client, command: PreviewDelivery) -> Delivery
 
 
 async def _find_preview(
-    client: Client, getter: Getter, bounds: Bounds, command: PreviewDelivery
+    client: Client, getter: MessageGetter, bounds: Bounds, command: PreviewDelivery
 ) -> DeliveryPreview:
     config: dict[str, Any] = json.loads(command.config_json)
     single_filter = config.get("filter_subject")
@@ -45,18 +45,18 @@ async def _find_preview(
         return DeliveryPreview(None, 0)
     if policy in ("last", "last_per_subject"):
         if policy == "last_per_subject":
-            return await _preview_last_of_each(client, getter, command.stream, filters)
+            return await _preview_last_per_subject(client, getter, command.stream, filters)
         return await _preview_last(getter, bounds, filters)
-    start = bounds.first_seq
+    start_seq = bounds.first_seq
     if policy == "by_start_sequence":
-        start = max(start, int(config.get("opt_start_seq") or 0))
+        start_seq = max(start_seq, int(config.get("opt_start_seq") or 0))
     elif policy == "by_start_time":
-        start = await _find_start_of_time(getter, bounds, str(config.get("opt_start_time") or ""))
-    preview = await _preview_from(getter, start, filters)
+        start_seq = await _find_start_seq(getter, bounds, str(config.get("opt_start_time") or ""))
+    preview = await _preview_from(getter, start_seq, filters)
     if preview.pending_msgs is not None:
         return preview
     counts = [
-        await _count_in_stream(client, command.stream, start, subject) for subject in filters
+        await _count_in_stream(client, command.stream, start_seq, subject) for subject in filters
     ]
     known_counts = [count for count in counts if count is not None]
     return replace(
@@ -64,25 +64,25 @@ async def _find_preview(
     )
 
 
-async def _find_start_of_time(getter: Getter, bounds: Bounds, text: str) -> int:
+async def _find_start_seq(getter: MessageGetter, bounds: Bounds, text: str) -> int:
     """Return the sequence at which the server would start a consumer with this start time.
 
-    It may be behind messages that the server skips.
+    Some servers skip messages before it: see `MessageGetter.read_from_time`.
     """
-    starts = await getter.read_from_time(parse_time_text(text))
-    if starts is None:
+    start_messages = await getter.read_from_time(parse_time_text(text))
+    if start_messages is None:
         return await find_at_time(getter, bounds, text)
-    return starts[0].stream_seq or 1 if starts else bounds.last_seq + 1
+    return start_messages[0].stream_seq or 1 if start_messages else bounds.last_seq + 1
 
 
 async def _count_in_stream(
-    client: Client, stream: str, start: int, subject: str | None
+    client: Client, stream: str, start_seq: int, subject: str | None
 ) -> int | None:
     """Return how many messages match from a sequence on, from the stream's state; None if the
     state has no such count.
     """
     state: dict[str, Any] = json.loads(await client.request(f"STREAM.INFO.{stream}"))["state"]
-    if start <= state["first_seq"]:
+    if start_seq <= state["first_seq"]:
         if subject is None:
             return int(state["messages"])
         if state.get("num_subjects", 0) > MAX_SUBJECTS:
@@ -93,41 +93,43 @@ async def _count_in_stream(
         subject_counts: dict[str, int] = info["state"].get("subjects") or {}
         return sum(subject_counts.values())
     if subject is None and not state.get("num_deleted"):
-        return max(0, int(state["last_seq"]) - start + 1)
+        return max(0, int(state["last_seq"]) - start_seq + 1)
     return None
 
 
-async def _preview_from(getter: Getter, start: int, filters: list[str | None]) -> DeliveryPreview:
-    firsts = [await getter.read(start, 1, subject) for subject in filters]
-    counts = [await getter.count_from(start, subject) for subject in filters]
+async def _preview_from(
+    getter: MessageGetter, start_seq: int, filters: list[str | None]
+) -> DeliveryPreview:
+    first_messages = [await getter.read(start_seq, 1, subject) for subject in filters]
+    counts = [await getter.count_from(start_seq, subject) for subject in filters]
     known_counts = [count for count in counts if count is not None]
-    messages = [first[0] for first in firsts if first]
+    messages = [found_messages[0] for found_messages in first_messages if found_messages]
     pending = sum(known_counts) if len(known_counts) == len(counts) else None
-    return DeliveryPreview(min(messages, key=_sequence, default=None), pending)
+    return DeliveryPreview(min(messages, key=_stream_seq, default=None), pending)
 
 
 async def _preview_last(
-    getter: Getter, bounds: Bounds, filters: list[str | None]
+    getter: MessageGetter, bounds: Bounds, filters: list[str | None]
 ) -> DeliveryPreview:
     end = bounds.last_seq + 1
     newest_by_filter = [
         await read_newest_before(getter, bounds, end, 1, subject) for subject in filters
     ]
     messages = sorted(
-        (message for newest in newest_by_filter for message in newest), key=_sequence
+        (message for newest in newest_by_filter for message in newest), key=_stream_seq
     )
     return DeliveryPreview(messages[-1] if messages else None, 1 if messages else 0)
 
 
-async def _preview_last_of_each(
-    client: Client, getter: Getter, stream: str, filters: list[str | None]
+async def _preview_last_per_subject(
+    client: Client, getter: MessageGetter, stream: str, filters: list[str | None]
 ) -> DeliveryPreview:
     messages: list[StoredMessage] = []
     for subject_filter in (subject or ">" for subject in filters):
         subjects = await count_subjects(client, stream, subject_filter)
         messages += await getter.read_last_of_each(subjects, subject_filter)
-    return DeliveryPreview(min(messages, key=_sequence, default=None), len(messages))
+    return DeliveryPreview(min(messages, key=_stream_seq, default=None), len(messages))
 
 
-def _sequence(message: StoredMessage) -> int:
+def _stream_seq(message: StoredMessage) -> int:
     return message.stream_seq or 0

@@ -14,18 +14,18 @@ from nats.aio.msg import Msg
 from natstui.errors import NotFound, PermissionDenied, RequestFailed, RequestTimedOut
 from natstui.jetstream.connection.client import Client
 from natstui.jetstream.connection.nats_client import status_of
-from natstui.jetstream.connection.replies import NO_MESSAGE, raise_unreadable
+from natstui.jetstream.connection.replies import NO_MESSAGE_CODE, raise_unreadable
 from natstui.jetstream.messages.decode import decode_api_reply, decode_direct_reply
 from natstui.model.records.messages import StoredMessage
 
 T = TypeVar("T")
 
 MAX_MSGS = 500
-_IN_FLIGHT = 50
-_BATCH_BYTES = 8 * 1024 * 1024
+_MAX_OPEN_REQUESTS = 50
+_MAX_BATCH_BYTES = 8 * 1024 * 1024
 
 
-class Getter(Protocol):
+class MessageGetter(Protocol):
     """Reads the messages of one stream, in order of sequence."""
 
     async def read(
@@ -76,7 +76,11 @@ class DirectGetter:
         self, from_seq: int, count: int, subject: str | None, before_seq: int | None = None
     ) -> list[StoredMessage]:
         """Return up to `count` messages from a sequence on, 8 MiB of payload at most."""
-        body = {"seq": max(1, from_seq), "batch": min(count, MAX_MSGS), "max_bytes": _BATCH_BYTES}
+        body = {
+            "seq": max(1, from_seq),
+            "batch": min(count, MAX_MSGS),
+            "max_bytes": _MAX_BATCH_BYTES,
+        }
         return await self._read_batch(body | ({"next_by_subj": subject} if subject else {}))
 
     async def count_from(self, from_seq: int, subject: str | None) -> int | None:
@@ -94,13 +98,15 @@ class DirectGetter:
 
     async def read_from_time(self, text: str) -> list[StoredMessage] | None:
         """Return the message at which a consumer with this start time would start, if any."""
-        return await self._read_batch({"batch": 1, "start_time": _utc(text), "next_by_subj": ">"})
+        return await self._read_batch(
+            {"batch": 1, "start_time": _utc_text(text), "next_by_subj": ">"}
+        )
 
     async def read_last_of_each(
         self, subjects: Collection[str], filter_subject: str
     ) -> list[StoredMessage]:
         """Return the newest message of each subject that matches the filter, 1024 at most."""
-        body = {"multi_last": [filter_subject], "batch": 1024, "max_bytes": _BATCH_BYTES}
+        body = {"multi_last": [filter_subject], "batch": 1024, "max_bytes": _MAX_BATCH_BYTES}
         messages = await self._read_batch(body)
         newest = {message.subject: message for message in messages}
         while messages and len(newest) < len(subjects):  # several replies if they are big
@@ -130,9 +136,10 @@ class DirectGetter:
             messages.append(message)
         return messages
 
-    async def _check_none(self, body: dict[str, Any]) -> None:
-        """Raise _MirrorReply if the stream's leader has a message for this request, which got
-        none.
+    async def _check_empty_batch(self, body: dict[str, Any]) -> None:
+        """Raise _MirrorReply if the stream's leader has a message that a request should return.
+
+        Called after a reply without messages, which a mirror may have sent.
         """
         if filters := body.get("multi_last"):
             request = {"last_by_subj": filters[0]}
@@ -142,7 +149,7 @@ class DirectGetter:
         try:
             await self._client.request(f"STREAM.MSG.GET.{self._stream}", request)
         except NotFound as error:
-            if error.err_code != NO_MESSAGE:
+            if error.err_code != NO_MESSAGE_CODE:
                 raise
         except PermissionDenied:
             # The reply cannot be checked then.
@@ -166,7 +173,7 @@ class DirectGetter:
                 if status is not None:
                     _check_status(status, self._subject)
                     if not messages:
-                        await self._check_none(body)
+                        await self._check_empty_batch(body)
                     return messages, msg
                 messages.append(msg)
         raise RequestTimedOut(self._subject, timeout_s)
@@ -208,7 +215,7 @@ class ApiGetter:
         messages: list[StoredMessage] = []
         next_seq = max(1, from_seq)
         while len(messages) < count:
-            message = await self._get({"seq": next_seq, "next_by_subj": subject or ">"})
+            message = await self._get_message({"seq": next_seq, "next_by_subj": subject or ">"})
             if message is None or message.stream_seq is None:
                 break
             if before_seq is not None and message.stream_seq >= before_seq:
@@ -216,8 +223,8 @@ class ApiGetter:
             messages.append(message)
             next_seq = message.stream_seq + 1
             if subject is None:  # probably all of the next sequences exist
-                window = range(next_seq, next_seq + min(_IN_FLIGHT, count - len(messages)))
-                messages += await self._get_each([{"seq": seq} for seq in window])
+                window = range(next_seq, next_seq + min(_MAX_OPEN_REQUESTS, count - len(messages)))
+                messages += await self._get_messages([{"seq": seq} for seq in window])
                 next_seq = window.stop
         return messages[:count]
 
@@ -229,67 +236,70 @@ class ApiGetter:
         """Return the message at which the server starts a consumer with this start time, if any;
         None from a 2.10 server.
         """
-        if not has_batches(self._client):
+        if not can_batch_direct_gets(self._client):
             return None
-        message = await self._get({"start_time": _utc(text), "next_by_subj": ">"})
+        message = await self._get_message({"start_time": _utc_text(text), "next_by_subj": ">"})
         return [] if message is None else [message]
 
     async def read_last_of_each(
         self, subjects: Collection[str], filter_subject: str
     ) -> list[StoredMessage]:
         """Return the newest message of each of the subjects, in order of sequence."""
-        bodies = [{"last_by_subj": subject} for subject in subjects]
+        request_bodies = [{"last_by_subj": subject} for subject in subjects]
         messages = []
-        for start in range(0, len(bodies), _IN_FLIGHT):
-            messages += await self._get_each(bodies[start : start + _IN_FLIGHT])
+        for start in range(0, len(request_bodies), _MAX_OPEN_REQUESTS):
+            messages += await self._get_messages(
+                request_bodies[start : start + _MAX_OPEN_REQUESTS]
+            )
         return sorted(messages, key=lambda message: message.stream_seq or 0)
 
     async def read_each(self, seqs: Sequence[int]) -> list[StoredMessage]:
         """Return the messages with these sequences, without those that do not exist."""
         messages = []
-        for start in range(0, len(seqs), _IN_FLIGHT):
-            messages += await self._get_each(
-                [{"seq": seq} for seq in seqs[start : start + _IN_FLIGHT]]
+        for start in range(0, len(seqs), _MAX_OPEN_REQUESTS):
+            messages += await self._get_messages(
+                [{"seq": seq} for seq in seqs[start : start + _MAX_OPEN_REQUESTS]]
             )
         return messages
 
-    async def _get_each(self, bodies: list[dict[str, Any]]) -> list[StoredMessage]:
-        replies = await asyncio.gather(*map(self._get, bodies))
+    async def _get_messages(self, request_bodies: list[dict[str, Any]]) -> list[StoredMessage]:
+        replies = await asyncio.gather(*map(self._get_message, request_bodies))
         return [message for message in replies if message is not None]
 
-    async def _get(self, body: dict[str, Any]) -> StoredMessage | None:
+    async def _get_message(self, body: dict[str, Any]) -> StoredMessage | None:
         try:
             reply = await self._client.request(self._verb, body)
             return decode_api_reply(reply, self._preview_bytes, exact_headers=self._exact_headers)
         except NotFound as error:
-            if error.err_code == NO_MESSAGE:
+            if error.err_code == NO_MESSAGE_CODE:
                 return None
             raise
 
 
-def _utc(text: str) -> str:
+def _utc_text(text: str) -> str:
     return datetime.fromisoformat(text).astimezone(UTC).isoformat()
 
 
-def has_batches(client: Client) -> bool:
+def can_batch_direct_gets(client: Client) -> bool:
     """Return whether direct gets can have a batch size and a start time: 2.10 ignores both."""
     return (client.api_level or 0) >= 1
 
 
-async def read_with(
+async def call_with_getter(
     client: Client,
     stream: str,
-    work: Callable[[Getter], Awaitable[T]],
+    work: Callable[[MessageGetter], Awaitable[T]],
     *,
     uses_direct_get: bool,
     preview_bytes: int | None = None,
 ) -> T:
     """Return the result of `work`, called with a getter.
 
-    The getter reads by direct gets if wanted and possible, else from the stream's leader. If a
-    mirror replies to a direct get, `work` is called again with a getter of the second kind.
+    The getter reads by direct gets if `uses_direct_get` and the server can batch them, else from
+    the stream's leader. If a mirror replies to a direct get, `work` is called again with a getter
+    that reads from the leader.
     """
-    if uses_direct_get and has_batches(client):
+    if uses_direct_get and can_batch_direct_gets(client):
         try:
             return await work(DirectGetter(client, stream, preview_bytes))
         except _MirrorReply:

@@ -30,10 +30,10 @@ from natstui.model.records.stores import (
 )
 from natstui.units import counted
 
-_SMALL_BYTES = 512
+_MAX_SMALL_MESSAGE_BYTES = 512
 
 
-class Entry(msgspec.Struct, frozen=True):
+class KeyEntry(msgspec.Struct, frozen=True):
     """One revision of a key."""
 
     bucket: str
@@ -73,10 +73,10 @@ def _subject_prefix(info: dict[str, Any], bucket: str) -> str:
 
 def _has_small_values(info: dict[str, Any]) -> bool:
     """Return whether the messages of a bucket have at most 512 bytes on average."""
-    return bool(info["state"]["bytes"] <= _SMALL_BYTES * info["state"]["messages"])
+    return bool(info["state"]["bytes"] <= _MAX_SMALL_MESSAGE_BYTES * info["state"]["messages"])
 
 
-async def read_key(client: Client, bucket: str, key: str, revision: int | None = None) -> Entry:
+async def read_key(client: Client, bucket: str, key: str, revision: int | None = None) -> KeyEntry:
     """Return the value of a key, or one of its revisions; raises NotFound when there is none."""
     subject = _subject_prefix(await _read_info(client, bucket), bucket) + key
     body: dict[str, Any] = {"last_by_subj": subject} if revision is None else {"seq": revision}
@@ -90,7 +90,7 @@ async def read_key(client: Client, bucket: str, key: str, revision: int | None =
     message = decode_api_reply(reply, None)
     if message.subject != subject:
         raise NotFound(f"revision {revision} of {bucket} belongs to key {key_of(message.subject)}")
-    return Entry(
+    return KeyEntry(
         bucket, key, message.stream_seq or 0, message.stored_at_us,
         operation_of(dict(message.headers)), base64.b64decode(message.payload_base64),
         ttl=dict(message.headers).get(TTL),
@@ -100,27 +100,29 @@ async def read_key(client: Client, bucket: str, key: str, revision: int | None =
 
 async def read_entries(
     client: Client, bucket: str, key_filter: str, policy: Policy, *, values: bool = True
-) -> list[Entry]:
-    """Return the current entries of the matching keys, in order of revision: with the policy
-    `last_per_subject` one of each key.
+) -> list[KeyEntry]:
+    """Return the entries of the matching keys that `policy` selects, in order of revision.
+
+    `last_per_subject` selects the newest entry of each key. Without `values`, entries may have no
+    value.
     """
-    entries = list[Entry]()
+    entries = list[KeyEntry]()
     reader = await _make_reader(client, bucket, key_filter, policy, values=values)
-    reader.is_bounded = True
+    reader.reads_stored_only = True
     async with reader:
         while batch := await reader.read_batch():
             entries += [_make_entry(bucket, message) for message in batch]
     if policy != "last_per_subject":
         return entries
     # After a lost connection, older entries of a key may precede its last one.
-    last_entries = {entry.key: entry for entry in entries}
-    return sorted(last_entries.values(), key=lambda entry: entry.revision)
+    last_entry_by_key = {entry.key: entry for entry in entries}
+    return sorted(last_entry_by_key.values(), key=lambda entry: entry.revision)
 
 
 @asynccontextmanager
 async def watch(
     client: Client, bucket: str, key_filter: str, policy: Policy, quiet_s: float | None = None
-) -> AsyncGenerator[AsyncIterator[Entry], None]:
+) -> AsyncGenerator[AsyncIterator[KeyEntry], None]:
     """Yield an iterator over the current entries, then over new ones until none comes for
     `quiet_s`.
 
@@ -150,10 +152,10 @@ async def _make_reader(
     )  # fmt: skip
 
 
-def _make_entry(bucket: str, message: StreamMessage) -> Entry:
+def _make_entry(bucket: str, message: StreamMessage) -> KeyEntry:
     operation = operation_of(dict(message.headers)) if message.headers else "PUT"
     key = key_of(message.subject)
-    return Entry(
+    return KeyEntry(
         bucket,
         key,
         message.stream_seq,
@@ -165,26 +167,29 @@ def _make_entry(bucket: str, message: StreamMessage) -> Entry:
 
 
 async def read_page(client: Client, command: ReadKeys) -> KeysPage:
-    """Return the newest revision of each matching key; after a revision, only of changed keys."""
+    """Return the newest revision of each matching key.
+
+    With `after_revision_seq`, only of the keys that have changed after that revision.
+    """
     info = await _read_info(client, command.bucket)
     state, prefix = info["state"], _subject_prefix(info, command.bucket)
-    stream, after = f"{KV}{command.bucket}", command.after_revision_seq
+    stream, after_seq = f"{KV}{command.bucket}", command.after_revision_seq
     rows: dict[str, KeyRow] = {}
     keys_count: int | None = None
-    if not after or state["last_seq"] > after:
+    if not after_seq or state["last_seq"] > after_seq:
         subjects = (prefix + command.wanted,)
         created_at_us = time_us(info["created"])
         reader = Reader(
-            client, stream, subjects, "last_per_subject", is_bounded=True,
+            client, stream, subjects, "last_per_subject", reads_stored_only=True,
             created_at_us=created_at_us,
         )  # fmt: skip
-        if after:
+        if after_seq:
             reader = Reader(
-                client, stream, subjects, from_seq=after + 1, is_bounded=True,
+                client, stream, subjects, from_seq=after_seq + 1, reads_stored_only=True,
                 created_at_us=created_at_us,
             )  # fmt: skip
         async with reader:
-            keys_count = None if after else reader.waiting_msgs
+            keys_count = None if after_seq else reader.waiting_msgs
             while len(rows) < command.most_keys_count:
                 message = await anext(reader, None)
                 if message is None:
@@ -192,7 +197,7 @@ async def read_page(client: Client, command: ReadKeys) -> KeysPage:
                 row = _make_row(_make_entry(command.bucket, message), command.preview_bytes)
                 rows[row.key] = row
     last_seq = max([state["last_seq"], *(row.revision_seq for row in rows.values())])
-    if after and len(rows) >= command.most_keys_count:
+    if after_seq and len(rows) >= command.most_keys_count:
         last_seq = max(
             row.revision_seq for row in rows.values()
         )  # the next request continues there
@@ -222,17 +227,19 @@ async def read_names(client: Client, command: ReadKeyNames) -> KeyNames:
         if len(names) >= page.total:
             break
         if not page.state.subjects:
-            missing = counted(page.total - len(names), "more key")
-            raise RequestFailed(f"{command.bucket}: the server counts {missing} than it lists")
+            missing_text = counted(page.total - len(names), "more key")
+            raise RequestFailed(
+                f"{command.bucket}: the server counts {missing_text} than it lists"
+            )
     return KeyNames(tuple(names[: command.most_keys_count]), time_us(info["created"]))
 
 
-class _Subjects(msgspec.Struct):
+class _SubjectCounts(msgspec.Struct):
     subjects: dict[str, int] | None = None
 
 
 class _Names(msgspec.Struct):
-    state: _Subjects
+    state: _SubjectCounts
     created: str
     total: int = 0
     """Number of subjects on all pages; 0 if there is only one page."""
@@ -269,7 +276,7 @@ async def read_revisions(client: Client, command: ReadRevisions) -> KeysPage:
     )  # fmt: skip
 
 
-def _make_row(entry: Entry, preview_bytes: int) -> KeyRow:
+def _make_row(entry: KeyEntry, preview_bytes: int) -> KeyRow:
     value = base64.b64encode(entry.value[:preview_bytes]).decode()
     size = len(entry.value)
     return KeyRow(entry.key, entry.revision, entry.created_at_us, entry.operation, value, size)

@@ -27,23 +27,23 @@ from natstui.jetstream.messages.unfinished_objects import (
 from natstui.model.assets.buckets import (
     OBJECTS,
     chunk_subject,
-    info_subject,
-    is_bucket,
+    is_bucket_name,
     is_marker,
     is_same_digest,
+    object_info_subject,
     object_name,
 )
 from natstui.model.assets.subjects import is_token
 from natstui.parsing import describe_parse_error
 
 
-class _Link(msgspec.Struct):
+class _ObjectLink(msgspec.Struct):
     bucket: str = ""
     name: str | None = None
 
 
-class _Options(msgspec.Struct):
-    link: _Link | None = None
+class _ObjectOptions(msgspec.Struct):
+    link: _ObjectLink | None = None
 
 
 _Count = Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)]
@@ -58,7 +58,7 @@ class _Info(msgspec.Struct):
     deleted: bool | None = False
     description: str | None = None
     headers: dict[str, Any] | None = None
-    options: _Options | None = None
+    options: _ObjectOptions | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +81,7 @@ class StoredObject:
 
 @dataclass(frozen=True, slots=True)
 class StoreContent:
-    """The content of a store."""
+    """The objects and unfinished uploads of an object store."""
 
     objects: list[StoredObject]
     """Sorted by name, without deleted ones."""
@@ -129,7 +129,7 @@ def _decode_object(bucket: str, name: str, data: bytes, at_us: int) -> StoredObj
         raise RequestFailed(
             f"the metadata of {name} in {bucket} cannot be read: {describe_parse_error(error)}"
         ) from error
-    link = (info.options.link if info.options else None) or _Link()
+    link = (info.options.link if info.options else None) or _ObjectLink()
     return StoredObject(
         bucket, info.name, info.nuid, info.size, info.chunks, info.digest or "", at_us,
         bool(info.deleted), info.description or "", link.bucket, link.name or "",
@@ -173,7 +173,9 @@ async def read_objects(client: Client, bucket: str) -> StoreContent:
 async def find_names_with_chunks(client: Client, bucket: str, nuid: str) -> list[str]:
     """Return the names of the existing objects whose chunks have this id."""
     store_content = await read_objects(client, bucket)
-    return [present.name for present in store_content.objects if present.nuid == nuid]
+    return [
+        stored_object.name for stored_object in store_content.objects if stored_object.nuid == nuid
+    ]
 
 
 def _existing_objects(objects_by_subject: dict[str, StoredObject]) -> list[StoredObject]:
@@ -190,21 +192,20 @@ def _existing_objects(objects_by_subject: dict[str, StoredObject]) -> list[Store
 async def _read_all_objects(
     client: Client, bucket: str
 ) -> tuple[dict[str, StoredObject], dict[str, str]]:
-    """Return the objects by their subject, including deleted ones, and by name why the info of the
-    others cannot be read.
+    """Return subject → object, including deleted ones, and name → why its info cannot be read.
 
-    Another client may have written a wrong name into an info: if another object has that name, the
-    object gets the name in its subject.
+    An info may have a wrong name, written by another client: if another object has that name, the
+    name in the subject is used instead.
     """
-    subjects = (info_subject(bucket, "") + ">",)
+    subjects = (object_info_subject(bucket, "") + ">",)
     async with Reader(
-        client, f"{OBJECTS}{bucket}", subjects, "last_per_subject", is_bounded=True
+        client, f"{OBJECTS}{bucket}", subjects, "last_per_subject", reads_stored_only=True
     ) as reader:
         # After a lost connection, older infos of an object may precede its last one.
-        last_messages = {message.subject: message async for message in reader}
-    by_subject: dict[str, StoredObject] = {}
+        last_message_by_subject = {message.subject: message async for message in reader}
+    object_by_subject: dict[str, StoredObject] = {}
     damaged: dict[str, str] = {}
-    for message in last_messages.values():
+    for message in last_message_by_subject.values():
         if is_marker(dict(message.headers)):
             continue  # The server left this marker when the info had expired.
         name = object_name(message.subject)
@@ -213,12 +214,12 @@ async def _read_all_objects(
         except RequestFailed as error:
             damaged[name] = str(error)
             continue
-        by_subject[message.subject] = stored_object
-    for subject, stored_object in by_subject.items():
-        own_subject = info_subject(bucket, stored_object.name)
-        if own_subject != subject and own_subject in by_subject:
-            by_subject[subject] = replace(stored_object, name=object_name(subject))
-    return by_subject, damaged
+        object_by_subject[message.subject] = stored_object
+    for subject, stored_object in object_by_subject.items():
+        own_subject = object_info_subject(bucket, stored_object.name)
+        if own_subject != subject and own_subject in object_by_subject:
+            object_by_subject[subject] = replace(stored_object, name=object_name(subject))
+    return object_by_subject, damaged
 
 
 async def copy_object(
@@ -229,11 +230,10 @@ async def copy_object(
     *,
     verify: bool = True,
 ) -> WrittenObject:
-    """Write an object's content to a file, and return the result; for a link, that of its target.
+    """Write the content of an object, or of the target of a link, to a file; return the result.
 
-    Raises Conflict if the object was replaced or deleted meanwhile, and RequestFailed if it is
-    incomplete, or has no digest or a wrong one. Without `verify`, the last three are only returned
-    as the problem of the result.
+    Raises Conflict if the object was replaced or deleted meanwhile. If it is incomplete, or has no
+    digest or a wrong one, raises RequestFailed; without `verify`, returns that as `problem`.
     """
     stored_object = await _follow_links(client, stored_object)
     if stored_object.chunks_count and not is_token(stored_object.nuid):
@@ -245,7 +245,7 @@ async def copy_object(
     if stored_object.chunks_count or stored_object.size_bytes:
         subject = chunk_subject(stored_object.bucket, stored_object.nuid)
         stream = f"{OBJECTS}{stored_object.bucket}"
-        async with Reader(client, stream, (subject,), is_bounded=True) as reader:
+        async with Reader(client, stream, (subject,), reads_stored_only=True) as reader:
             async for message in reader:
                 if size_bytes > stored_object.size_bytes and verify:
                     break  # It is damaged, and there may be any number of chunks.
@@ -275,25 +275,27 @@ async def _check_unchanged(client: Client, stored_object: StoredObject) -> None:
     """Raise Conflict if an object was replaced or deleted while it was read."""
     change_word = "replaced"
     try:
-        current = await read_object(client, stored_object.bucket, stored_object.name)
+        current_object = await read_object(client, stored_object.bucket, stored_object.name)
     except NotFound:
-        current, change_word = None, "deleted"
-    if current is None or current.nuid != stored_object.nuid:
+        current_object, change_word = None, "deleted"
+    if current_object is None or current_object.nuid != stored_object.nuid:
         raise Conflict(f"{stored_object.name} was {change_word} while it was read: get it again")
 
 
 async def _follow_links(client: Client, stored_object: StoredObject) -> StoredObject:
     """Return the target of a link; raises RequestFailed for a loop of links."""
-    first, visited = stored_object, set[tuple[str, str]]()
+    first_object, visited_objects = stored_object, set[tuple[str, str]]()
     while stored_object.link_bucket:
         if not stored_object.link_name:
             raise RequestFailed(
                 f"{stored_object.name} is a link to the store {stored_object.link_bucket}"
             )
-        if (stored_object.bucket, stored_object.name) in visited:
-            raise RequestFailed(f"{first.name} of {first.bucket} is a link that leads to itself")
-        visited.add((stored_object.bucket, stored_object.name))
-        if not is_bucket(stored_object.link_bucket):
+        if (stored_object.bucket, stored_object.name) in visited_objects:
+            raise RequestFailed(
+                f"{first_object.name} of {first_object.bucket} is a link that leads to itself"
+            )
+        visited_objects.add((stored_object.bucket, stored_object.name))
+        if not is_bucket_name(stored_object.link_bucket):
             raise RequestFailed(
                 f"{stored_object.name} is a link to {stored_object.link_bucket!r}: no store"
             )

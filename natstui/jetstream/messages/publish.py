@@ -24,7 +24,7 @@ from natstui.errors import (
     UsageError,
 )
 from natstui.jetstream.connection.client import Client
-from natstui.jetstream.connection.nats_client import Pairs
+from natstui.jetstream.connection.nats_client import HeaderPairs
 from natstui.jetstream.connection.storing import (
     MESSAGE_ID,
     check_domain,
@@ -87,24 +87,25 @@ async def publish(writer: Writer, command: PublishMessage) -> PubAck:
     )
     loses = await _describe_loss(writer, command.subject, headers)
     confirmation = command.subject, command.confirmed
-    writing = writer.send(draft, confirmation, send, msgspec.to_builtins, loses)
+    send_coroutine = writer.send(draft, confirmation, send, msgspec.to_builtins, loses)
     return await add_state_if_unknown(
-        writing, lambda: _newest_text(writer.client, command.subject, payload, headers)
+        send_coroutine,
+        lambda: _describe_newest_message(writer.client, command.subject, payload, headers),
     )
 
 
-async def _newest_text(
+async def _describe_newest_message(
     client: Client,
     subject: str,
     payload: bytes,
     headers: Mapping[str, str],
     acks: Sequence[PubAck] = (),
 ) -> str:
-    """Return a sentence about the newest message of a subject: whether it is the one with this
-    payload and these headers, which got no ack.
+    """Return a sentence that says whether the newest message of a subject is the one that was sent
+    with this payload and these headers, and got no ack.
 
-    `acks` are those of the messages sent before it.
-    Raises NotFound if no stream stores the subject, and the request errors.
+    `acks` are the acks of the messages that were sent before it. Raises NotFound if no stream
+    stores the subject, and the request errors.
     """
     names = json.loads(await client.request("STREAM.NAMES", {"subject": subject})).get("streams")
     if not names:
@@ -114,18 +115,24 @@ async def _newest_text(
         reply = await client.request(f"STREAM.MSG.GET.{stream}", {"last_by_subj": subject})
     except NotFound:
         return f'{stream} has no message of "{subject}"'
-    last = decode_api_reply(reply, None)
-    message_id, last_id = _find_message_id(headers.items()), _find_message_id(last.headers)
-    if any((ack.stream, ack.stored_seq) == (stream, last.stream_seq) for ack in acks):
-        same = "acknowledged before: the one without an acknowledgement is not stored"
-    elif message_id is not None and message_id == last_id:
-        same = f"with the id {message_id!r}: it is stored"
-    elif message_id == last_id and base64.b64decode(last.payload_base64) == payload:
-        same = "with the same payload"
+    newest_message = decode_api_reply(reply, None)
+    message_id, newest_id = (
+        _find_message_id(headers.items()),
+        _find_message_id(newest_message.headers),
+    )
+    if any((ack.stream, ack.stored_seq) == (stream, newest_message.stream_seq) for ack in acks):
+        comparison_text = "acknowledged before: the one without an acknowledgement is not stored"
+    elif message_id is not None and message_id == newest_id:
+        comparison_text = f"with the id {message_id!r}: it is stored"
+    elif message_id == newest_id and base64.b64decode(newest_message.payload_base64) == payload:
+        comparison_text = "with the same payload"
     else:
-        same = "another one"
-    at = local_text(last.stored_at_us, digits=3)
-    return f'the newest of "{subject}" in {stream} is {last.stream_seq} of {at}, {same}'
+        comparison_text = "another one"
+    stored_at_text = local_text(newest_message.stored_at_us, digits=3)
+    newest_message_text = (
+        f'the newest of "{subject}" in {stream} is {newest_message.stream_seq} of {stored_at_text}'
+    )
+    return f"{newest_message_text}, {comparison_text}"
 
 
 def _find_message_id(headers: Iterable[tuple[str, str]]) -> str | None:
@@ -139,24 +146,24 @@ async def ack_text(client: Client, subject: str, ack: PubAck) -> str:
     if ack.domain is not None:
         return f"acknowledged as {ack.stored_seq} in {ack.stream_text}"
     try:
-        missing = await count_not_kept(
+        not_kept = await count_not_kept(
             client, ack.stream, [(ack.stored_seq, ack.stored_seq)], subject
         )
     except PermissionDenied:
         return f"acknowledged as {ack.stored_seq} in {ack.stream}"
-    if missing is None:
+    if not_kept is None:
         return f"stored as {ack.stored_seq} in {ack.stream}"
-    return f"acknowledged as {ack.stored_seq}, and not kept by {missing[1]}"
+    return f"acknowledged as {ack.stored_seq}, and not kept by {not_kept[1]}"
 
 
 @dataclass(slots=True)
-class Batch:
-    """Messages to send to one subject in order, and how far the sending is."""
+class MessageBatch:
+    """Messages to send to one subject in order, with the counts and acks of the sent ones."""
 
     subject: str
     payloads: Iterable[bytes]
     count: int
-    template_bytes: int
+    payload_template_bytes: int
     """Length of the payload before its templates are replaced."""
     headers: tuple[tuple[str, str], ...] = ()
     reply: str = ""
@@ -177,7 +184,7 @@ class Batch:
     """Stream → its creation time, read after its first ack; absent if it cannot be read."""
     not_kept: tuple[int, str] | None = None
     """How many messages the stream acknowledged but did not keep, and why; None if it kept all."""
-    is_checked: bool = True
+    is_kept_count_known: bool = True
     """Whether it is known which messages the stream kept."""
 
     @property
@@ -186,13 +193,13 @@ class Batch:
         return {"sent_count": self.sent_count, "payload_bytes": self.payload_bytes}
 
     @property
-    def is_lost(self) -> bool:
+    def kept_no_message(self) -> bool:
         """Return whether the stream kept no message of the batch."""
         stored_count = self.sent_count - self.duplicates_count
         return self.not_kept is not None and self.not_kept[0] >= stored_count
 
 
-async def publish_batch(writer: Writer, batch: Batch) -> None:
+async def publish_batch(writer: Writer, batch: MessageBatch) -> None:
     """Send all messages, with one journal entry; the batch has the counts, also after an error.
 
     Raises what `Writer.send`, `Client.flush_after` and `Client.publish` raise, and UsageError for
@@ -203,16 +210,16 @@ async def publish_batch(writer: Writer, batch: Batch) -> None:
     _check_subject(batch.subject, batch.reply)
     if batch.stored:
         await check_domain(writer.client, batch.subject)
-    headers = Pairs(batch.headers)
-    journalled = _journal_fields(batch.subject, batch.template_bytes, headers) | {
+    headers = HeaderPairs(batch.headers)
+    journal_fields = _journal_fields(batch.subject, batch.payload_template_bytes, headers) | {
         "count": batch.count
     }
     doubt = "some messages may still have been sent"
     if batch.stored:
         command = f"natstui stream get STREAM --last-for {batch.subject}"
         doubt = f"the last one may still have been stored ({command} shows it)"
-    writing = writer.send(
-        JournalDraft("publish", "", None, journalled, doubt=doubt),
+    send_coroutine = writer.send(
+        JournalDraft("publish", "", None, journal_fields, doubt=doubt),
         (batch.subject, batch.confirmed),
         lambda: _send_all(writer.client, batch, headers),
         lambda _: batch.counts,
@@ -223,14 +230,16 @@ async def publish_batch(writer: Writer, batch: Batch) -> None:
     async def describe_state() -> str:
         if batch.unacked_payload is None:
             return "every message was acknowledged"
-        return await _newest_text(
+        return await _describe_newest_message(
             writer.client, batch.subject, batch.unacked_payload, headers, batch.acks[-1:]
         )
 
-    await (add_state_if_unknown(writing, describe_state) if batch.stored else writing)
+    await (
+        add_state_if_unknown(send_coroutine, describe_state) if batch.stored else send_coroutine
+    )
 
 
-def _partial_outcome(batch: Batch) -> PartialOutcome:
+def _partial_outcome(batch: MessageBatch) -> PartialOutcome:
     """Return the outcome of a stopped batch: `failed` only if no part of it was sent."""
     if not batch.stored:
         return PartialOutcome("unknown", "it was stopped: at most these arrived", batch.counts)
@@ -241,30 +250,30 @@ def _partial_outcome(batch: Batch) -> PartialOutcome:
     return PartialOutcome("unknown" if batch.sent_count else "failed", text, batch.counts)
 
 
-async def _send_all(client: Client, batch: Batch, headers: dict[str, str]) -> None:
+async def _send_all(client: Client, batch: MessageBatch, headers: dict[str, str]) -> None:
     if batch.stored:
-        async for payload in _pace_payloads(batch):
+        async for payload in _yield_payloads_with_pauses(batch):
             batch.unacked_payload = payload
             ack = await store(client, batch.subject, payload, headers)
             batch.unacked_payload = None
             _check_order(batch.acks, ack)
-            is_elsewhere = ack.domain is not None
-            if batch.count > 1 and not is_elsewhere and ack.stream not in batch.created_at_us:
+            has_ack_domain = ack.domain is not None
+            if batch.count > 1 and not has_ack_domain and ack.stream not in batch.created_at_us:
                 with suppress(NotFound, PermissionDenied):  # `_check_streams` reports it
                     batch.created_at_us[ack.stream] = await _read_creation_us(client, ack.stream)
             batch.acks[1:] = [ack]
             batch.duplicates_count += ack.duplicate
-            _count_sent(batch, payload)
+            _count_sent_message(batch, payload)
         await _check_streams(client, batch)
         await _count_not_kept(client, batch)
         return
     try:
         async with client.flush_after(batch.subject):
-            async for payload in _pace_payloads(batch):
+            async for payload in _yield_payloads_with_pauses(batch):
                 await client.publish(
                     batch.subject, payload, reply=batch.reply, headers=headers or None
                 )
-                _count_sent(batch, payload)
+                _count_sent_message(batch, payload)
     except PermissionDenied:
         batch.sent_count = batch.payload_bytes = 0
         raise
@@ -287,7 +296,7 @@ def _check_order(acks: Sequence[PubAck], ack: PubAck) -> None:
         )
 
 
-async def _check_streams(client: Client, batch: Batch) -> None:
+async def _check_streams(client: Client, batch: MessageBatch) -> None:
     """Raise Conflict when a stream that stored messages was deleted or recreated meanwhile."""
     for stream, created_at_us in batch.created_at_us.items():
         try:
@@ -305,40 +314,40 @@ async def _read_creation_us(client: Client, stream: str) -> int:
     return time_us(json.loads(await client.request(f"STREAM.INFO.{stream}"))["created"])
 
 
-async def _count_not_kept(client: Client, batch: Batch) -> None:
+async def _count_not_kept(client: Client, batch: MessageBatch) -> None:
     """Set in the batch how many messages the stream did not keep."""
     stored_count = batch.sent_count - batch.duplicates_count
     new_acks = [ack for ack in batch.acks if not ack.duplicate]
     if not new_acks:
         return
-    first, last = new_acks[0], new_acks[-1]
-    if first.domain is not None or last.domain is not None:
-        batch.is_checked = False
+    first_ack, last_ack = new_acks[0], new_acks[-1]
+    if first_ack.domain is not None or last_ack.domain is not None:
+        batch.is_kept_count_known = False
         return
-    is_same_stream = first.stream == last.stream
+    is_same_stream = first_ack.stream == last_ack.stream
     # Between them may be messages of others.
     seqs = (
-        min(first.stored_seq, last.stored_seq) if is_same_stream else last.stored_seq,
-        last.stored_seq,
+        min(first_ack.stored_seq, last_ack.stored_seq) if is_same_stream else last_ack.stored_seq,
+        last_ack.stored_seq,
     )
     try:
-        missing = await count_not_kept(client, last.stream, [seqs], batch.subject)
+        count_and_reason = await count_not_kept(client, last_ack.stream, [seqs], batch.subject)
     except PermissionDenied:
-        batch.is_checked = False
+        batch.is_kept_count_known = False
         return
-    if missing is not None:
-        count, reason = missing
+    if count_and_reason is not None:
+        count, reason = count_and_reason
         batch.not_kept = min(count, stored_count), reason
 
 
-async def _pace_payloads(batch: Batch) -> AsyncIterator[bytes]:
+async def _yield_payloads_with_pauses(batch: MessageBatch) -> AsyncIterator[bytes]:
     for payload in batch.payloads:
         if batch.sent_count and batch.sleep_s:
             await asyncio.sleep(batch.sleep_s)
         yield payload
 
 
-def _count_sent(batch: Batch, payload: bytes) -> None:
+def _count_sent_message(batch: MessageBatch, payload: bytes) -> None:
     batch.sent_count += 1
     batch.payload_bytes += len(payload)
 
@@ -353,8 +362,8 @@ async def _describe_loss(
     """
     subjects = [subject, *filter(None, [reply, *find_target_subjects(headers.items())])]
     effects = await describe_side_effects(writer.client, subjects)
-    rolled_up = await _describe_rollup_loss(writer, subject, headers)
-    return " and ".join(filter(None, (rolled_up, effects))) or None
+    rollup_loss = await _describe_rollup_loss(writer, subject, headers)
+    return " and ".join(filter(None, (rollup_loss, effects))) or None
 
 
 async def _describe_rollup_loss(
@@ -372,22 +381,22 @@ async def _describe_rollup_loss(
         return "its roll-up removes the messages before it"
     verb = f"STREAM.INFO.{stream}"
     info = json.loads(await writer.client.request(verb))
-    present_msgs: dict[str, int] = {}
+    msgs_by_subject: dict[str, int] = {}
     for subject_filter in stored_filters(info["config"], filters):
         page = await read_subject_counts(writer.client, stream, subject_filter)
-        present_msgs |= page.msgs
+        msgs_by_subject |= page.msgs
         if not page.is_last:
             return f"the roll-up removes up to {_loss_text(stream, info, math.inf)}"
-    return f"the roll-up removes {_loss_text(stream, info, sum(present_msgs.values()))}"
+    return f"the roll-up removes {_loss_text(stream, info, sum(msgs_by_subject.values()))}"
 
 
 def _loss_text(stream: str, info: Mapping[str, Any], removed_msgs: float) -> str:
     stored_msgs: int = info["state"]["messages"]
-    removed = min(removed_msgs, stored_msgs)
-    if not removed:
+    max_removed_msgs = min(removed_msgs, stored_msgs)
+    if not max_removed_msgs:
         return f"what {stream} stores of these subjects until then, for good"
-    now_text = f"{removed:,} of {counted(stored_msgs, 'message')} of {stream}"
-    return f"{now_text} for good, and what it stores of these subjects until then"
+    current_loss_text = f"{max_removed_msgs:,} of {counted(stored_msgs, 'message')} of {stream}"
+    return f"{current_loss_text} for good, and what it stores of these subjects until then"
 
 
 async def request_reply(writer: Writer, command: RequestReply) -> StoredMessage:
@@ -396,7 +405,7 @@ async def request_reply(writer: Writer, command: RequestReply) -> StoredMessage:
     Raises UsageError for a subject that nobody can receive, and RequestFailed without a responder.
     """
     _check_subject(command.subject)
-    payload, headers = base64.b64decode(command.payload_base64), Pairs(command.headers)
+    payload, headers = base64.b64decode(command.payload_base64), HeaderPairs(command.headers)
 
     async def send() -> StoredMessage:
         reply = await writer.client.request_subject(
@@ -419,7 +428,11 @@ async def request_reply(writer: Writer, command: RequestReply) -> StoredMessage:
 
 
 async def request_replies(
-    writer: Writer, request_batch: Batch, wanted_count: int, timeout_s: float, on_reply: OnReply
+    writer: Writer,
+    request_batch: MessageBatch,
+    wanted_count: int,
+    timeout_s: float,
+    on_reply: OnReply,
 ) -> None:
     """Send the single message of a batch as a request; `on_reply` is called with each reply.
 
@@ -427,7 +440,7 @@ async def request_replies(
     than `wanted_count` arrive.
     """
     _check_subject(request_batch.subject)
-    headers, (payload,) = Pairs(request_batch.headers), request_batch.payloads
+    headers, (payload,) = HeaderPairs(request_batch.headers), request_batch.payloads
 
     async def send() -> int:
         count = replies_bytes = 0
@@ -449,9 +462,9 @@ async def request_replies(
         return replies_bytes
 
     doubt = "somebody may still have received the request"
-    journalled = _journal_fields(request_batch.subject, len(payload), headers)
+    journal_fields = _journal_fields(request_batch.subject, len(payload), headers)
     await writer.send(
-        JournalDraft("request", "", None, journalled, doubt=doubt),
+        JournalDraft("request", "", None, journal_fields, doubt=doubt),
         (request_batch.subject, request_batch.confirmed),
         send,
         lambda length_bytes: {"reply_bytes": length_bytes},
@@ -460,9 +473,9 @@ async def request_replies(
 
 
 async def _read_replies(
-    client: Client, request_batch: Batch, payload: bytes, timeout_s: float
+    client: Client, request_batch: MessageBatch, payload: bytes, timeout_s: float
 ) -> AsyncIterator[Msg]:
-    headers = Pairs(request_batch.headers) or None
+    headers = HeaderPairs(request_batch.headers) or None
     replies = client.request_many(
         request_batch.subject, payload, timeout_s=timeout_s, headers=headers
     )
@@ -501,7 +514,7 @@ def make_message(msg: Msg, preview_bytes: int | None) -> StoredMessage:
     )
 
 
-def _make_headers(command: PublishMessage) -> Pairs:
+def _make_headers(command: PublishMessage) -> HeaderPairs:
     fields = {
         "Nats-Msg-Id": command.message_id,
         "Nats-TTL": command.ttl,
@@ -509,6 +522,6 @@ def _make_headers(command: PublishMessage) -> Pairs:
         "Nats-Expected-Last-Subject-Sequence": command.expected_last_subject_seq,
     }
     own_headers = {name: str(value) for name, value in fields.items() if value is not None}
-    return Pairs(
+    return HeaderPairs(
         [*(pair for pair in command.headers if pair[0] not in own_headers), *own_headers.items()]
     )

@@ -32,16 +32,16 @@ from natstui.model.records.messages import AnswerMessage, PulledMessage, PullNex
 from natstui.units import counted
 
 _REPLY_MARGIN_S = 2.0
-_MAX_SEARCHED_COUNT = 2_000
+_MAX_SEARCHED_ASSETS = 2_000
 """With more streams or consumers, push consumers are not searched by deliver subject: one request
 per stream would take seconds and load the server."""
 
 
-async def receiving_loss(
+async def describe_receiving_loss(
     client: Client, stream: str, info: Config, max_count: int | None, *, acks: bool | None
 ) -> str | None:
-    """Return a sentence about which messages the consumer's other clients will never receive
-    because these are received here; None if there are none.
+    """Return a sentence about the messages that a consumer's other clients will never receive if
+    natstui receives messages of it; None if there are none.
 
     `info` is the CONSUMER.INFO, `max_count` the number of messages to receive (None: no limit),
     and `acks` whether they are acknowledged (None: not known yet). Raises the request errors.
@@ -77,10 +77,10 @@ async def receiving_loss(
     if max_deliver == 1:
         return f"{messages_text} is not delivered again: {consumer} has {limit_text}"
     # The next delivery of these messages is the last one; of the others it is the second at most.
-    counter = "num_ack_pending" if max_deliver == 2 else "num_redelivered"
-    if last_msgs := number_at(info, counter):
-        last_text = counted(f"{last_msgs:,}", "message")
-        return f"{last_text} of {consumer} may reach {limit_text}, and are dropped then"
+    counter_name = "num_ack_pending" if max_deliver == 2 else "num_redelivered"
+    if last_delivery_msgs := number_at(info, counter_name):
+        last_delivery_text = counted(f"{last_delivery_msgs:,}", "message")
+        return f"{last_delivery_text} of {consumer} may reach {limit_text}, and are dropped then"
     if max_count is None or max_count >= max_deliver:
         return (
             f"a message of {consumer} that reaches {limit_text} here, redelivered after the ack "
@@ -89,7 +89,9 @@ async def receiving_loss(
     return None
 
 
-async def listening_loss(client: Client, subjects: Sequence[str], queue: str) -> str | None:
+async def describe_listening_loss(
+    client: Client, subjects: Sequence[str], queue: str
+) -> str | None:
     """Return clauses about what push consumers without a subscriber would lose by delivering to a
     new subscription to `subjects`; None if nothing.
 
@@ -105,7 +107,7 @@ async def listening_loss(client: Client, subjects: Sequence[str], queue: str) ->
     except JetStreamUnavailable:
         return None
     streams_count, consumers_count = number_at(account, "streams"), number_at(account, "consumers")
-    if max(streams_count, consumers_count) > _MAX_SEARCHED_COUNT:
+    if max(streams_count, consumers_count) > _MAX_SEARCHED_ASSETS:
         raise RequestFailed(
             f"there are {counted(f'{consumers_count:,}', 'consumer')} on "
             f"{counted(f'{streams_count:,}', 'stream')}"
@@ -114,11 +116,13 @@ async def listening_loss(client: Client, subjects: Sequence[str], queue: str) ->
     if consumers_count:
         async for page in client.pages("STREAM.NAMES"):
             for stream in json.loads(page).get("streams") or ():
-                clauses += await _describe_deliveries(client, stream, literal_subjects, queue)
+                clauses += await _describe_stream_deliveries(
+                    client, stream, literal_subjects, queue
+                )
     return " and ".join(clauses) or None
 
 
-async def _describe_deliveries(
+async def _describe_stream_deliveries(
     client: Client, stream: str, subjects: set[str], queue: str
 ) -> list[str]:
     clauses = []
@@ -130,7 +134,7 @@ async def _describe_deliveries(
             if subject not in subjects or info.get("push_bound") or group not in ("", queue):
                 continue
             acks = None if text_at(config, "ack_policy") == "none" else False
-            if loss := await receiving_loss(client, stream, info, None, acks=acks):
+            if loss := await describe_receiving_loss(client, stream, info, None, acks=acks):
                 clauses.append(
                     f"{consumer} of {stream} delivers to {subject}, "
                     f"which has no subscriber: {loss}"
@@ -158,8 +162,8 @@ async def pull_next(
 ) -> PulledMessage:
     """Pull the next message; raises NotFound when there is none within `wait_s`.
 
-    `loses` is what other clients lose by it, as a sentence. Raises Conflict if the consumer is not
-    the confirmed one, which has this creation time, or the loss not the confirmed one.
+    `loses` is what other clients lose by it, as a sentence. Raises Conflict if the consumer has
+    another creation time than `created_at_us`, or if another loss was confirmed.
     """
     writer.check_loss(command.consumer, loses)
     body = {"group": command.group} if command.group is not None else {}
@@ -173,7 +177,7 @@ async def pull_next(
     return await writer.send(
         draft,
         (command.consumer, command.confirmed),
-        lambda: next_message(writer.client, command),
+        lambda: pull_without_journal(writer.client, command),
         _journal_result,
         loses,
     )
@@ -189,10 +193,12 @@ async def pull_identified(writer: Writer, command: PullNext) -> PulledMessage:
     loses = None
     if info is not None:
         with suppress(PermissionDenied):
-            loses = await receiving_loss(writer.client, command.stream, info, 1, acks=None)
+            loses = await describe_receiving_loss(
+                writer.client, command.stream, info, 1, acks=None
+            )
     created_at_us = None if info is None else time_us(info["created"])
-    pulled = await pull_next(writer, command, loses, created_at_us)
-    return replace(pulled, consumer_created_at_us=created_at_us)
+    pulled_message = await pull_next(writer, command, loses, created_at_us)
+    return replace(pulled_message, consumer_created_at_us=created_at_us)
 
 
 async def _read_info(client: Client, stream: str, consumer: str) -> Config | None:
@@ -208,7 +214,7 @@ def _journal_result(result: PulledMessage) -> dict[str, Any]:
     return {"stream_seq": result.message.stream_seq, "deliveries_count": result.deliveries_count}
 
 
-async def next_message(client: Client, command: PullNext) -> PulledMessage:
+async def pull_without_journal(client: Client, command: PullNext) -> PulledMessage:
     """Pull the next message without a journal entry, which the caller writes.
 
     Raises NotFound if there is none.
@@ -218,8 +224,8 @@ async def next_message(client: Client, command: PullNext) -> PulledMessage:
     if command.group is not None:
         body["group"] = command.group
     timeout_s = command.wait_s + _REPLY_MARGIN_S
-    pull = client.request_many(subject, json.dumps(body).encode(), timeout_s=timeout_s)
-    async with aclosing(pull) as replies:
+    pull_replies = client.request_many(subject, json.dumps(body).encode(), timeout_s=timeout_s)
+    async with aclosing(pull_replies) as replies:
         msg = await anext(replies)
     if (status := status_of(msg.headers)) is not None:
         raise _make_no_message_error(
@@ -242,8 +248,8 @@ def _make_no_message_error(status: str, description: str, consumer: str) -> Requ
 def split_reply_subject(reply: str) -> tuple[str, str, list[str]]:
     """Return the stream, the consumer and the numbers of the reply subject of a delivery.
 
-    Since server 2.12 it may have two more tokens at the start, domain and account, and one more
-    at the end.
+    Since server 2.12 the reply subject may have two more tokens at the start, domain and account,
+    and one more at the end.
     """
     tokens = reply.split(".")
     index = _stream_token_index(len(tokens))
@@ -252,7 +258,7 @@ def split_reply_subject(reply: str) -> tuple[str, str, list[str]]:
 
 
 def _stream_token_index(tokens_count: int) -> int:
-    """Return the index of the stream's name in a reply subject with so many tokens."""
+    """Return the index of the stream's name in a reply subject of `tokens_count` tokens."""
     return 2 if tokens_count == 9 else 4
 
 
@@ -277,17 +283,21 @@ def read_delivered(msg: Msg, stream: str, consumer: str) -> PulledMessage | None
         return None
     *stream_and_consumer, numbers = split_reply_subject(msg.reply)
     is_complete = len(numbers) == 5 and all(token.isdecimal() for token in numbers)
-    return _make_pulled(msg) if is_complete and stream_and_consumer == [stream, consumer] else None
+    return (
+        _make_pulled_message(msg)
+        if is_complete and stream_and_consumer == [stream, consumer]
+        else None
+    )
 
 
-def _make_pulled(msg: Msg) -> PulledMessage:
+def _make_pulled_message(msg: Msg) -> PulledMessage:
     """Return the message, with the numbers in its reply subject."""
     _, _, numbers = split_reply_subject(msg.reply)
-    deliveries, stream_seq, consumer_seq, at_ns, pending = map(int, numbers)
+    deliveries, stream_seq, consumer_seq, stored_at_ns, pending = map(int, numbers)
     message = StoredMessage(
         stream_seq,
         msg.subject,
-        at_ns // 1000,
+        stored_at_ns // 1000,
         read_headers(msg.headers),
         base64.b64encode(msg.data).decode(),
         len(msg.data),
@@ -313,23 +323,23 @@ async def send_ack(writer: Writer, command: AnswerMessage) -> str:
                 "from: nothing was sent"
             )
     await check_ack_consumer(writer.client, stream, command.consumer)
-    ack_payload, sentence = _make_ack(command)
+    ack_payload, result_text = _make_ack(command)
 
     async def send() -> str:
         if command.answer == "double_ack":
             await writer.client.ack(command.reply, ack_payload)
         else:
             await writer.client.publish_and_flush(command.reply, ack_payload)
-        return sentence
+        return result_text
 
-    journalled = {
+    journal_fields = {
         "answer": command.answer,
         "subject": command.reply,
         "payload": ack_payload.decode(),
         "stream_seq": int(numbers[1]) if numbers[1:] and numbers[1].isdecimal() else None,
     }
     doubt = "the ack may have arrived; a second ack does no harm"
-    draft = JournalDraft("answer", stream, command.consumer, journalled, doubt=doubt)
+    draft = JournalDraft("answer", stream, command.consumer, journal_fields, doubt=doubt)
     return await writer.send(
         draft, (command.consumer, command.confirmed), send, lambda text: {"text": text}
     )
@@ -337,9 +347,9 @@ async def send_ack(writer: Writer, command: AnswerMessage) -> str:
 
 def _make_ack(command: AnswerMessage) -> tuple[bytes, str]:
     if command.answer == "nak" and command.delay_s:
-        delay = {"delay": round(command.delay_s * 1_000_000_000)}
+        nak_options = {"delay": round(command.delay_s * 1_000_000_000)}
         text = f"nak'd: redelivered after {command.delay_s:g} s"
-        return b"-NAK " + json.dumps(delay).encode(), text
+        return b"-NAK " + json.dumps(nak_options).encode(), text
     if command.answer == "term" and command.reason:
         return b"+TERM " + command.reason.encode(), f"terminated: {command.reason}"
     return {

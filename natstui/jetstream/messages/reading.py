@@ -29,7 +29,7 @@ from natstui.errors import (
     RequestTimedOut,
 )
 from natstui.jetstream.connection.client import Client
-from natstui.jetstream.connection.nats_client import STATUS_LINE
+from natstui.jetstream.connection.nats_client import STATUS_LINE_START
 from natstui.jetstream.connection.storing import has_lost_newest, lost_newest_text
 from natstui.jetstream.connection.times import time_us
 from natstui.jetstream.connection.wire_parser import BlockMessage, ReceivedMessage
@@ -39,20 +39,20 @@ from natstui.jetstream.messages.pull import parse_reply_numbers
 from natstui.model.assets.defaults import consumer_request
 from natstui.model.assets.subjects import is_flow_control
 from natstui.model.records.messages import StoredMessage
-from natstui.model.servers.versions import SKIPS_BESIDE_DELETED, is_in
+from natstui.model.servers.versions import VERSIONS_WITH_START_TIME_SKIPPING, is_version_in
 from natstui.units import duration_text
 
 Policy = Literal["all", "last", "last_per_subject", "new"]
 
 _HEARTBEAT_S = 5
-_SILENT_S = 15.0
+_MAX_SILENCE_S = 15.0
 _MAX_SILENT_CONSUMERS = 2
 """After so many consumers that sent nothing, reading fails. One silent consumer may be due to a
 server that was stopped for a while."""
-_UNUSED_S = 60
-_NO_PROGRESS_S = 30.0
+_INACTIVE_THRESHOLD_S = 60
+_PROGRESS_TIMEOUT_S = 30.0
 _RETRY_S = 1.0
-_NS = 1_000_000_000
+_SECOND_NS = 1_000_000_000
 _MAX_UNREAD_BYTES, _MAX_UNREAD_MSGS = 128 * 1024 * 1024, 2_000_000
 """Limits of the received messages that were not read yet.
 
@@ -60,7 +60,7 @@ With flow control, a server sends at most 32 MiB and one message ahead of our co
 """
 
 
-async def _ignore(_: Msg) -> None:
+async def _ignore_message(_: Msg) -> None:
     """Ignore a message: the parser delivers them in blocks instead."""
 
 
@@ -106,7 +106,7 @@ class Reader:
     """Start time as RFC 3339; None to start as `policy` or `from_seq` says."""
     ends_at_last_message: bool = False
     """Whether the iteration ends after the last stored message; else it waits for new ones."""
-    is_bounded: bool = False
+    reads_stored_only: bool = False
     """Whether it reads only messages stored before the start, and fails when none arrive."""
     quiet_s: float | None = None
     """The iteration ends after this time without a message, None: never. RequestFailed is raised
@@ -116,27 +116,27 @@ class Reader:
     None; still None if the user may not read it."""
     waiting_msgs: int = 0
     """Number of messages to read at the start."""
-    _name: str = ""
-    _is_over: bool = False
-    _checked_seq: int = 0
+    _consumer_name: str = ""
+    _has_ended: bool = False
+    _progress_seq: int = 0
     _progress_at_s: float = 0.0
-    _consumer_seq: int = 0
+    _last_consumer_seq: int = 0
     _start_seq: int | None = None
     """Sequence at which reading starts if `policy` depends on when it does; None otherwise."""
     _last_seq: int = 0
-    _last_at_us: int = 0
+    _last_stored_at_us: int = 0
     """When the last message it read was stored."""
-    _left_msgs: int | None = None
+    _remaining_msgs: int | None = None
     """Number of messages that follow the last one read; None before the consumer exists."""
     _reconnects_count: int = 0
-    _arrived: deque[ReceivedMessage] = field(default_factory=deque)
+    _arrived_messages: deque[ReceivedMessage] = field(default_factory=deque)
     """Received messages that were not read yet. Not an asyncio queue, which would take a third of
     the time that a small message takes."""
     _arrived_bytes: int = 0
     _is_flooded: bool = False
     """Whether the server sent more than the unread limits; those messages were dropped."""
     _arrival_event: asyncio.Event = field(default_factory=asyncio.Event)
-    _has_received: bool = False
+    _has_received_any: bool = False
     """Whether any consumer of this reader has sent a message or heartbeat."""
     _silent_consumers_count: int = 0
     _subscription: Subscription | None = None
@@ -152,7 +152,7 @@ class Reader:
         except BaseException:
             await self._delete_consumer()
             raise
-        self._is_over = self.is_bounded and not self.waiting_msgs
+        self._has_ended = self.reads_stored_only and not self.waiting_msgs
         self._progress_at_s = asyncio.get_running_loop().time()
         return self
 
@@ -164,22 +164,26 @@ class Reader:
 
     async def __anext__(self) -> StreamMessage:
         if self.quiet_s is None:
-            return await self._next_read()
+            return await self._read_next_message()
         try:
             async with asyncio.timeout(self.quiet_s):
-                return await self._next_read()
+                return await self._read_next_message()
         except TimeoutError:
             is_connected = self.client.link.state == "connected"
-            if is_connected and self._left_msgs and not self._has_received:
+            if is_connected and self._remaining_msgs and not self._has_received_any:
                 raise self._make_silence_error(self.quiet_s) from None
             raise StopAsyncIteration from None
 
-    async def _next_read(self) -> StreamMessage:
-        while not self._is_over:
-            msg = self._arrived.popleft() if self._arrived else await self._next()
+    async def _read_next_message(self) -> StreamMessage:
+        while not self._has_ended:
+            msg = (
+                self._arrived_messages.popleft()
+                if self._arrived_messages
+                else await self._wait_for_message()
+            )
             if msg is None:
                 self._check_progress()
-                await self._restart()
+                await self._recreate_consumer()
                 continue
             self._arrived_bytes -= len(msg.header) + len(msg.data)
             if self._is_flooded:
@@ -187,73 +191,79 @@ class Reader:
                     f"reading {self.stream} was interrupted: the server sends more than flow "
                     "control allows"
                 )
-            if msg.header.startswith(STATUS_LINE):
-                if (self.ends_at_last_message or self.is_bounded) and self._has_read_all(msg):
+            if msg.header.startswith(STATUS_LINE_START):
+                if (self.ends_at_last_message or self.reads_stored_only) and self._has_read_all(
+                    msg
+                ):
                     break
                 self._check_progress()
                 await self._reply_to_flow_control(msg)
                 continue
             if (message := self._decode(msg)) is not None:
                 return message
-            await self._restart()
+            await self._recreate_consumer()
         raise StopAsyncIteration
 
     @property
     def has_caught_up(self) -> bool:
-        """Return whether all messages are read that were stored at the last read, or at the last
-        restart after a lost connection.
+        """Return whether no stored message was left when the last one was read, or when the reader
+        restarted after a lost connection.
         """
         is_lost = self.client.nc.stats["reconnects"] != self._reconnects_count
-        return not is_lost and self._left_msgs == 0
+        return not is_lost and self._remaining_msgs == 0
 
     def _check_progress(self) -> None:
-        """Raise RequestTimedOut when a bounded reader has waited too long for a message."""
+        """Raise RequestTimedOut if a reader of stored messages has waited too long for one."""
         now_s = asyncio.get_running_loop().time()
-        if self._last_seq != self._checked_seq:
-            self._checked_seq, self._progress_at_s = self._last_seq, now_s
-        elif self.is_bounded and now_s - self._progress_at_s > _NO_PROGRESS_S:
-            raise RequestTimedOut(f"the messages of {self.stream}", _NO_PROGRESS_S)
+        if self._last_seq != self._progress_seq:
+            self._progress_seq, self._progress_at_s = self._last_seq, now_s
+        elif self.reads_stored_only and now_s - self._progress_at_s > _PROGRESS_TIMEOUT_S:
+            raise RequestTimedOut(f"the messages of {self.stream}", _PROGRESS_TIMEOUT_S)
 
     async def read_batch(self) -> list[StreamMessage]:
         """Return the next message and all received ones after it; an empty list at the end.
 
-        This is for many small messages, of which a step of the event loop for each one would take
-        a third of the time.
+        It is for many small messages: a step of the event loop for each of them would take a third
+        of the time.
         """
         batch_messages, message = list[StreamMessage](), await anext(self, None)
         while message is not None:
             batch_messages.append(message)
             if (
-                self._is_over
-                or not self._arrived
-                or self._arrived[0].header.startswith(STATUS_LINE)
+                self._has_ended
+                or not self._arrived_messages
+                or self._arrived_messages[0].header.startswith(STATUS_LINE_START)
             ):
                 break
-            if (message := self._decode(self._arrived[0])) is not None:
-                msg = self._arrived.popleft()
+            if (message := self._decode(self._arrived_messages[0])) is not None:
+                msg = self._arrived_messages.popleft()
                 self._arrived_bytes -= len(msg.header) + len(msg.data)
         return batch_messages
 
     def _decode(self, msg: ReceivedMessage) -> StreamMessage | None:
         """Return a received message; None if messages before it were not received."""
         try:
-            _, stream_seq, consumer_seq, at_ns, pending_msgs = parse_reply_numbers(msg.reply)
+            _, stream_seq, consumer_seq, stored_at_ns, pending_msgs = parse_reply_numbers(
+                msg.reply
+            )
         except ValueError as error:
             raise RequestFailed(f"the reply of {self.stream} is not a stored message") from error
-        if consumer_seq != self._consumer_seq + 1:
+        if consumer_seq != self._last_consumer_seq + 1:
             return None
-        self._consumer_seq, self._last_seq = consumer_seq, stream_seq
-        self._last_at_us = at_ns // 1000
-        self._left_msgs = pending_msgs
-        self._is_over = self.is_bounded and not pending_msgs
+        self._last_consumer_seq, self._last_seq = consumer_seq, stream_seq
+        self._last_stored_at_us = stored_at_ns // 1000
+        self._remaining_msgs = pending_msgs
+        self._has_ended = self.reads_stored_only and not pending_msgs
         headers = parse_headers(msg.header, exact=self.exact_headers) if msg.header else ()
         subject = msg.subject.decode(errors="replace")
-        return StreamMessage(subject, stream_seq, at_ns // 1000, headers, msg.data, pending_msgs)
+        return StreamMessage(
+            subject, stream_seq, stored_at_ns // 1000, headers, msg.data, pending_msgs
+        )
 
     async def _reply_to_flow_control(self, msg: ReceivedMessage) -> None:
-        """Reply to a flow control message; nothing is sent if its reply subject is another one."""
+        """Reply to a flow control message, if its reply subject belongs to this consumer."""
         reply = msg.reply.decode(errors="replace")
-        if is_flow_control(reply, self.stream, self._name):
+        if is_flow_control(reply, self.stream, self._consumer_name):
             with suppress(ConnectionLost):  # the next connection has another consumer
                 await self.client.publish(reply)
 
@@ -262,18 +272,18 @@ class Reader:
         headers = dict(parse_headers(heartbeat.header))
         if heartbeat.reply or "Nats-Consumer-Stalled" in headers:
             return False
-        return headers.get("Nats-Last-Consumer") == str(self._consumer_seq)
+        return headers.get("Nats-Last-Consumer") == str(self._last_consumer_seq)
 
-    async def _next(self) -> ReceivedMessage | None:
+    async def _wait_for_message(self) -> ReceivedMessage | None:
         """Return the next message or heartbeat; None if it will not arrive.
 
         Heartbeats arrive every few seconds as long as the consumer exists; the server deletes it
         when the connection is lost.
         """
-        until = asyncio.get_running_loop().time() + _SILENT_S
-        while asyncio.get_running_loop().time() < until:
-            if self._arrived:
-                return self._arrived.popleft()
+        until_s = asyncio.get_running_loop().time() + _MAX_SILENCE_S
+        while asyncio.get_running_loop().time() < until_s:
+            if self._arrived_messages:
+                return self._arrived_messages.popleft()
             self._arrival_event.clear()
             try:
                 async with asyncio.timeout(_RETRY_S):
@@ -282,8 +292,8 @@ class Reader:
                 if self.client.nc.stats["reconnects"] != self._reconnects_count:
                     return None
         self._silent_consumers_count += 1
-        if not self._has_received and self._silent_consumers_count >= _MAX_SILENT_CONSUMERS:
-            raise self._make_silence_error(_MAX_SILENT_CONSUMERS * _SILENT_S)
+        if not self._has_received_any and self._silent_consumers_count >= _MAX_SILENT_CONSUMERS:
+            raise self._make_silence_error(_MAX_SILENT_CONSUMERS * _MAX_SILENCE_S)
         return None
 
     def _make_silence_error(self, within_s: float) -> RequestFailed:
@@ -296,27 +306,32 @@ class Reader:
         return RequestFailed(f"{self.stream}: {text}")
 
     def _on_block(self, block: bytes, messages: list[BlockMessage]) -> None:
-        self._has_received = True
-        if self._arrived_bytes > _MAX_UNREAD_BYTES or len(self._arrived) > _MAX_UNREAD_MSGS:
+        self._has_received_any = True
+        if (
+            self._arrived_bytes > _MAX_UNREAD_BYTES
+            or len(self._arrived_messages) > _MAX_UNREAD_MSGS
+        ):
             self._is_flooded = True
             return
         for subject, reply, start, header_bytes, size_bytes in messages:
             self._arrived_bytes += size_bytes
             payload_start = start + header_bytes
             data = block[payload_start : start + size_bytes]
-            self._arrived.append(ReceivedMessage(subject, reply, block[start:payload_start], data))
+            self._arrived_messages.append(
+                ReceivedMessage(subject, reply, block[start:payload_start], data)
+            )
         self._arrival_event.set()
 
     async def _create_consumer(self, policy: str, from_seq: int | None) -> int:
-        self._arrived, self._consumer_seq, self._left_msgs = deque(), 0, None
+        self._arrived_messages, self._last_consumer_seq, self._remaining_msgs = deque(), 0, None
         self._arrived_bytes, self._is_flooded = 0, False
         self._reconnects_count = self.client.nc.stats["reconnects"]
-        self._name = f"natstui-{uuid.uuid4().hex[:12]}"
+        self._consumer_name = f"natstui-{uuid.uuid4().hex[:12]}"
         inbox = self.client.nc.new_inbox()
-        self._subscription = await self.client.subscribe(inbox, _ignore)
+        self._subscription = await self.client.subscribe(inbox, _ignore_message)
         self.client.nc.deliver_blocks(self._subscription, self._on_block)
         config: dict[str, Any] = {
-            "name": self._name,
+            "name": self._consumer_name,
             "deliver_subject": inbox,
             "deliver_policy": policy,
             "filter_subjects": list(self.filter_subjects),
@@ -324,29 +339,29 @@ class Reader:
             "max_deliver": 1,
             "mem_storage": True,
             "num_replicas": 1,
-            "inactive_threshold": _UNUSED_S * _NS,
+            "inactive_threshold": _INACTIVE_THRESHOLD_S * _SECOND_NS,
             "headers_only": self.headers_only,
             "flow_control": True,
-            "idle_heartbeat": _HEARTBEAT_S * _NS,
+            "idle_heartbeat": _HEARTBEAT_S * _SECOND_NS,
         }
         if self.from_time is not None and not self._last_seq:
-            if is_in(self.client.link.server_version, SKIPS_BESIDE_DELETED):
+            if is_version_in(self.client.link.server_version, VERSIONS_WITH_START_TIME_SKIPPING):
                 from_seq = await find_sequence_since(self.client, self.stream, self.from_time)
             else:
                 config |= {"deliver_policy": "by_start_time", "opt_start_time": self.from_time}
         if from_seq is not None:
             config |= {"deliver_policy": "by_start_sequence", "opt_start_seq": from_seq}
-        verb, body = consumer_request(self.stream, self._name, config, "create")
+        verb, body = consumer_request(self.stream, self._consumer_name, config, "create")
         reply = json.loads(await self.client.request(verb, body))
-        self._left_msgs = int(reply.get("num_pending") or 0)
+        self._remaining_msgs = int(reply.get("num_pending") or 0)
         if config["deliver_policy"] in ("new", "last") or (
-            config["deliver_policy"] == "last_per_subject" and not self._left_msgs
+            config["deliver_policy"] == "last_per_subject" and not self._remaining_msgs
         ):
             # What is stored until another consumer starts is after this one, and not before it.
             self._start_seq = reply["delivered"]["stream_seq"] + 1
-        return self._left_msgs
+        return self._remaining_msgs
 
-    async def _restart(self) -> None:
+    async def _recreate_consumer(self) -> None:
         """Create another consumer that starts after the last message read, or where the first
         one started.
 
@@ -358,7 +373,7 @@ class Reader:
             try:
                 pending_msgs = await self._create_consumer(self.policy, from_seq)
                 await self.check_stream()
-                self._is_over = self.is_bounded and not pending_msgs
+                self._has_ended = self.reads_stored_only and not pending_msgs
                 return
             except (ConnectionLost, RequestTimedOut, JetStreamUnavailable):
                 self._check_progress()
@@ -372,22 +387,26 @@ class Reader:
         """
         if self.created_at_us is None:
             return
-        part_text = lost_part_text = "nothing was read"
+        deleted_part_text = lost_part_text = "nothing was read"
         if self._last_seq:
-            read_text = f"what was read up to sequence {self._last_seq:,} is"
-            part_text = f"{read_text} of the deleted stream, and its other messages are deleted"
-            lost_part_text = f"{read_text} lost, and new messages up to there were not read"
+            read_part_text = f"what was read up to sequence {self._last_seq:,} is"
+            deleted_part_text = (
+                f"{read_part_text} of the deleted stream, and its other messages are deleted"
+            )
+            lost_part_text = f"{read_part_text} lost, and new messages up to there were not read"
         try:
             info = await self._read_info()
         except NotFound as error:
-            raise NotFound(f"{self.stream} was deleted while it was read: {part_text}") from error
+            raise NotFound(
+                f"{self.stream} was deleted while it was read: {deleted_part_text}"
+            ) from error
         if time_us(info["created"]) != self.created_at_us:
             raise Conflict(
-                f"{self.stream} was deleted and recreated while it was read: {part_text}"
+                f"{self.stream} was deleted and recreated while it was read: {deleted_part_text}"
             )
-        seen_seq = self._last_seq or (self._start_seq or 1) - 1
+        last_known_seq = self._last_seq or (self._start_seq or 1) - 1
         if await has_lost_newest(
-            self.client, self.stream, info["state"], seen_seq, self._last_at_us
+            self.client, self.stream, info["state"], last_known_seq, self._last_stored_at_us
         ):
             raise Conflict(f"{lost_newest_text(self.stream)}: {lost_part_text}")
 
@@ -404,6 +423,6 @@ class Reader:
         if self._subscription is not None:
             await self._subscription.unsubscribe()
         try:
-            await self.client.request(f"CONSUMER.DELETE.{self.stream}.{self._name}")
+            await self.client.request(f"CONSUMER.DELETE.{self.stream}.{self._consumer_name}")
         except (NotFound, PermissionDenied, ConnectionLost, RequestTimedOut, JetStreamUnavailable):
             return  # the server deletes it when nobody is subscribed

@@ -17,11 +17,11 @@ from natstui.jetstream.connection.nats_client import status_of
 from natstui.jetstream.connection.storing import check_ack_consumer
 from natstui.jetstream.connection.times import time_us
 from natstui.jetstream.connection.writer import Asset, Config, JournalDraft, Writer
-from natstui.jetstream.messages.pull import next_message, read_delivered
+from natstui.jetstream.messages.pull import pull_without_journal, read_delivered
 from natstui.model.assets.subjects import is_flow_control
 from natstui.model.records.messages import PulledMessage, PullNext
 
-_PULL_S = 5.0
+_PULL_EXPIRES_S = 5.0
 _RETRY_S = 0.5
 _NO_MESSAGE_CODES = (404, 408)
 """Status codes of a pull that got no message in time."""
@@ -29,9 +29,9 @@ _NO_MESSAGE_CODES = (404, 408)
 
 @dataclass
 class Receiver:
-    """Receives from one consumer, by requesting one message at a time: no delivered one is missed.
+    """Receives the messages of one consumer; it pulls one at a time, so that none is left unread.
 
-    `on_listening` is called when messages can arrive, and `show` with each message.
+    `on_listening` is called when messages can arrive, and `show_message` with each message.
     """
 
     stream: str
@@ -40,39 +40,40 @@ class Receiver:
     """The CONSUMER.INFO."""
     acknowledges: bool
     max_count: int | None
-    max_s: float | None
-    show: Callable[[PulledMessage], None]
+    max_duration_s: float | None
+    show_message: Callable[[PulledMessage], None]
     on_listening: Callable[[], None]
     stop_event: asyncio.Event = field(default_factory=asyncio.Event)
     received_count: int = 0
     acknowledged_count: int = 0
-    foreign_count: int = 0
+    foreign_messages_count: int = 0
     """Messages on the deliver subject that this consumer did not send."""
-    unseen_count: int = 0
+    unseen_messages_count: int = 0
     """Messages that arrived after the stop, and were not shown."""
     _error: BaseException | None = None
 
     async def receive(
         self, writer: Writer, confirmed_name: str | None, loses: str | None = None
     ) -> None:
-        """Receive until stopped, and journal the counts; raises the error that ended it.
+        """Receive messages until stopped, and journal the counts; raises the error that ended it.
 
-        `loses` is what other clients lose by it, as a sentence. Raises Conflict if the consumer or
-        the loss is not the confirmed one.
+        `confirmed_name` is the name that the user typed to confirm, if any, and `loses` is what
+        other clients lose by it, as a sentence. Raises Conflict if the consumer or the loss is not
+        the confirmed one.
         """
         writer.check_loss(self.consumer, loses)
         if self.acknowledges:
             await check_ack_consumer(writer.client, self.stream, self.consumer)
-        journalled = {"received": True, "acknowledges": self.acknowledges}
+        journal_fields = {"received": True, "acknowledges": self.acknowledges}
         doubt = "messages may still have been delivered"
         target = Asset({}, time_us(self.info["created"]), {})
         draft = JournalDraft(
-            "pull", self.stream, self.consumer, journalled, target=target, doubt=doubt
+            "pull", self.stream, self.consumer, journal_fields, target=target, doubt=doubt
         )
         await writer.send(
             draft,
             (self.consumer, confirmed_name),
-            lambda: self._receive(writer.client),
+            lambda: self._receive_messages(writer.client),
             lambda counts: counts,
             loses,
         )
@@ -80,17 +81,23 @@ class Receiver:
             raise self._error
 
     @property
-    def _config(self) -> Config:
+    def _consumer_config(self) -> Config:
         config: Config = self.info["config"]
         return config
 
-    async def _receive(self, client: Client) -> dict[str, int]:
-        push = self._config.get("deliver_subject")
-        work = self._receive_pushed(client, str(push)) if push else self._receive_pulled(client)
-        work_task = asyncio.ensure_future(work)
+    async def _receive_messages(self, client: Client) -> dict[str, int]:
+        deliver_subject = self._consumer_config.get("deliver_subject")
+        receive_coroutine = (
+            self._receive_pushed(client, str(deliver_subject))
+            if deliver_subject
+            else self._receive_pulled(client)
+        )
+        work_task = asyncio.ensure_future(receive_coroutine)
         stop_task = asyncio.ensure_future(self.stop_event.wait())
-        awaited: set[asyncio.Future[Any]] = {work_task, stop_task}
-        await asyncio.wait(awaited, timeout=self.max_s, return_when=asyncio.FIRST_COMPLETED)
+        awaited_tasks: set[asyncio.Future[Any]] = {work_task, stop_task}
+        await asyncio.wait(
+            awaited_tasks, timeout=self.max_duration_s, return_when=asyncio.FIRST_COMPLETED
+        )
         self.stop_event.set()
         # A message that is being shown and acknowledged is finished; a wait for one is cancelled.
         await asyncio.wait({work_task}, timeout=client.connection.request_timeout_s + _RETRY_S)
@@ -107,11 +114,11 @@ class Receiver:
     async def _receive_pulled(self, client: Client) -> None:
         self.on_listening()
         while not self.stop_event.is_set():
-            pull_task = asyncio.ensure_future(self._pull_one(client))
+            pull_task = asyncio.ensure_future(self._pull_message(client))
             stop_task = asyncio.ensure_future(self.stop_event.wait())
-            awaited: set[asyncio.Future[Any]] = {pull_task, stop_task}
+            awaited_tasks: set[asyncio.Future[Any]] = {pull_task, stop_task}
             try:
-                await asyncio.wait(awaited, return_when=asyncio.FIRST_COMPLETED)
+                await asyncio.wait(awaited_tasks, return_when=asyncio.FIRST_COMPLETED)
             finally:
                 stop_task.cancel()
                 if not pull_task.done():
@@ -121,23 +128,25 @@ class Receiver:
                 if message is not None:
                     await self._handle_message(client, message)
 
-    async def _pull_one(self, client: Client) -> PulledMessage | None:
+    async def _pull_message(self, client: Client) -> PulledMessage | None:
         """Return the next message; None if the pull is to be repeated. Raises NatstuiError."""
-        max_ns = int(self._config.get("max_expires") or 0)
-        wait_s = min(_PULL_S, max_ns / 1e9) if max_ns else _PULL_S
+        max_expires_ns = int(self._consumer_config.get("max_expires") or 0)
+        wait_s = min(_PULL_EXPIRES_S, max_expires_ns / 1e9) if max_expires_ns else _PULL_EXPIRES_S
         try:
-            return await next_message(client, PullNext(0, self.stream, self.consumer, wait_s))
+            return await pull_without_journal(
+                client, PullNext(0, self.stream, self.consumer, wait_s)
+            )
         except (RequestTimedOut, ConnectionLost):
             await asyncio.sleep(_RETRY_S)
         except RequestFailed as error:
             if error.code not in _NO_MESSAGE_CODES:
-                await self._check_exists(client, error)
+                await self._check_consumer_exists(client, error)
         return None
 
-    async def _check_exists(self, client: Client, error: RequestFailed) -> None:
-        """Wait a little if the consumer may have lost its leader, and check that it still exists.
+    async def _check_consumer_exists(self, client: Client, error: RequestFailed) -> None:
+        """Wait 0.5 s after an error that a lost leader may cause, and check the consumer exists.
 
-        Raises `error` if it has another reason, and NotFound without the consumer.
+        Raises `error` if it has another cause, and NotFound if the consumer was deleted.
         """
         error_text = str(error).lower()
         if (
@@ -155,10 +164,12 @@ class Receiver:
             try:
                 await self._on_message(client, msg)
             except (NatstuiError, BrokenPipeError) as error:
-                self._end(error)
+                self._end_with_error(error)
 
-        group = str(self._config.get("deliver_group") or "")
-        subscription = await client.subscribe(subject, on_message, self._end, queue=group)
+        group = str(self._consumer_config.get("deliver_group") or "")
+        subscription = await client.subscribe(
+            subject, on_message, self._end_with_error, queue=group
+        )
         limit_s = client.connection.request_timeout_s
         try:
             async with asyncio.timeout(limit_s):
@@ -175,20 +186,20 @@ class Receiver:
     async def _on_message(self, client: Client, msg: Msg) -> None:
         if status_of(msg.headers) == "100":
             # A heartbeat, or a flow control message, to which the consumer waits for a reply.
-            flow_reply = msg.reply or str(msg.headers.get("Nats-Consumer-Stalled", ""))
-            if is_flow_control(flow_reply, self.stream, self.consumer):
-                await client.publish(flow_reply)
+            flow_control_reply = msg.reply or str(msg.headers.get("Nats-Consumer-Stalled", ""))
+            if is_flow_control(flow_control_reply, self.stream, self.consumer):
+                await client.publish(flow_control_reply)
             return
         message = read_delivered(msg, self.stream, self.consumer)
         if message is None:
-            self.foreign_count += 1
+            self.foreign_messages_count += 1
         elif self.stop_event.is_set():
-            self.unseen_count += 1
+            self.unseen_messages_count += 1
         else:
             await self._handle_message(client, message)
 
     async def _handle_message(self, client: Client, message: PulledMessage) -> None:
-        self.show(message)
+        self.show_message(message)
         self.received_count += 1
         if self.acknowledges:
             with suppress(ConnectionLost):
@@ -197,7 +208,7 @@ class Receiver:
         if self.received_count == self.max_count:
             self.stop_event.set()
 
-    def _end(self, error: BaseException) -> None:
+    def _end_with_error(self, error: BaseException) -> None:
         self._error = self._error or error
         self.stop_event.set()
 

@@ -12,14 +12,14 @@ from nats.aio.msg import Msg
 
 from natstui.errors import NatstuiError, PermissionDenied, RequestFailed, RequestTimedOut
 from natstui.jetstream.connection.client import Client
-from natstui.jetstream.connection.nats_client import Pairs
+from natstui.jetstream.connection.nats_client import HeaderPairs
 from natstui.jetstream.connection.writer import JournalDraft, Writer
 from natstui.jetstream.messages.decode import read_headers
-from natstui.jetstream.messages.pull import listening_loss
+from natstui.jetstream.messages.pull import describe_listening_loss
 from natstui.model.assets.buckets import bucket_change_text
 from natstui.model.assets.subjects import overlap
 
-_LAST_REPLY_S = 2.0
+_LAST_REPLY_TIMEOUT_S = 2.0
 """Maximum time for which a running reply command may continue after the stop."""
 
 
@@ -70,13 +70,13 @@ class Responder:
     confirmed: str | None = None
     replies_count: int = 0
     stop_event: asyncio.Event = field(default_factory=asyncio.Event)
-    _busy: asyncio.Lock = field(default_factory=asyncio.Lock)
+    _reply_lock: asyncio.Lock = field(default_factory=asyncio.Lock)
     _requests_count: int = 0
     _error: BaseException | None = None
     _reply_task: asyncio.Future[Reply] | None = None
 
     @property
-    def without_reply_count(self) -> int:
+    def requests_without_reply_count(self) -> int:
         """Return how many requests got no reply, without those beyond `max_count`."""
         requests_count = self._requests_count
         if self.max_count is not None:
@@ -92,14 +92,14 @@ class Responder:
             raise RequestFailed(
                 f"servers also reply to requests on {self.subject}: use a narrower subject"
             )
-        journalled = {"subject": self.subject, **({"queue": self.queue} if self.queue else {})}
+        journal_fields = {"subject": self.subject, **({"queue": self.queue} if self.queue else {})}
         try:
-            loses = await listening_loss(writer.client, [self.subject], self.queue)
+            loses = await describe_listening_loss(writer.client, [self.subject], self.queue)
         except RequestFailed as error:
             self.report(f"unknown whether push consumers lose messages: {error}")
             loses = None
         draft = JournalDraft(
-            "reply", "", None, journalled, doubt="some requests may have got a reply"
+            "reply", "", None, journal_fields, doubt="some requests may have got a reply"
         )
         await writer.send(
             draft,
@@ -115,12 +115,12 @@ class Responder:
                 self.report(f"no reply to a message on {msg.subject}: {reason}")
                 return
             self._requests_count += 1
-            async with self._busy:
+            async with self._reply_lock:
                 if not self.stop_event.is_set():
                     await self._reply(client, msg, self._requests_count)
 
         subscription = await client.subscribe(
-            self.subject, on_message, self._end, queue=self.queue
+            self.subject, on_message, self._end_with_error, queue=self.queue
         )
         limit_s = client.connection.request_timeout_s
         try:
@@ -133,13 +133,13 @@ class Responder:
         await self.stop_event.wait()
         # The reply that is being made has some time left.
         try:
-            async with asyncio.timeout(_LAST_REPLY_S), self._busy:
+            async with asyncio.timeout(_LAST_REPLY_TIMEOUT_S), self._reply_lock:
                 pass
         except TimeoutError:
             if self._reply_task is not None:
                 self._reply_task.cancel()
         # The requests that wait for it to end are only counted then.
-        async with self._busy:
+        async with self._reply_lock:
             pass
         if client.link.state == "connected":
             # A connection that is lost now cannot bring any more.
@@ -151,8 +151,10 @@ class Responder:
         return self.replies_count
 
     async def _reply(self, client: Client, msg: Msg, number: int) -> None:
-        received = ReceivedRequest(number, msg.subject, read_headers(msg.headers), msg.data)
-        self._reply_task = asyncio.ensure_future(self.make_reply(received))
+        received_request = ReceivedRequest(
+            number, msg.subject, read_headers(msg.headers), msg.data
+        )
+        self._reply_task = asyncio.ensure_future(self.make_reply(received_request))
         try:
             try:
                 await asyncio.wait({self._reply_task})
@@ -163,7 +165,7 @@ class Responder:
                 return
             await self._send(client, msg.reply, self._reply_task.result())
         except PermissionDenied as error:
-            self._end(error)
+            self._end_with_error(error)
         except NatstuiError as error:
             self.report(f"no reply to a request on {msg.subject}: {error}")
         else:
@@ -172,7 +174,7 @@ class Responder:
             self.stop_event.set()
 
     async def _send(self, client: Client, reply_subject: str, reply: Reply) -> None:
-        headers = Pairs(reply.headers) or None
+        headers = HeaderPairs(reply.headers) or None
         if self.replies_count:
             await client.publish(reply_subject, reply.payload, headers=headers)
             return
@@ -180,6 +182,6 @@ class Responder:
         async with client.flush_after(reply_subject):
             await client.publish(reply_subject, reply.payload, headers=headers)
 
-    def _end(self, error: BaseException) -> None:
+    def _end_with_error(self, error: BaseException) -> None:
         self._error = error
         self.stop_event.set()

@@ -16,7 +16,7 @@ from natstui.jetstream.connection.nats_client import unsubscribe
 from natstui.jetstream.messages.publish import make_message
 from natstui.model.records.messages import StartTail, Tailed
 
-_REPORT_S = 0.2
+_REPORT_INTERVAL_S = 0.2
 _MAX_REPORT_MSGS = 100
 
 
@@ -37,15 +37,15 @@ class Tail:
         Raises ConnectionLost if there is no connection, and RequestFailed for an invalid subject.
         """
         stats = client.nc.stats
-        before_count = stats["reconnects"]
-        self._reconnects_count = lambda: int(stats["reconnects"] - before_count)
+        reconnects_before_count = stats["reconnects"]
+        self._reconnects_count = lambda: int(stats["reconnects"] - reconnects_before_count)
         try:
             for subject in self._command.subjects:
                 self._subscriptions.append(
                     await client.subscribe(subject, self._on_message, on_denied)
                 )
         except BaseException:
-            await self._end()
+            await self._unsubscribe()
             raise
 
     async def run(self) -> None:
@@ -53,9 +53,9 @@ class Tail:
         try:
             while True:
                 self._report()
-                await asyncio.sleep(_REPORT_S)
+                await asyncio.sleep(_REPORT_INTERVAL_S)
         finally:
-            await self._end()
+            await self._unsubscribe()
 
     async def _on_message(self, msg: Msg) -> None:
         self._arrived_msgs += 1
@@ -67,10 +67,12 @@ class Tail:
         self._reported_msgs += len(messages)
         dropped_msgs = self._arrived_msgs - self._reported_msgs
         now_us, number = time.time_ns() // 1000, self._command.command_id
-        lost_count = self._reconnects_count()
+        lost_connections_count = self._reconnects_count()
         self._on_tailed(
-            Tailed(now_us, number, messages, self._arrived_msgs, dropped_msgs, lost_count)
+            Tailed(
+                now_us, number, messages, self._arrived_msgs, dropped_msgs, lost_connections_count
+            )
         )
 
-    async def _end(self) -> None:
+    async def _unsubscribe(self) -> None:
         await unsubscribe(*self._subscriptions)

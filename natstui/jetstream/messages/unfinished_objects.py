@@ -13,10 +13,10 @@ from natstui.jetstream.connection.subject_counts import read_all_subject_counts
 from natstui.jetstream.connection.times import time_us
 from natstui.model.assets.buckets import OBJECTS, chunk_subject
 from natstui.model.assets.subjects import is_token
-from natstui.model.findings.thresholds import UPLOAD_ENDED_S
+from natstui.model.findings.thresholds import OBJECT_UPLOAD_ENDED_AFTER_S
 from natstui.units import bytes_text, counted, was_or_were
 
-_MAX_MEASURED_COUNT = 20
+_MAX_MEASURED_UPLOADS = 20
 """Maximum number of uploads whose size and age are read."""
 
 
@@ -32,11 +32,11 @@ class UnfinishedObject:
     stored_at_us: int | None
     """Time at which the last chunk was stored, in UTC µs; None if not read."""
 
-    def may_run(self, now_us: int) -> bool | None:
+    def may_be_running(self, now_us: int) -> bool | None:
         """Return whether the upload may still be running; None when its age is unknown."""
         if self.stored_at_us is None:
             return None
-        return now_us - self.stored_at_us < UPLOAD_ENDED_S * 1e6
+        return now_us - self.stored_at_us < OBJECT_UPLOAD_ENDED_AFTER_S * 1e6
 
 
 async def count_chunks(client: Client, bucket: str) -> dict[str, int]:
@@ -49,8 +49,8 @@ async def count_chunks(client: Client, bucket: str) -> dict[str, int]:
         count_pages = read_all_subject_counts(
             client, f"{OBJECTS}{bucket}", chunk_subject(bucket, "*")
         )
-        async for msgs in count_pages:
-            chunks |= msgs
+        async for page_counts in count_pages:
+            chunks |= page_counts
     except PermissionDenied:
         return {}
     return chunks
@@ -64,22 +64,22 @@ async def find_unfinished_objects(
     `chunks` is the result of `count_chunks`, and `nuids` are the ids of all objects, including
     deleted ones.
     """
-    named_subjects = {chunk_subject(bucket, nuid) for nuid in nuids}
+    subjects_of_objects = {chunk_subject(bucket, nuid) for nuid in nuids}
     prefix = chunk_subject(bucket, "")
-    unnamed_subjects = [
+    subjects_without_object = [
         subject
-        for subject in sorted(chunks.keys() - named_subjects)
+        for subject in sorted(chunks.keys() - subjects_of_objects)
         if subject.startswith(prefix) and is_token(subject.removeprefix(prefix))
     ]
     measured_uploads = [
         await _measure_upload(client, bucket, subject, chunks[subject])
-        for subject in unnamed_subjects[:_MAX_MEASURED_COUNT]
+        for subject in subjects_without_object[:_MAX_MEASURED_UPLOADS]
     ]
-    other_uploads = [
+    unmeasured_uploads = [
         UnfinishedObject(subject, chunks[subject], None, None)
-        for subject in unnamed_subjects[_MAX_MEASURED_COUNT:]
+        for subject in subjects_without_object[_MAX_MEASURED_UPLOADS:]
     ]
-    return [upload for upload in measured_uploads if upload is not None] + other_uploads
+    return [upload for upload in measured_uploads if upload is not None] + unmeasured_uploads
 
 
 async def _measure_upload(
@@ -88,7 +88,7 @@ async def _measure_upload(
     """Return the upload with the chunks of a subject; None if these were deleted meanwhile."""
     verb = f"STREAM.MSG.GET.{OBJECTS}{bucket}"
     try:
-        first, last = [
+        first_chunk, last_chunk = [
             json.loads(await client.request(verb, body))["message"]
             for body in ({"seq": 1, "next_by_subj": subject}, {"last_by_subj": subject})
         ]
@@ -96,9 +96,9 @@ async def _measure_upload(
         return None
     except PermissionDenied:
         return UnfinishedObject(subject, chunks_count, None, None)
-    sizes = [_decoded_bytes(chunk.get("data") or "") for chunk in (first, last)]
+    sizes = [_decoded_bytes(chunk.get("data") or "") for chunk in (first_chunk, last_chunk)]
     size_bytes = sizes[0] * (chunks_count - 1) + sizes[1]
-    return UnfinishedObject(subject, chunks_count, size_bytes, time_us(last["time"]))
+    return UnfinishedObject(subject, chunks_count, size_bytes, time_us(last_chunk["time"]))
 
 
 def _decoded_bytes(data_base64: str) -> int:
@@ -110,12 +110,14 @@ def unfinished_text(unfinished: Sequence[UnfinishedObject], now_us: int) -> str:
     finished`.
     """
     parts = []
-    for may_run, state in (
+    for may_be_running, state in (
         (False, "that {} never finished"),
         (True, "that {} not finished: an upload runs, or ended less than an hour ago"),
         (None, "that {} not finished, and whose age is unknown"),
     ):
-        uploads = [upload for upload in unfinished if upload.may_run(now_us) is may_run]
+        uploads = [
+            upload for upload in unfinished if upload.may_be_running(now_us) is may_be_running
+        ]
         if uploads:
             objects = "an object" if len(uploads) == 1 else f"{len(uploads):,} objects"
             verb = was_or_were(len(uploads))

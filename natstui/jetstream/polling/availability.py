@@ -8,15 +8,15 @@ from dataclasses import dataclass
 from natstui.clock import steady_s
 from natstui.errors import JetStreamUnavailable, NatstuiError, PermissionDenied, RequestTimedOut
 from natstui.feed import Sink
-from natstui.model.records.record import BULK, Restored, Unavailable
+from natstui.model.records.record import BULK_SOURCE, Restored, Unavailable
 
-_DENIED_S = 30.0
+_DENIED_PAUSE_S = 30.0
 _MAX_PAUSE_S = 30.0
-_FIRST_S = 1.0
+_FIRST_PAUSE_S = 1.0
 
 
 @dataclass(slots=True)
-class _Failure:
+class _RequestFailure:
     reason: str
     denied: bool
     failures_count: int
@@ -25,12 +25,12 @@ class _Failure:
 
 def _retry_pause_s(error: NatstuiError, failures_count: int) -> float:
     if isinstance(error, PermissionDenied):
-        return _DENIED_S
+        return _DENIED_PAUSE_S
     if isinstance(error, JetStreamUnavailable | RequestTimedOut):
         # A request without a reply costs the server nothing, and may work again at any moment.
-        return _FIRST_S
-    doubled_s: float = _FIRST_S * 2 ** min(failures_count, 10)
-    return min(_MAX_PAUSE_S, doubled_s)
+        return _FIRST_PAUSE_S
+    doubled_pause_s: float = _FIRST_PAUSE_S * 2 ** min(failures_count, 10)
+    return min(_MAX_PAUSE_S, doubled_pause_s)
 
 
 class RequestAvailability:
@@ -38,7 +38,7 @@ class RequestAvailability:
 
     def __init__(self, sink: Sink) -> None:
         self._sink = sink
-        self._failures: dict[str, _Failure] = {}
+        self._failures: dict[str, _RequestFailure] = {}
 
     def may_request(self, request: str) -> bool:
         """Return whether a request works, or the pause after its failure is over."""
@@ -49,16 +49,18 @@ class RequestAvailability:
         """Pause a request that failed; report the reason unless the last report had the same."""
         # The report names the request beside the reason.
         reason = str(error).removeprefix(f"{request}: ")
-        before = self._failures.get(request)
-        failures_count = before.failures_count + 1 if before else 0
-        retry_s = steady_s() + _retry_pause_s(error, failures_count)
-        self._failures[request] = _Failure(
-            reason, isinstance(error, PermissionDenied), failures_count, retry_s
+        previous_failure = self._failures.get(request)
+        failures_count = previous_failure.failures_count + 1 if previous_failure else 0
+        retry_mono_s = steady_s() + _retry_pause_s(error, failures_count)
+        self._failures[request] = _RequestFailure(
+            reason, isinstance(error, PermissionDenied), failures_count, retry_mono_s
         )
         denied_subject = error.subject if isinstance(error, PermissionDenied) else None
         # Each try may name another subject: one report stands for all denials of a verb.
-        still_denied = before is not None and before.denied and denied_subject is not None
-        if not still_denied and (before is None or before.reason != reason):
+        is_still_denied = (
+            previous_failure is not None and previous_failure.denied and denied_subject is not None
+        )
+        if not is_still_denied and (previous_failure is None or previous_failure.reason != reason):
             self._sink.add(Unavailable(time.time_ns() // 1000, request, reason, denied_subject))
 
     def report_success(self, request: str) -> bool:
@@ -85,9 +87,9 @@ class RequestAvailability:
     @property
     def waiting_reason(self) -> str | None:
         """Return the reason of a request that failed repeatedly and is paused, or None."""
-        waiting = (
+        waiting_reasons = (
             failure.reason
             for request, failure in self._failures.items()
-            if failure.failures_count and not failure.denied and request != BULK
+            if failure.failures_count and not failure.denied and request != BULK_SOURCE
         )
-        return next(waiting, None)
+        return next(waiting_reasons, None)

@@ -15,7 +15,7 @@ from natstui.jetstream.polling.budget.allowance import Allowance
 from natstui.jetstream.polling.budget.requests import PollingApi
 from natstui.jetstream.polling.bulk.poller import NO_BULK_ROWS, BulkRows
 from natstui.jetstream.polling.control import PollControl
-from natstui.jetstream.polling.decode.cluster import clock_of, refused_reason
+from natstui.jetstream.polling.decode.cluster import clock_server_of, refusal_reason
 from natstui.jetstream.polling.decode.consumers import ConsumerRow, read_consumer, read_consumers
 from natstui.jetstream.polling.decode.streams import StreamRow
 from natstui.jetstream.polling.listing import Listing
@@ -24,21 +24,21 @@ from natstui.jetstream.polling.server_clock import ServerClocks
 from natstui.jetstream.polling.snapshot import PolledConsumers, hash_progress
 from natstui.jetstream.polling.sweep import (
     ConsumerDenials,
-    SweepOrder,
+    ConsumerListOrder,
     choose_requests,
     turn_interval_s,
 )
 
 _LIST = "CONSUMER.LIST"
 _INFO = "CONSUMER.INFO"
-_MISSING_PAUSE_S = 10.0
-_SINGLE_S = 2.0
-_SINGLES_COUNT = 2
-_MAX_DELAYED_COUNT = 3
+_INCOMPLETE_LIST_PAUSE_S = 10.0
+_SINGLE_REQUEST_TIMEOUT_S = 2.0
+_MISSING_REQUESTS_PER_POLL = 2
+_MAX_DELAYED_LISTS_COUNT = 3
 _UNREACHABLE_CODES = (10008, 10119)
 """Error codes: the consumer has no leader, or its server is down."""
 
-_Name = tuple[str, str]
+_StreamAndConsumer = tuple[str, str]
 
 
 class ConsumerPoller:
@@ -52,29 +52,29 @@ class ConsumerPoller:
         self._clocks = clocks
         self._requests = OpenRequests(api)
         self._denials = ConsumerDenials(availability)
-        self._order = SweepOrder()
-        self._counts: dict[str, int] = {}
-        self._listing: tuple[str, Listing[ConsumerRow]] | None = None
-        self._delayed: dict[str, Listing[ConsumerRow]] = {}
+        self._list_order = ConsumerListOrder()
+        self._consumers_count_by_stream: dict[str, int] = {}
+        self._open_listing: tuple[str, Listing[ConsumerRow]] | None = None
+        self._delayed_listings: dict[str, Listing[ConsumerRow]] = {}
         """Stream → its list, whose requested page has not arrived yet."""
-        self._repeated: set[str] = set()
+        self._repeated_list_streams: set[str] = set()
         """Streams whose list was lost and is requested again."""
-        self._turn_count = 0
-        self._missing: dict[str, set[str]] = {}
-        self._offline: dict[_Name, str] = {}
+        self._rotation_offset = 0
+        self._missing_by_stream: dict[str, set[str]] = {}
+        self._offline_reasons: dict[_StreamAndConsumer, str] = {}
         """Consumer that its server refuses to run → reason."""
-        self._unlisted: dict[str, int] = {}
+        self._unlisted_count_by_stream: dict[str, int] = {}
         """Stream → number of consumers that it counts and that its list does not name."""
-        self._reachable: dict[str, list[str]] = {}
+        self._reachable_names: dict[str, list[str]] = {}
         """Stream with unreachable consumers → its other consumers, the least recently
         requested first.
         """
-        self._unreachable: Mapping[str, set[str]] = {}
-        self._paused_until_mono_s: dict[str, float] = {}
-        self._single_rows: dict[_Name, ConsumerRow] = {}
+        self._unreachable_streams: Mapping[str, set[str]] = {}
+        self._list_paused_until_mono_s: dict[str, float] = {}
+        self._single_rows: dict[_StreamAndConsumer, ConsumerRow] = {}
         """The newest rows of consumers that were requested one by one; a list may be older."""
-        self._due_at_mono_s = 0.0
-        self._newest_replied_mono_s = 0.0
+        self._last_due_search_mono_s = 0.0
+        self._newest_replied_request_mono_s = 0.0
         """When the newest request about a single consumer that has a reply was sent."""
         self._polled = PolledConsumers()
         self.turn_interval_s = 0.0
@@ -88,25 +88,29 @@ class ConsumerPoller:
         `unreachable` are unreachable streams with their consumers, which are not requested: the
         server would only delay its reply.
         """
-        for restored_stream in self._unreachable.keys() - unreachable.keys():
-            self._paused_until_mono_s.pop(restored_stream, None)
-        self._unreachable = unreachable
-        self._order.update_streams(rows, unreachable)
+        for restored_stream in self._unreachable_streams.keys() - unreachable.keys():
+            self._list_paused_until_mono_s.pop(restored_stream, None)
+        self._unreachable_streams = unreachable
+        self._list_order.update_streams(rows, unreachable)
         for stream in self._availability.failed_streams(_LIST):
             if stream not in rows or not rows[stream].state.consumer_count:
                 # Its list is not requested any more.
                 self._availability.report_success(f"{_LIST}.{stream}")
-        for removed in self._counts.keys() - rows.keys():
-            self._missing.pop(removed, None)
-            self._paused_until_mono_s.pop(removed, None)
-        self._counts = {
+        for removed_stream in self._consumers_count_by_stream.keys() - rows.keys():
+            self._missing_by_stream.pop(removed_stream, None)
+            self._list_paused_until_mono_s.pop(removed_stream, None)
+        self._consumers_count_by_stream = {
             name: row.state.consumer_count for name, row in rows.items() if name not in unreachable
         }
-        for counters in (self._missing, self._unlisted):
+        for consumers_by_stream in (self._missing_by_stream, self._unlisted_count_by_stream):
             # Consumers of an unreachable stream are reported with it; a stream without any is not
             # listed.
-            for stream in [stream for stream in counters if not self._counts.get(stream)]:
-                del counters[stream]
+            for stream in [
+                stream
+                for stream in consumers_by_stream
+                if not self._consumers_count_by_stream.get(stream)
+            ]:
+                del consumers_by_stream[stream]
 
     async def read(
         self,
@@ -118,29 +122,33 @@ class ConsumerPoller:
         """Read as much as the allowance permits, at least one page; raises only ConnectionLost."""
         self._polled = PolledConsumers()
         self._single_rows = {
-            name: row for name, row in self._single_rows.items() if name[0] in self._counts
+            name: row
+            for name, row in self._single_rows.items()
+            if name[0] in self._consumers_count_by_stream
         }
         self._handle_replies()
         self._add_bulk_rows(bulk)
         await self._read_visible(allowance, control.visible_consumers, wait_budget)
         preferred_streams = {stream for stream, _ in control.preferred_consumers}
-        due_streams = self._due(preferred_streams, control.interval_s)
-        await self._sweep(
+        due_streams = self._find_due_streams(preferred_streams, control.interval_s)
+        await self._list_due_consumers(
             allowance,
-            deque(stream for stream in due_streams if stream not in bulk.covered),
+            deque(stream for stream in due_streams if stream not in bulk.covered_streams),
             wait_budget,
         )
-        self._request_missing()
+        self._request_missing_consumers()
         self._denials.report()
-        self._polled.swept.update(self._order.pop_emptied())
-        self._polled.complete = self._polled.swept.issuperset(self._order.streams)
-        unreachable = (*self._missing.items(), *self._unreachable.items())
+        self._polled.swept_streams.update(self._list_order.pop_emptied_streams())
+        self._polled.complete = self._polled.swept_streams.issuperset(self._list_order.streams)
+        unreachable = (*self._missing_by_stream.items(), *self._unreachable_streams.items())
         missing = {(stream, name) for stream, names in unreachable for name in names}
         self._polled.missing = missing - self._polled.rows.keys()
         self._polled.offline = {
-            name: reason for name, reason in self._offline.items() if name in self._polled.missing
+            name: reason
+            for name, reason in self._offline_reasons.items()
+            if name in self._polled.missing
         }
-        self._polled.unlisted = dict(self._unlisted)
+        self._polled.unlisted = dict(self._unlisted_count_by_stream)
         return self._polled
 
     def _add_bulk_rows(self, bulk: BulkRows) -> None:
@@ -148,67 +156,86 @@ class ConsumerPoller:
             for row in rows:
                 self._clocks.set_time(row, trusts_reply=True)
                 self._add_row(row)
-            self._order.store_progress(stream, hash_progress(rows))
+            self._list_order.store_progress(stream, hash_progress(rows))
             if stream in bulk.complete_streams:
-                self._missing.pop(stream, None)
-                self._unlisted.pop(stream, None)
-                self._polled.swept.add(stream)
+                self._missing_by_stream.pop(stream, None)
+                self._unlisted_count_by_stream.pop(stream, None)
+                self._polled.swept_streams.add(stream)
                 self._end_turn(stream)
 
-    def _due(self, preferred_streams: AbstractSet[str], interval_s: float) -> deque[str]:
+    def _find_due_streams(
+        self, preferred_streams: AbstractSet[str], interval_s: float
+    ) -> deque[str]:
         """Return the streams whose consumers are due to be listed; all if that costs little."""
-        list_s = self._api.usual_work_s(_LIST)
-        pause_s = turn_interval_s(len(self._counts), list_s, self._api.work.share)
+        list_work_s = self._api.usual_work_s(_LIST)
+        pause_s = turn_interval_s(
+            len(self._consumers_count_by_stream), list_work_s, self._api.work.share
+        )
         self.turn_interval_s = pause_s = 0.0 if pause_s <= interval_s else pause_s
         now_s = steady_s()
-        since_s, self._due_at_mono_s = now_s - self._due_at_mono_s, now_s
+        since_s, self._last_due_search_mono_s = now_s - self._last_due_search_mono_s, now_s
         return deque(
-            self._order.find_due(now_s, pause_s, preferred_streams, min(pause_s, since_s))
+            self._list_order.find_due(now_s, pause_s, preferred_streams, min(pause_s, since_s))
         )
 
     @property
     def unlisted_count(self) -> int:
         """Return the number of streams whose consumers were never listed."""
-        return self._order.unlisted_count
+        return self._list_order.unlisted_count
 
     @property
-    def has_any(self) -> bool:
+    def has_consumers(self) -> bool:
         """Return whether any stream has consumers."""
-        return any(self._counts.values())
+        return any(self._consumers_count_by_stream.values())
 
     async def close(self) -> None:
         """Cancel the open requests, and discard the lists that are read."""
-        self._listing = None
-        self._delayed.clear()
-        self._repeated.clear()
+        self._open_listing = None
+        self._delayed_listings.clear()
+        self._repeated_list_streams.clear()
         await self._requests.close()
 
     async def _read_visible(
-        self, allowance: Allowance, visible: tuple[_Name, ...], wait_budget: WaitBudget
+        self,
+        allowance: Allowance,
+        visible: tuple[_StreamAndConsumer, ...],
+        wait_budget: WaitBudget,
     ) -> None:
         """Read the consumers in view, with two thirds of the requests; one third while some stream
         was never listed.
         """
-        slow_streams = self._missing.keys() | self._delayed.keys()
-        present_names = [name for name in visible if name[1] not in self._missing.get(name[0], ())]
-        requests = choose_requests(present_names, self._counts, slow_streams)
-        kept_count = allowance.left_count * (2 if self._order.unlisted_count else 1) // 3
-        turns = [requests[(self._turn_count + n) % len(requests)] for n in range(len(requests))]
-        for turn_count, (stream, name) in enumerate(turns):
+        slow_streams = self._missing_by_stream.keys() | self._delayed_listings.keys()
+        present_names = [
+            name for name in visible if name[1] not in self._missing_by_stream.get(name[0], ())
+        ]
+        requests = choose_requests(present_names, self._consumers_count_by_stream, slow_streams)
+        reserved_requests_count = (
+            allowance.left_requests_count * (2 if self._list_order.unlisted_count else 1) // 3
+        )
+        rotated_requests = [
+            requests[(self._rotation_offset + offset) % len(requests)]
+            for offset in range(len(requests))
+        ]
+        for sent_count, (stream, name) in enumerate(rotated_requests):
             # Not limited by work: a poll that cost too much is followed by a longer pause.
-            if turn_count and (allowance.left_count <= kept_count or not allowance.is_in_time):
+            if sent_count and (
+                allowance.left_requests_count <= reserved_requests_count
+                or not allowance.is_before_next_poll
+            ):
                 return
-            self._turn_count += 1
+            self._rotation_offset += 1
             if name is not None:
-                for ahead_request in turns[turn_count + 1 : turn_count + self._api.max_open_count]:
-                    self._request_one_ahead(*ahead_request)
-                await self._request_one(stream, name, wait_budget)
-            elif stream not in self._delayed:
+                for next_stream, next_name in rotated_requests[
+                    sent_count + 1 : sent_count + self._api.max_open_count
+                ]:
+                    self._request_consumer_ahead(next_stream, next_name)
+                await self._request_consumer(stream, name, wait_budget)
+            elif stream not in self._delayed_listings:
                 await self._read_list(stream, wait_budget)
 
-    def _request_one_ahead(self, stream: str, name: str | None) -> None:
-        is_open = f"{_INFO}.{stream}.{name}" not in self._requests
-        if name is not None and is_open and self._availability.may_request(_INFO):
+    def _request_consumer_ahead(self, stream: str, name: str | None) -> None:
+        may_send = f"{_INFO}.{stream}.{name}" not in self._requests
+        if name is not None and may_send and self._availability.may_request(_INFO):
             self._api.request_ahead(f"{_INFO}.{stream}.{name}", None)
 
     async def _read_list(self, stream: str, wait_budget: WaitBudget) -> None:
@@ -217,7 +244,7 @@ class ConsumerPoller:
             if not await self._read_page(stream, listing, wait_budget):
                 return
 
-    async def _request_one(self, stream: str, name: str, wait_budget: WaitBudget) -> None:
+    async def _request_consumer(self, stream: str, name: str, wait_budget: WaitBudget) -> None:
         """Request one consumer; a delayed reply is handled by a later poll."""
         request_name = f"{_INFO}.{stream}.{name}"
         if request_name in self._requests or not self._availability.may_request(_INFO):
@@ -232,7 +259,7 @@ class ConsumerPoller:
         reply = await self._api.request_timed(f"{_INFO}.{stream}.{name}", timeout_s=timeout_s)
         began_us = reply.arrival.began_mono_us
         waited_us = began_us - reply.requested_mono_us
-        if waited_us > _SINGLE_S * 1e6:
+        if waited_us > _SINGLE_REQUEST_TIMEOUT_S * 1e6:
             # The leader was silent for a while; that is no work.
             self._api.exclude_from_work(reply)
         row = read_consumer(reply.data, began_us, waited_us)
@@ -248,35 +275,37 @@ class ConsumerPoller:
         except NotFound:
             return
         except RequestTimedOut:
-            if self._newest_replied_mono_s > requested_mono_s:
-                self._missing.setdefault(stream, set()).add(name)
+            if self._newest_replied_request_mono_s > requested_mono_s:
+                self._missing_by_stream.setdefault(stream, set()).add(name)
             return
         except RequestFailed as error:
-            reason = refused_reason(error)
+            reason = refusal_reason(error)
             if error.err_code in _UNREACHABLE_CODES or reason is not None:
-                self._missing.setdefault(stream, set()).add(name)
+                self._missing_by_stream.setdefault(stream, set()).add(name)
                 if reason is not None:
-                    self._offline[stream, name] = reason
+                    self._offline_reasons[stream, name] = reason
             else:
                 self._availability.report_failure(_INFO, error)
             return
         self._availability.report_success(_INFO)
-        self._newest_replied_mono_s = max(self._newest_replied_mono_s, requested_mono_s)
-        if name in self._missing.get(stream, ()):
-            self._end_missing(stream, name)
+        self._newest_replied_request_mono_s = max(
+            self._newest_replied_request_mono_s, requested_mono_s
+        )
+        if name in self._missing_by_stream.get(stream, ()):
+            self._mark_reachable(stream, name)
         self._clocks.set_time(row, trusts_reply=True)
         self._add_row(row)
         self._single_rows[stream, name] = self._polled.rows[stream, name]
 
-    def _end_missing(self, stream: str, name: str) -> None:
+    def _mark_reachable(self, stream: str, name: str) -> None:
         """Mark an unreachable consumer as reachable, and let its stream be listed at once."""
-        self._missing[stream].discard(name)
-        self._offline.pop((stream, name), None)
-        if not self._missing[stream]:
-            del self._missing[stream]
-        self._paused_until_mono_s.pop(stream, None)
+        self._missing_by_stream[stream].discard(name)
+        self._offline_reasons.pop((stream, name), None)
+        if not self._missing_by_stream[stream]:
+            del self._missing_by_stream[stream]
+        self._list_paused_until_mono_s.pop(stream, None)
         self._requests.cancel(f"{_LIST}.{stream}")
-        self._delayed.pop(stream, None)
+        self._delayed_listings.pop(stream, None)
 
     def _add_row(self, row: ConsumerRow) -> None:
         """Add a row to this poll, or a known row of the consumer if that is newer."""
@@ -291,115 +320,126 @@ class ConsumerPoller:
         for request_name in self._requests.names:
             stream = request_name.removeprefix(f"{_LIST}.")
             if (
-                self._requests.is_lost(request_name)
-                and stream in self._delayed.keys() - self._repeated
+                self._requests.is_reply_lost(request_name)
+                and stream in self._delayed_listings.keys() - self._repeated_list_streams
             ):
-                self._repeated.add(stream)
-                self._delayed.pop(stream)
+                self._repeated_list_streams.add(stream)
+                self._delayed_listings.pop(stream)
                 self._requests.cancel(request_name)
             if not self._requests.has_reply(request_name):
                 continue
             if request_name.startswith(_INFO):
                 self._handle_reply(request_name)
-            elif (listing := self._delayed.pop(stream, None)) is None:
+            elif (listing := self._delayed_listings.pop(stream, None)) is None:
                 self._requests.cancel(request_name)
             elif (
                 self._handle_page(stream, listing)
                 and not listing.is_complete
-                and not self._listing
+                and not self._open_listing
             ):
-                self._listing = stream, listing
+                self._open_listing = stream, listing
 
-    def _request_missing(self) -> None:
+    def _request_missing_consumers(self) -> None:
         """Request two unreachable consumers, without waiting for the replies."""
-        missing = [(stream, name) for stream, names in self._missing.items() for name in names]
-        for turn_count in range(min(_SINGLES_COUNT, len(missing))):
-            stream, name = missing[(self._turn_count + turn_count) % len(missing)]
+        missing = [
+            (stream, name) for stream, names in self._missing_by_stream.items() for name in names
+        ]
+        for offset in range(min(_MISSING_REQUESTS_PER_POLL, len(missing))):
+            stream, name = missing[(self._rotation_offset + offset) % len(missing)]
             self._requests.send(
-                f"{_INFO}.{stream}.{name}", partial(self._request_info, stream, name, _SINGLE_S)
+                f"{_INFO}.{stream}.{name}",
+                partial(self._request_info, stream, name, _SINGLE_REQUEST_TIMEOUT_S),
             )
-        self._turn_count += 1
+        self._rotation_offset += 1
 
-    async def _sweep(
+    async def _list_due_consumers(
         self, allowance: Allowance, due_streams: deque[str], wait_budget: WaitBudget
     ) -> None:
         """List the consumers of one due stream after the other; at least one page is read."""
-        next_streams, is_first = deque(due_streams), True
-        while is_first or self._has_room(allowance):
-            is_first = False
-            if self._listing is None:
+        next_streams, is_first_page = deque(due_streams), True
+        while is_first_page or self._has_room(allowance):
+            is_first_page = False
+            if self._open_listing is None:
                 if not due_streams:
                     return
                 stream = due_streams.popleft()
                 if next_streams and next_streams[0] == stream:
                     next_streams.popleft()
-                if stream in self._polled.swept or stream in self._delayed:
+                if stream in self._polled.swept_streams or stream in self._delayed_listings:
                     self._end_turn(stream)
                     continue
                 if self._is_paused(stream):
                     await self._request_reachable(allowance, stream, wait_budget)
                     self._end_turn(stream)
                     continue
-                self._listing = stream, self._make_listing(stream)
+                self._open_listing = stream, self._make_listing(stream)
                 self._request_lists_ahead(allowance, next_streams, len(due_streams))
-            stream, listing = self._listing
+            stream, listing = self._open_listing
             if not await self._read_page(stream, listing, wait_budget) or listing.is_complete:
-                self._listing = None
+                self._open_listing = None
                 self._end_turn(stream)
 
     def _has_room(self, allowance: Allowance) -> bool:
-        if self._listing is not None:
+        if self._open_listing is not None:
             return allowance.has_room_for_rest
-        return allowance.has_room and len(self._polled.rows) < self._order.max_rows_count
+        return (
+            allowance.has_room_for_request
+            and len(self._polled.rows) < self._list_order.max_rows_count
+        )
 
     def _end_turn(self, stream: str) -> None:
-        self._order.end_turn(stream, steady_s())
+        self._list_order.end_turn(stream, steady_s())
 
     def _make_listing(self, stream: str) -> Listing[ConsumerRow]:
-        count = self._counts.get(stream, 0)
+        count = self._consumers_count_by_stream.get(stream, 0)
         return Listing(f"{_LIST}.{stream}", read_consumers, read_consumer, count)
 
     def _request_lists_ahead(
-        self, allowance: Allowance, next_streams: deque[str], left_count: int
+        self, allowance: Allowance, next_streams: deque[str], unlisted_streams_count: int
     ) -> None:
         """Send the requests for the next lists ahead, as many as may be open at once.
 
-        `next_streams` are the due streams without a request, `left_count` is the number of due
-        streams whose list was not started. Many requests at a time cost the server half as much.
+        `next_streams` are the due streams without a request, and `unlisted_streams_count` is the
+        number of due streams whose list was not started. Many requests at a time cost the server
+        half as much.
         """
-        open_count = min(allowance.left_count, self._api.max_open_count) - 1
+        open_count = min(allowance.left_requests_count, self._api.max_open_count) - 1
         rows_count = len(self._polled.rows)
-        if left_count - len(next_streams) > (open_count // 2 if self._api.is_far else 0):
+        if unlisted_streams_count - len(next_streams) > (
+            open_count // 2 if self._api.is_network_delay_long else 0
+        ):
             return
-        while next_streams and left_count - len(next_streams) < open_count:
+        while next_streams and unlisted_streams_count - len(next_streams) < open_count:
             stream = next_streams.popleft()
-            rows_count += self._counts.get(stream, 0)
+            rows_count += self._consumers_count_by_stream.get(stream, 0)
             is_delayed = (
-                self._is_paused(stream) or stream in self._delayed or stream in self._missing
+                self._is_paused(stream)
+                or stream in self._delayed_listings
+                or stream in self._missing_by_stream
             )
-            is_open = (
+            may_send = (
                 not is_delayed
-                and stream not in self._polled.swept
+                and stream not in self._polled.swept_streams
                 and self._denials.may_request(stream)
             )
-            if is_open and rows_count < self._order.max_rows_count:
+            if may_send and rows_count < self._list_order.max_rows_count:
                 self._api.request_ahead(f"{_LIST}.{stream}", {"offset": 0})
 
     def _is_paused(self, stream: str) -> bool:
-        return steady_s() < self._paused_until_mono_s.get(stream, 0)
+        return steady_s() < self._list_paused_until_mono_s.get(stream, 0)
 
     async def _request_reachable(
         self, allowance: Allowance, stream: str, wait_budget: WaitBudget
     ) -> None:
         """Request the reachable consumers of a stream one by one, as its list would be delayed."""
-        names = self._reachable.get(stream, [])
+        names = self._reachable_names.get(stream, [])
         for _ in range(len(names)):
-            if not allowance.has_room:
+            if not allowance.has_room_for_request:
                 return
             name = names.pop(0)
             names.append(name)
             if (stream, name) not in self._polled.rows:
-                await self._request_one(stream, name, wait_budget)
+                await self._request_consumer(stream, name, wait_budget)
 
     async def _read_page(
         self, stream: str, listing: Listing[ConsumerRow], wait_budget: WaitBudget
@@ -407,11 +447,11 @@ class ConsumerPoller:
         """Read one page of a list; return False if it cannot be read now or is delayed."""
         if self._is_paused(stream) or not self._denials.may_request(stream):
             return False
-        if len(self._delayed) >= _MAX_DELAYED_COUNT:
+        if len(self._delayed_listings) >= _MAX_DELAYED_LISTS_COUNT:
             return False
         self._requests.send(listing.verb, partial(listing.read_page, self._api))
         if not await self._requests.wait_for_reply(listing.verb, wait_budget, wait_budget.quiet_s):
-            self._delayed[stream] = listing
+            self._delayed_listings[stream] = listing
             return False
         return self._handle_page(stream, listing)
 
@@ -428,7 +468,7 @@ class ConsumerPoller:
             self._availability.report_failure(listing.verb, error)
             return False
         self._denials.count_success(stream)
-        self._repeated.discard(stream)
+        self._repeated_list_streams.discard(stream)
         for row in listing.pop_single_rows():
             self._clocks.set_time(row, trusts_reply=True)
             self._add_row(row)
@@ -436,36 +476,42 @@ class ConsumerPoller:
             return True
         # A user without permission for single consumers gets no faster reply than the list.
         trusts_reply = not self._availability.may_request(_INFO)
-        undated: dict[str | None, ConsumerRow] = {}
+        undated_row_by_server: dict[str | None, ConsumerRow] = {}
         for row in listing.rows:
             if not self._clocks.set_time(row, trusts_reply=trusts_reply):
-                undated[clock_of(row.cluster)] = row
+                undated_row_by_server[clock_server_of(row.cluster)] = row
         for row in listing.rows:
-            if clock_of(row.cluster) not in undated:
+            if clock_server_of(row.cluster) not in undated_row_by_server:
                 self._add_row(row)
-        for row in undated.values():
+        for row in undated_row_by_server.values():
             # A fast reply compares the clocks, so that the next list has known times.
             name = row.name
             self._requests.send(
                 f"{_INFO}.{stream}.{name}", partial(self._request_info, stream, name)
             )
-        self._missing.pop(stream, None)
-        self._reachable.pop(stream, None)
-        self._offline = {
-            name: reason for name, reason in self._offline.items() if name[0] != stream
+        self._missing_by_stream.pop(stream, None)
+        self._reachable_names.pop(stream, None)
+        self._offline_reasons = {
+            name: reason for name, reason in self._offline_reasons.items() if name[0] != stream
         }
-        self._offline |= {(stream, name): reason for name, reason in listing.offline.items()}
-        unlisted_count = self._counts.get(stream, 0) - len(listing.rows) - len(listing.missing)
-        self._unlisted.pop(stream, None)
-        if listing.is_consistent and unlisted_count > 0:
-            self._unlisted[stream] = unlisted_count
+        self._offline_reasons |= {
+            (stream, name): reason for name, reason in listing.offline.items()
+        }
+        unlisted_count = (
+            self._consumers_count_by_stream.get(stream, 0)
+            - len(listing.rows)
+            - len(listing.missing)
+        )
+        self._unlisted_count_by_stream.pop(stream, None)
+        if listing.is_count_constant and unlisted_count > 0:
+            self._unlisted_count_by_stream[stream] = unlisted_count
         if listing.missing:
             # The server waits 4 s for servers that are down: not in every poll.
-            self._missing[stream] = listing.missing
-            self._reachable[stream] = [row.name for row in listing.rows]
-            self._paused_until_mono_s[stream] = steady_s() + _MISSING_PAUSE_S
-        self._order.store_progress(stream, hash_progress(listing.rows))
-        if listing.is_consistent and not undated:
-            self._polled.swept.add(stream)
+            self._missing_by_stream[stream] = listing.missing
+            self._reachable_names[stream] = [row.name for row in listing.rows]
+            self._list_paused_until_mono_s[stream] = steady_s() + _INCOMPLETE_LIST_PAUSE_S
+        self._list_order.store_progress(stream, hash_progress(listing.rows))
+        if listing.is_count_constant and not undated_row_by_server:
+            self._polled.swept_streams.add(stream)
             self._end_turn(stream)
         return True

@@ -20,37 +20,37 @@ class PollControl:
         self.visible_consumers: tuple[tuple[str, str], ...] = ()
         self.preferred_consumers: frozenset[tuple[str, str]] = frozenset()
         """Consumers polled every time, after those in view: for example with a finding."""
-        self.is_on = True
+        self.is_polling_on = True
         self._pauses_count = 0
         """Number of running `pause` blocks."""
-        self._wake = asyncio.Event()
-        self._is_requested = False
+        self._wake_event = asyncio.Event()
+        self._is_poll_requested = False
         self.set_interval(interval_s)
 
     def set_interval(self, interval_s: float) -> None:
         """Set the time between polls, within 0.2 s and one hour."""
         self.interval_s = min(MAX_INTERVAL_S, max(MIN_INTERVAL_S, interval_s))
-        self._wake.set()
+        self._wake_event.set()
 
     def set_polling(self, is_on: bool) -> None:
         """Pause or resume polling."""
-        self.is_on = is_on
-        self._wake.set()
+        self.is_polling_on = is_on
+        self._wake_event.set()
 
     @contextmanager
     def pause(self) -> Iterator[None]:
         """Pause polling in the block, except on request; then resume as before."""
         self._pauses_count += 1
-        self._wake.set()
+        self._wake_event.set()
         try:
             yield
         finally:
             self._pauses_count -= 1
-            self._wake.set()
+            self._wake_event.set()
 
     @property
-    def _polls(self) -> bool:
-        return self.is_on and not self._pauses_count
+    def _is_polling(self) -> bool:
+        return self.is_polling_on and not self._pauses_count
 
     def set_visible(
         self, streams: tuple[str, ...], consumers: tuple[tuple[str, str], ...]
@@ -64,24 +64,26 @@ class PollControl:
 
     def poll_now(self) -> None:
         """Poll at once, even when paused."""
-        self._is_requested = True
-        self._wake.set()
+        self._is_poll_requested = True
+        self._wake_event.set()
 
     def poll_soon(self) -> None:
         """Poll at once, unless polling is paused."""
-        if self._polls:
+        if self._is_polling:
             self.poll_now()
 
     async def wait_for_poll(self, until_mono_s: float) -> None:
         """Wait until the next poll: at `until_mono_s`, or at once on request."""
         started_s, interval_s = steady_s(), self.interval_s
-        while not self._is_requested:
+        while not self._is_poll_requested:
             if self.interval_s != interval_s:
                 until_mono_s = min(until_mono_s, started_s + self.interval_s)
-            self._wake.clear()
+            self._wake_event.clear()
             try:
-                async with asyncio.timeout(until_mono_s - steady_s() if self._polls else None):
-                    await self._wake.wait()
+                async with asyncio.timeout(
+                    until_mono_s - steady_s() if self._is_polling else None
+                ):
+                    await self._wake_event.wait()
             except TimeoutError:
                 break
-        self._is_requested = False
+        self._is_poll_requested = False

@@ -11,6 +11,7 @@ import asyncio
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import msgspec
 from nats.aio.msg import Msg
@@ -30,26 +31,26 @@ from natstui.jetstream.polling.decode.streams import StreamRow
 from natstui.jetstream.polling.snapshot import PolledConsumers
 
 _MAX_CACHE_AGE_S = 30.0
-_FORGET_S = 120.0
-_TIMEOUT_S = 2.0
-_LARGE_BYTES = 256 * 1024
+_DISCARD_AFTER_S = 120.0
+_MESSAGE_GET_TIMEOUT_S = 2.0
+_MAX_MEAN_MESSAGE_BYTES = 256 * 1024
 _MAX_FILTERS_COUNT = 4
 
 
-class _Stored(msgspec.Struct):
+class _MessageTime(msgspec.Struct):
     seq: int
     time: str
 
 
 class _Reply(msgspec.Struct):
-    message: _Stored
+    message: _MessageTime
 
 
-class _Direct(msgspec.Struct):
+class _StreamConfig(msgspec.Struct):
     allow_direct: bool = False
 
 
-class _Filters(msgspec.Struct):
+class _ConsumerConfig(msgspec.Struct):
     filter_subject: str = ""
     filter_subjects: tuple[str, ...] | None = None
 
@@ -66,28 +67,34 @@ class _NextMessage:
     requested_mono_s: float
 
 
-_Key = tuple[str, str]
-_NextRequest = tuple[str, int, tuple[str, ...]]
-"""Stream, first possible sequence, and filters: the same for many consumers."""
+_StreamAndConsumer = tuple[str, str]
 
 
-_FILTER = b'"filter_subject'
+class _NextRequest(NamedTuple):
+    """A request for the next message, which is the same for many consumers."""
+
+    stream: str
+    from_seq: int
+    filters: tuple[str, ...]
+
+
+_FILTER_FIELD_START = b'"filter_subject'
 """Text of a configuration with filters; searching it is faster than parsing."""
 _REPLY = decoder_of(_Reply)
-_FILTERS = decoder_of(_Filters)
-_DIRECTS = decoder_of(_Direct)
+_CONSUMER_CONFIG = decoder_of(_ConsumerConfig)
+_STREAM_CONFIG = decoder_of(_StreamConfig)
 
 
 def _read_filters(row: ConsumerRow) -> tuple[str, ...]:
-    if _FILTER not in bytes(row.config):
+    if _FILTER_FIELD_START not in bytes(row.config):
         return ()
     with raise_unreadable("CONSUMER.LIST"):
-        config = _FILTERS.decode(row.config)
+        config = _CONSUMER_CONFIG.decode(row.config)
     return config.filter_subjects or ((config.filter_subject,) if config.filter_subject else ())
 
 
-def first_or_last_us(consumer: ConsumerRow, stream: StreamRow) -> int | None:
-    """Return when the next message was stored if it is the first or last one, or None."""
+def first_or_last_stored_us(consumer: ConsumerRow, stream: StreamRow) -> int | None:
+    """Return when the next message was stored (UTC µs), if it is the stream's first or last."""
     following_seq = consumer.delivered.stream_seq + 1
     if _read_filters(consumer) or not stream.state.messages:
         return None
@@ -99,49 +106,60 @@ def first_or_last_us(consumer: ConsumerRow, stream: StreamRow) -> int | None:
 
 
 class NextMessageCache:
-    """Caches the next message of each consumer until the consumer moves."""
+    """Caches the next message of each consumer until the consumer delivers another one."""
 
     def __init__(self) -> None:
-        self._next_messages: dict[_Key, _NextMessage] = {}
-        self._positions: dict[_Key, int] = {}
-        self._cleared_mono_s = steady_s()
+        self._next_messages: dict[_StreamAndConsumer, _NextMessage] = {}
+        self._delivered_seqs: dict[_StreamAndConsumer, int] = {}
+        self._last_discard_mono_s = steady_s()
 
-    def cached_us(self, consumer: ConsumerRow, stream: StreamRow) -> int | None:
+    def cached_stored_us(self, consumer: ConsumerRow, stream: StreamRow) -> int | None:
         """Return when the next message was stored, in UTC µs; None if that must be requested."""
-        known_us = first_or_last_us(consumer, stream)
-        if known_us is not None:
-            return known_us
-        cached = self._find_fresh(consumer)
-        if cached is None or cached.seq is None or cached.seq < stream.state.first_seq:
+        end_stored_us = first_or_last_stored_us(consumer, stream)
+        if end_stored_us is not None:
+            return end_stored_us
+        cached_message = self._find_fresh_message(consumer)
+        if (
+            cached_message is None
+            or cached_message.seq is None
+            or cached_message.seq < stream.state.first_seq
+        ):
             return None
-        return cached.at_us
+        return cached_message.at_us
 
-    def is_known_absent(self, consumer: ConsumerRow) -> bool:
+    def has_no_next_message(self, consumer: ConsumerRow) -> bool:
         """Return whether the last reply was that there is no next message."""
-        cached = self._find_fresh(consumer)
-        return cached is not None and cached.seq is None
+        cached_message = self._find_fresh_message(consumer)
+        return cached_message is not None and cached_message.seq is None
 
-    def _find_fresh(self, consumer: ConsumerRow) -> _NextMessage | None:
-        cached = self._next_messages.get((consumer.stream_name, consumer.name))
+    def _find_fresh_message(self, consumer: ConsumerRow) -> _NextMessage | None:
+        cached_message = self._next_messages.get((consumer.stream_name, consumer.name))
         after_seq = consumer.delivered.stream_seq
-        if cached is None or (cached.created, cached.after_seq) != (consumer.created, after_seq):
+        if cached_message is None or (cached_message.created, cached_message.after_seq) != (
+            consumer.created,
+            after_seq,
+        ):
             return None
-        return cached if steady_s() - cached.requested_mono_s < _MAX_CACHE_AGE_S else None
+        return (
+            cached_message
+            if steady_s() - cached_message.requested_mono_s < _MAX_CACHE_AGE_S
+            else None
+        )
 
     def is_stuck(self, consumer: ConsumerRow) -> bool:
-        """Return whether a consumer has not moved since its position was stored."""
+        """Return whether a consumer has delivered nothing since `store_position` was called."""
         key, seq = (consumer.stream_name, consumer.name), consumer.delivered.stream_seq
-        return self._positions.get(key, seq) == seq
+        return self._delivered_seqs.get(key, seq) == seq
 
     def store_position(self, consumer: ConsumerRow) -> None:
         """Store the last delivered sequence of a consumer."""
-        self._positions[consumer.stream_name, consumer.name] = consumer.delivered.stream_seq
+        self._delivered_seqs[consumer.stream_name, consumer.name] = consumer.delivered.stream_seq
 
-    def store_reply(self, consumer: ConsumerRow, stored_message: _Stored | None) -> None:
+    def store_reply(self, consumer: ConsumerRow, stored_message: _MessageTime | None) -> None:
         """Store the next message of a consumer; None if there is none."""
         at_us = None
         if stored_message is not None:
-            with raise_unreadable(_NEXT):
+            with raise_unreadable(_MSG_GET):
                 at_us = time_us(stored_message.time)
         self._next_messages[consumer.stream_name, consumer.name] = _NextMessage(
             consumer.created,
@@ -154,20 +172,20 @@ class NextMessageCache:
     def discard_old(self) -> None:
         """Discard replies older than two minutes, and all positions; at most every two minutes."""
         now_s = steady_s()
-        if now_s - self._cleared_mono_s > _FORGET_S:
-            self._cleared_mono_s = now_s
-            old = [
+        if now_s - self._last_discard_mono_s > _DISCARD_AFTER_S:
+            self._last_discard_mono_s = now_s
+            old_keys = [
                 key
                 for key, next_message in self._next_messages.items()
-                if now_s - next_message.requested_mono_s > _FORGET_S
+                if now_s - next_message.requested_mono_s > _DISCARD_AFTER_S
             ]
-            for key in old:
+            for key in old_keys:
                 del self._next_messages[key]
-            self._positions.clear()
+            self._delivered_seqs.clear()
 
 
-_NEXT = "STREAM.MSG.GET"
-_DIRECT = "DIRECT.GET"
+_MSG_GET = "STREAM.MSG.GET"
+_DIRECT_GET = "DIRECT.GET"
 _MIN_REQUESTS_COUNT = 20
 """Minimum number of requests in every poll, whatever lists have used."""
 
@@ -178,19 +196,20 @@ class LagPoller:
     def __init__(self, api: PollingApi, availability: RequestAvailability) -> None:
         self._api = api
         self._availability = availability
-        self._next = NextMessageCache()
+        self._next_message_cache = NextMessageCache()
 
     def withdraw_failures(
         self, consumers: PolledConsumers, streams: Mapping[str, StreamRow]
     ) -> None:
-        """Report failed requests as working again if nothing depends on them any more.
+        """Report failed requests as working again if no consumer needs them any more.
 
-        That is so if the stream is not one of `streams`, which are all, or if its consumers were
-        all polled and none waits for a message that must be requested. Raises ReplyUnreadable.
+        `streams` are all existing streams. No request is needed for any other stream, nor for one
+        whose consumers were all polled if none waits for a message that must be requested. Raises
+        ReplyUnreadable.
         """
         failed_requests = [
             (verb, stream)
-            for verb in (_DIRECT, _NEXT)
+            for verb in (_DIRECT_GET, _MSG_GET)
             for stream in self._availability.failed_streams(verb)
         ]
         failed_streams = {stream for _, stream in failed_requests} & streams.keys()
@@ -201,7 +220,7 @@ class LagPoller:
             and self._needs_request(row, streams[row.stream_name])
         }
         for verb, stream in failed_requests:
-            is_unneeded = stream in consumers.swept and stream not in waiting_streams
+            is_unneeded = stream in consumers.swept_streams and stream not in waiting_streams
             if is_unneeded or stream not in streams:
                 self._availability.report_success(f"{verb}.{stream}")
 
@@ -209,15 +228,15 @@ class LagPoller:
         """Return whether the next message of a consumer is known only from a request."""
         return (
             consumer.num_pending > 0
-            and first_or_last_us(consumer, stream) is None
-            and self._is_cheap(consumer, stream)
+            and first_or_last_stored_us(consumer, stream) is None
+            and self._should_request(consumer, stream)
         )
 
     async def update_next_times(
         self,
         allowance: Allowance,
         control: PollControl,
-        consumers: Mapping[_Key, ConsumerRow],
+        consumers: Mapping[_StreamAndConsumer, ConsumerRow],
         streams: Mapping[str, StreamRow],
     ) -> None:
         """Set `next_at_us` of each row with pending messages, as far as requests are allowed.
@@ -225,53 +244,70 @@ class LagPoller:
         Known times are set without a request. Requests are sent for rows in view first, then for
         preferred, stuck and other consumers. Raises only ConnectionLost.
         """
-        self._next.discard_old()
-        waiting: list[tuple[int, ConsumerRow]] = []
+        self._next_message_cache.discard_old()
+        ranked_rows: list[tuple[int, ConsumerRow]] = []
         visible = set(control.visible_consumers)
         for key, row in consumers.items():
             stream = streams.get(row.stream_name)
             if stream is None or not row.num_pending:
                 continue
-            row.next_at_us = self._next.cached_us(row, stream)
-            if row.next_at_us is None and self._is_cheap(row, stream):
-                ranks = (
+            row.next_at_us = self._next_message_cache.cached_stored_us(row, stream)
+            if row.next_at_us is None and self._should_request(row, stream):
+                rank_conditions = (
                     key in visible,
                     key in control.preferred_consumers,
-                    self._next.is_stuck(row),
+                    self._next_message_cache.is_stuck(row),
                 )
-                waiting.append((ranks.index(True) if True in ranks else len(ranks), row))
-            self._next.store_position(row)
-        waiting.sort(key=lambda ranked: ranked[0])
+                ranked_rows.append(
+                    (
+                        rank_conditions.index(True)
+                        if True in rank_conditions
+                        else len(rank_conditions),
+                        row,
+                    )
+                )
+            self._next_message_cache.store_position(row)
+        ranked_rows.sort(key=lambda ranked: ranked[0])
         await self._request_all(
-            allowance, deque(_group_by_request(row for _, row in waiting)), streams
+            allowance, deque(_group_by_request(row for _, row in ranked_rows)), streams
         )
 
-    def _is_cheap(self, consumer: ConsumerRow, stream: StreamRow) -> bool:
-        """Return whether a request is cheap: its reply contains the message's entire payload."""
+    def _should_request(self, consumer: ConsumerRow, stream: StreamRow) -> bool:
+        """Return whether to request the next message: it is probably small, and filters are few.
+
+        A reply contains the entire payload. No request is sent while it is known that there is no
+        next message.
+        """
         state = stream.state
         size_bytes = state.bytes / max(1, state.messages)
-        small = size_bytes <= _LARGE_BYTES and not self._api.is_slow_to_transfer(size_bytes)
+        is_message_small = (
+            size_bytes <= _MAX_MEAN_MESSAGE_BYTES and not self._api.is_slow_to_transfer(size_bytes)
+        )
         has_few_filters = len(_read_filters(consumer)) <= _MAX_FILTERS_COUNT
-        return small and has_few_filters and not self._next.is_known_absent(consumer)
+        return (
+            is_message_small
+            and has_few_filters
+            and not self._next_message_cache.has_no_next_message(consumer)
+        )
 
     async def _request_all(
         self,
         allowance: Allowance,
-        waiting: deque[tuple[_NextRequest, list[ConsumerRow]]],
+        waiting_requests: deque[tuple[_NextRequest, list[ConsumerRow]]],
         streams: Mapping[str, StreamRow],
     ) -> None:
         """Send as many requests as the allowance permits, though 20 at least; several at once."""
         open_tasks: set[asyncio.Task[None]] = set()
         sent_count = 0
         try:
-            while waiting or open_tasks:
-                while waiting and len(open_tasks) < self._api.max_open_count:
+            while waiting_requests or open_tasks:
+                while waiting_requests and len(open_tasks) < self._api.max_open_count:
                     if sent_count >= _MIN_REQUESTS_COUNT and not allowance.has_room_for_rest:
-                        waiting.clear()
+                        waiting_requests.clear()
                         break
-                    next_request, rows = waiting.popleft()
+                    next_request, rows = waiting_requests.popleft()
                     sent_count += 1
-                    request = self._request_next(next_request, rows, streams[next_request[0]])
+                    request = self._request_next(next_request, rows, streams[next_request.stream])
                     open_tasks.add(self._api.spawn(request))
                 if not open_tasks:
                     # All replies came together, and the allowance permits no more.
@@ -290,10 +326,10 @@ class LagPoller:
     ) -> None:
         """Request the next message of consumers that wait for the same one, and set their rows."""
         with raise_unreadable("the configuration"):
-            direct = _DIRECTS.decode(stream.config).allow_direct
-        verbs = (_DIRECT, _NEXT) if direct else (_NEXT,)
+            allows_direct = _STREAM_CONFIG.decode(stream.config).allow_direct
+        verbs = (_DIRECT_GET, _MSG_GET) if allows_direct else (_MSG_GET,)
         for number, verb in enumerate(verbs):
-            stream_verb = f"{verb}.{next_request[0]}"
+            stream_verb = f"{verb}.{next_request.stream}"
             if not (
                 self._availability.may_request(verb)
                 and self._availability.may_request(stream_verb)
@@ -302,7 +338,7 @@ class LagPoller:
             try:
                 replies = [
                     await self._get_message(verb, next_request, subject)
-                    for subject in next_request[2] or (">",)
+                    for subject in next_request.filters or (">",)
                 ]
             except PermissionDenied as error:
                 self._availability.report_failure(verb, error)
@@ -312,36 +348,46 @@ class LagPoller:
                 continue
             self._availability.report_success(verb)
             self._availability.report_success(stream_verb)
-            if verb == _DIRECT and None in replies and self._availability.may_request(_NEXT):
+            if (
+                verb == _DIRECT_GET
+                and None in replies
+                and self._availability.may_request(_MSG_GET)
+            ):
                 # A mirror that replies to direct gets may lack the message: request the leader.
                 continue
-            stored_messages = [stored for stored in replies if stored is not None]
-            first = min(stored_messages, key=lambda stored: stored.seq, default=None)
+            stored_messages = [
+                stored_message for stored_message in replies if stored_message is not None
+            ]
+            first_message = min(
+                stored_messages, key=lambda stored_message: stored_message.seq, default=None
+            )
             for row in rows:
-                self._next.store_reply(row, first)
-                row.next_at_us = self._next.cached_us(row, stream)
-            for unused_verb in {_DIRECT, _NEXT}.difference(verbs[: number + 1]):
-                self._availability.report_success(f"{unused_verb}.{next_request[0]}")
+                self._next_message_cache.store_reply(row, first_message)
+                row.next_at_us = self._next_message_cache.cached_stored_us(row, stream)
+            for unused_verb in {_DIRECT_GET, _MSG_GET}.difference(verbs[: number + 1]):
+                self._availability.report_success(f"{unused_verb}.{next_request.stream}")
             return
 
     async def _get_message(
         self, verb: str, next_request: _NextRequest, subject: str
-    ) -> _Stored | None:
-        body = {"seq": next_request[1], "next_by_subj": subject}
-        if verb == _DIRECT:
-            direct_reply = await self._api.get_direct(next_request[0], body, _TIMEOUT_S)
-            return _read_direct_reply(direct_reply, next_request[0])
+    ) -> _MessageTime | None:
+        body = {"seq": next_request.from_seq, "next_by_subj": subject}
+        if verb == _DIRECT_GET:
+            direct_reply = await self._api.get_direct(
+                next_request.stream, body, _MESSAGE_GET_TIMEOUT_S
+            )
+            return _read_direct_reply(direct_reply, next_request.stream)
         try:
             reply, _ = await self._api.request(
-                f"{verb}.{next_request[0]}", body, timeout_s=_TIMEOUT_S
+                f"{verb}.{next_request.stream}", body, timeout_s=_MESSAGE_GET_TIMEOUT_S
             )
         except NotFound:
             return None
-        with raise_unreadable(_NEXT):
+        with raise_unreadable(_MSG_GET):
             return _REPLY.decode(reply).message
 
 
-def _read_direct_reply(msg: Msg, stream: str) -> _Stored | None:
+def _read_direct_reply(msg: Msg, stream: str) -> _MessageTime | None:
     """Return the message in the reply to a direct get; None if there is none of this stream."""
     headers = msg.headers or {}
     status = status_of(msg.headers)
@@ -349,11 +395,11 @@ def _read_direct_reply(msg: Msg, stream: str) -> _Stored | None:
         return None
     if status is not None:
         code = int(status) if status.isdecimal() else None
-        raise RequestFailed(f"{_DIRECT}: the server replies {status}", code=code)
-    with raise_unreadable(_DIRECT):
+        raise RequestFailed(f"{_DIRECT_GET}: the server replies {status}", code=code)
+    with raise_unreadable(_DIRECT_GET):
         if headers["Nats-Stream"] != stream:
             return None
-        return _Stored(int(headers["Nats-Sequence"]), headers["Nats-Time-Stamp"])
+        return _MessageTime(int(headers["Nats-Sequence"]), headers["Nats-Time-Stamp"])
 
 
 def _group_by_request(
@@ -362,6 +408,8 @@ def _group_by_request(
     """Yield each request with the consumers that wait for its message, in the order of rows."""
     groups: dict[_NextRequest, list[ConsumerRow]] = {}
     for row in rows:
-        next_request = row.stream_name, row.delivered.stream_seq + 1, _read_filters(row)
+        next_request = _NextRequest(
+            row.stream_name, row.delivered.stream_seq + 1, _read_filters(row)
+        )
         groups.setdefault(next_request, []).append(row)
     yield from groups.items()

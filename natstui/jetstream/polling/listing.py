@@ -16,7 +16,7 @@ import msgspec
 from natstui.errors import NotFound, PermissionDenied, RequestFailed
 from natstui.jetstream.connection.replies import EndlessListCheck, read
 from natstui.jetstream.polling.budget.requests import PollingApi
-from natstui.jetstream.polling.decode.cluster import Page, refused_reason
+from natstui.jetstream.polling.decode.cluster import Page, refusal_reason
 
 
 class _Row(Protocol):
@@ -25,23 +25,23 @@ class _Row(Protocol):
 
 Row = TypeVar("Row", bound=_Row)
 
-PAGE_COUNT = 256
+PAGE_ROWS_COUNT = 256
 """Rows on a page of `STREAM.LIST` and `CONSUMER.LIST`."""
-_MISSING_WAIT_US = 3_000_000
-_MAX_PAGE_S = 9.0
+_LONG_LIST_WAIT_US = 3_000_000
+_MAX_PAGE_TRANSFER_S = 9.0
 """Limit of a page's time: a server closes a connection that does not accept its data
 within 10 s.
 """
-_PROBE_COUNT = 8
-_SHORT_COUNT = 4 * _PROBE_COUNT
+_PROBE_ROWS_COUNT = 8
+_MAX_SHORT_LIST_ROWS = 4 * _PROBE_ROWS_COUNT
 """Maximum length of a list that is requested as pages on any link."""
-_TURN_S = 0.5
-_REST_S = 0.1
+_MAX_ROWS_WAIT_S = 0.5
+_BUSY_LINK_PAUSE_S = 0.1
 
 
 def pages_count(rows_count: int) -> int:
     """Return the number of requests for a list with so many rows."""
-    return max(1, -(-rows_count // PAGE_COUNT))
+    return max(1, -(-rows_count // PAGE_ROWS_COUNT))
 
 
 class _Names(msgspec.Struct):
@@ -65,8 +65,8 @@ class Listing(Generic[Row]):
         self._read_page = read_page
         self._read_row = read_row
         self._expected_count = expected_count
-        self._offset = 0
-        self._list_check = EndlessListCheck(verb)
+        self._page_offset = 0
+        self._endless_list_check = EndlessListCheck(verb)
         self._total_count: int | None = None
         self._remaining_names: deque[str] | None = None
         """Names of rows to request, if they are requested one by one."""
@@ -77,7 +77,7 @@ class Listing(Generic[Row]):
         self.offline: dict[str, str] = {}
         """Stream or consumer that its server refuses to run → reason."""
         self.is_complete = False
-        self.is_consistent = True
+        self.is_count_constant = True
         """Whether the number of rows was the same in all pages, so that none is missed."""
 
     @property
@@ -93,22 +93,29 @@ class Listing(Generic[Row]):
 
     async def read_page(self, api: PollingApi) -> None:
         """Read one page, or some single rows; raises what `Client.request` raises."""
-        if self._offset == 0 and self._remaining_names is None and await self._is_too_long(api):
+        if (
+            self._page_offset == 0
+            and self._remaining_names is None
+            and await self._is_page_too_slow(api)
+        ):
             self._remaining_names = await self._read_names(api)
         if self._remaining_names is not None:
             await self._read_rows(api, self._remaining_names)
             return
-        page = await self._request_page(api, self._offset)
-        self.is_consistent = self.is_consistent and self._total_count in (None, page.total_count)
+        page = await self._request_page(api, self._page_offset)
+        self.is_count_constant = self.is_count_constant and self._total_count in (
+            None,
+            page.total_count,
+        )
         self._total_count = page.total_count
         self.rows.extend(page.rows)
         self.missing.update(page.missing)
         self.offline.update(page.offline)
-        self._offset += max(1, page.limit_count)
-        self.is_complete = self._offset >= page.total_count
+        self._page_offset += max(1, page.limit_count)
+        self.is_complete = self._page_offset >= page.total_count
         if not self.is_complete:
             names = (*(row.name for row in page.rows), *page.missing)
-            self._list_check.check(names, page.total_count)
+            self._endless_list_check.check(names, page.total_count)
 
     async def _request_page(self, api: PollingApi, offset: int) -> Page[Row]:
         reply = await api.request_timed(self.verb, {"offset": offset})
@@ -116,32 +123,37 @@ class Listing(Generic[Row]):
         began_us = reply.arrival.began_mono_us
         waited_us = began_us - reply.requested_mono_us
         page = self._read_page(reply.data, began_us, waited_us)
-        if page.missing and waited_us > _MISSING_WAIT_US:
+        if page.missing and waited_us > _LONG_LIST_WAIT_US:
             # The server waited 4 s for others that are down; that is no work.
             api.exclude_from_work(reply)
         if page.rows:
-            api.row_bytes[self._kind] = len(reply.data) / len(page.rows)
+            api.row_bytes_by_kind[self._kind] = len(reply.data) / len(page.rows)
         return page
 
     @property
     def _kind(self) -> str:
         return self.verb.partition(".")[0]
 
-    async def _is_too_long(self, api: PollingApi) -> bool:
+    async def _is_page_too_slow(self, api: PollingApi) -> bool:
         """Return whether the transfer of a page would take too long.
 
         If it seems so, or the size of a row is unknown, the last rows are requested first: they
         are a short page, whose bytes show the speed of the link.
         """
-        count = min(PAGE_COUNT, self._expected_count)
-        if count <= _SHORT_COUNT:
+        count = min(PAGE_ROWS_COUNT, self._expected_count)
+        if count <= _MAX_SHORT_LIST_ROWS:
             return False
-        if self._kind not in api.row_bytes or self._page_s(api, count) > _MAX_PAGE_S:
-            await self._request_page(api, max(0, self._expected_count - _PROBE_COUNT))
-        return self._page_s(api, count) > _MAX_PAGE_S
+        if (
+            self._kind not in api.row_bytes_by_kind
+            or self._page_transfer_s(api, count) > _MAX_PAGE_TRANSFER_S
+        ):
+            await self._request_page(api, max(0, self._expected_count - _PROBE_ROWS_COUNT))
+        return self._page_transfer_s(api, count) > _MAX_PAGE_TRANSFER_S
 
-    def _page_s(self, api: PollingApi, count: int) -> float:
-        return count * api.row_bytes.get(self._kind, 0.0) / (api.bytes_per_s or float("inf"))
+    def _page_transfer_s(self, api: PollingApi, count: int) -> float:
+        return (
+            count * api.row_bytes_by_kind.get(self._kind, 0.0) / (api.bytes_per_s or float("inf"))
+        )
 
     async def _read_names(self, api: PollingApi) -> deque[str]:
         verb, row_names, offset = self.verb.replace(".LIST", ".NAMES"), deque[str](), 0
@@ -160,29 +172,29 @@ class Listing(Generic[Row]):
         """Wait up to 0.5 s for single rows, which are requested in a task."""
         if self._rows_task is None:
             self._rows_task = api.spawn(self._request_rows(api, row_names))
-        await asyncio.wait({self._rows_task}, timeout=_TURN_S)
+        await asyncio.wait({self._rows_task}, timeout=_MAX_ROWS_WAIT_S)
         if self._rows_task.done():
             self._rows_task.result()
             self.is_complete = True
 
     async def _request_rows(self, api: PollingApi, row_names: deque[str]) -> None:
         """Request all rows one by one, several at once, while the link may be used."""
-        open_rows: set[asyncio.Task[None]] = set()
+        open_tasks: set[asyncio.Task[None]] = set()
         try:
-            while row_names or open_rows:
-                while row_names and len(open_rows) <= api.max_open_count and api.is_link_free:
-                    open_rows.add(api.spawn(self._request_row(api, row_names.popleft())))
-                if not open_rows:
-                    await asyncio.sleep(_REST_S)
+            while row_names or open_tasks:
+                while row_names and len(open_tasks) <= api.max_open_count and api.is_link_free:
+                    open_tasks.add(api.spawn(self._request_row(api, row_names.popleft())))
+                if not open_tasks:
+                    await asyncio.sleep(_BUSY_LINK_PAUSE_S)
                     continue
-                finished, open_rows = await asyncio.wait(
-                    open_rows, return_when=asyncio.FIRST_COMPLETED
+                finished_tasks, open_tasks = await asyncio.wait(
+                    open_tasks, return_when=asyncio.FIRST_COMPLETED
                 )
-                for row in finished:
-                    row.result()
+                for task in finished_tasks:
+                    task.result()
         finally:
-            for row in open_rows:
-                row.cancel()
+            for task in open_tasks:
+                task.cancel()
 
     async def _request_row(self, api: PollingApi, name: str) -> None:
         try:
@@ -193,7 +205,7 @@ class Listing(Generic[Row]):
             raise
         except RequestFailed as error:
             self.missing.add(name)
-            if (reason := refused_reason(error)) is not None:
+            if (reason := refusal_reason(error)) is not None:
                 self.offline[name] = reason
             return
         began_us = reply.arrival.began_mono_us

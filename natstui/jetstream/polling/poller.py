@@ -27,13 +27,14 @@ from natstui.jetstream.polling.subjects import SubjectCounter
 from natstui.model.live.snapshot import Account, PollCost
 
 _INFO = "INFO"
-_REPLIES = "answers"
+_POLL_NAME = "answers"
+"""Name under which a failure that ends a poll is reported."""
 _INFO_TIMEOUT_S = 2.0
-_PROBE_S = 0.25
+_FAILED_POLL_PAUSE_S = 0.25
 _REPLY_WAIT_S = 0.7
-_QUIET_S = 0.25
+_MIN_QUIET_S = 0.25
 _QUIET_TRIPS_COUNT = 3
-"""Number of round trips to wait for a reply, though `_QUIET_S` at least."""
+"""Number of round trips to wait for a reply, though `_MIN_QUIET_S` at least."""
 
 
 async def poll(
@@ -57,7 +58,7 @@ async def poll(
             pause_s = await poller.poll_once()
             await control.wait_for_poll(started_s + pause_s)
     finally:
-        await poller.end()
+        await poller.end_polling()
 
 
 class _Poller:
@@ -80,13 +81,13 @@ class _Poller:
         self._requests = OpenRequests(self._api)
         self._rtt_us: int | None = None
         self._reconnects_count = client.nc.stats["reconnects"]
-        self._all_listed = False
+        self._are_all_streams_listed = False
         """Whether all streams have been listed since the connection began."""
-        self._streams = StreamPoller(self._api, self._availability, clocks, sink)
-        self._consumers = ConsumerPoller(self._api, self._availability, clocks)
-        self._lags = LagPoller(self._api, self._availability)
-        self._bulk = BulkPoller(bulk, self._api, self._availability)
-        self._subjects = SubjectCounter(self._api, self._availability, sink)
+        self._stream_poller = StreamPoller(self._api, self._availability, clocks, sink)
+        self._consumer_poller = ConsumerPoller(self._api, self._availability, clocks)
+        self._lag_poller = LagPoller(self._api, self._availability)
+        self._bulk_poller = BulkPoller(bulk, self._api, self._availability)
+        self._subject_counter = SubjectCounter(self._api, self._availability, sink)
 
     async def poll_once(self) -> float:
         """Poll once, and return the seconds from the start of this poll to that of the next."""
@@ -94,7 +95,7 @@ class _Poller:
         self._api.begin_poll()
         if (reconnects_count := self._client.nc.stats["reconnects"]) != self._reconnects_count:
             self._reconnects_count = reconnects_count
-            self._streams.expire_list()
+            self._stream_poller.expire_list()
         allowance = self._budget.next_allowance(self._api, interval_s)
         try:
             await self._read(allowance, interval_s)
@@ -102,65 +103,70 @@ class _Poller:
             await self.close()
             self._availability.retry_all()
             self._budget.reset()
-            return _PROBE_S
+            return _FAILED_POLL_PAUSE_S
         except RequestTimedOut as error:
             # INFO is the probe: it is sent again at once, and all else waits for its reply.
             self._availability.report_failure(_INFO, error)
             self._availability.retry_all()
             self._budget.reset()
-            return _PROBE_S
+            return _FAILED_POLL_PAUSE_S
         except RequestFailed as error:
-            self._availability.report_failure(_REPLIES, error)
+            self._availability.report_failure(_POLL_NAME, error)
         return self._budget.interval_s
 
     async def close(self) -> None:
         """Cancel the open requests and discard what depends on the connection."""
-        self._all_listed = False
+        self._are_all_streams_listed = False
         await self._requests.close()
-        await self._streams.close()
-        await self._consumers.close()
-        await self._bulk.reset_for_new_link()
+        await self._stream_poller.close()
+        await self._consumer_poller.close()
+        await self._bulk_poller.reset_for_new_link()
         await self._api.reset_for_new_link()
 
-    async def end(self) -> None:
+    async def end_polling(self) -> None:
         """Cancel the open requests and close the bulk source."""
         await self.close()
-        await self._bulk.close()
+        await self._bulk_poller.close()
 
     async def _read(self, allowance: Allowance, interval_s: float) -> None:
         started_us = steady_us()
-        quiet_s = max(_QUIET_S, _QUIET_TRIPS_COUNT * (self._rtt_us or 0) / 1e6)
+        quiet_s = max(_MIN_QUIET_S, _QUIET_TRIPS_COUNT * (self._rtt_us or 0) / 1e6)
         wait_budget = WaitBudget(_REPLY_WAIT_S + quiet_s, quiet_s)
         account, rtt_us = await self._read_account(wait_budget)
         self._clocks.trip_us = self._api.max_trip_us
         began_mono_s = steady_s()
-        bulk = await self._bulk.collect_rows(account, self._control, quiet_s)
-        streams = await self._streams.read(
-            allowance.for_first_half() if self._consumers.has_any else allowance,
+        bulk = await self._bulk_poller.collect_rows(account, self._control, quiet_s)
+        streams = await self._stream_poller.read(
+            allowance.for_first_half() if self._consumer_poller.has_consumers else allowance,
             self._control.visible_streams,
             wait_budget,
             account.streams_count if account else 0,
-            has_no_consumers=not self._consumers.has_any,
+            has_no_consumers=not self._consumer_poller.has_consumers,
             bulk=bulk,
         )
         allowance = allowance.for_second_half(began_mono_s)
         self._update_streams(streams)
-        unlisted_count = self._consumers.unlisted_count
-        consumers = await self._consumers.read(allowance, self._control, wait_budget, bulk)
+        unlisted_count = self._consumer_poller.unlisted_count
+        consumers = await self._consumer_poller.read(allowance, self._control, wait_budget, bulk)
         reachable = {
-            name: row for name, row in self._streams.rows.items() if name not in streams.missing
+            name: row
+            for name, row in self._stream_poller.rows.items()
+            if name not in streams.missing
         }
-        self._lags.withdraw_failures(consumers, self._streams.rows)
-        await self._lags.update_next_times(allowance, self._control, consumers.rows, reachable)
-        is_immediate = (
-            self._is_first_view_incomplete(streams, unlisted_count) or self._bulk.has_more
+        self._lag_poller.withdraw_failures(consumers, self._stream_poller.rows)
+        await self._lag_poller.update_next_times(
+            allowance, self._control, consumers.rows, reachable
         )
-        cost = self._cost(started_us, rtt_us, interval_s, is_immediate=is_immediate)
+        is_immediate = (
+            self._is_first_view_incomplete(streams, unlisted_count)
+            or self._bulk_poller.has_waiting_rows
+        )
+        cost = self._plan_next_poll(started_us, rtt_us, interval_s, is_immediate=is_immediate)
         server_name = self._client.nc.server_info.get("server_name")
         snapshot = make_snapshot(account, streams, consumers, cost, server_name)
         # Each of these steps takes long with many rows: other tasks run in between.
         await asyncio.sleep(0)
-        existing_streams = set(self._streams.rows)
+        existing_streams = set(self._stream_poller.rows)
         new_configurations = self._configurations.find_changes(
             snapshot.taken_at_us, streams, consumers, existing_streams
         )
@@ -168,8 +174,8 @@ class _Poller:
             self._sink.add(new_configurations)
             await asyncio.sleep(0)
         self._sink.add(snapshot)
-        self._availability.report_success(_REPLIES)
-        await self._subjects.count_due(snapshot, new_configurations, allowance)
+        self._availability.report_success(_POLL_NAME)
+        await self._subject_counter.count_due_subjects(snapshot, new_configurations, allowance)
 
     def _update_streams(self, streams: PolledStreams) -> None:
         """Pass the existing streams to the poller of consumers."""
@@ -178,27 +184,30 @@ class _Poller:
             unreachable = {
                 stream: known_configurations.consumer_names(stream) for stream in streams.missing
             }
-            self._consumers.update_streams(self._streams.rows, unreachable)
+            self._consumer_poller.update_streams(self._stream_poller.rows, unreachable)
 
     def _is_first_view_incomplete(
         self, streams: PolledStreams, unlisted_before_count: int
     ) -> bool:
-        """Return whether the first view is incomplete and a poll at once would continue it."""
-        left_count = self._consumers.unlisted_count
-        self._all_listed = self._all_listed or streams.complete
-        if self._all_listed and not left_count:
+        """Return whether some consumers were never listed, and a poll at once would list more.
+
+        The first view is complete when all streams and consumers were listed once.
+        """
+        left_count = self._consumer_poller.unlisted_count
+        self._are_all_streams_listed = self._are_all_streams_listed or streams.complete
+        if self._are_all_streams_listed and not left_count:
             self._budget.end_first_view(self._api)
         # With the server's share used up, a poll at once would read nearly nothing.
-        is_affordable = self._api.work.left_s(steady_s()) > 0
-        return is_affordable and 0 < left_count < max(unlisted_before_count, 1)
+        is_work_left = self._api.work.left_s(steady_s()) > 0
+        return is_work_left and 0 < left_count < max(unlisted_before_count, 1)
 
-    def _cost(
+    def _plan_next_poll(
         self, started_us: int, rtt_us: int | None, interval_s: float, *, is_immediate: bool
     ) -> PollCost:
         """Set the interval to the next poll; return the cost of this one."""
         elapsed_us = steady_us() - started_us
         reason = (
-            self._budget.set_pause(
+            self._budget.set_next_interval(
                 self._api, elapsed_us / 1e6, interval_s, is_immediate=is_immediate
             )
             or self._availability.waiting_reason
@@ -210,22 +219,24 @@ class _Poller:
             api_rtt_us=rtt_us,
             interval_us=max(elapsed_us, round(self._budget.interval_s * 1e6)),
             backoff_reason=reason,
-            round_us=self._round_us(interval_s),
+            round_us=self._complete_round_us(interval_s),
             errors_count=self._api.pop_errors_count(),
         )
 
-    def _round_us(self, interval_s: float) -> int | None:
+    def _complete_round_us(self, interval_s: float) -> int | None:
         """Return the interval in which all rows are read, in µs; None if each poll reads all."""
-        round_s = max(self._consumers.turn_interval_s, self._streams.turn_interval_s)
-        if self._bulk.covers_all:
-            round_s = self._bulk.period_s
-        return round(round_s * 1e6) if round_s > interval_s else None
+        complete_round_s = max(
+            self._consumer_poller.turn_interval_s, self._stream_poller.turn_interval_s
+        )
+        if self._bulk_poller.covers_all_rows:
+            complete_round_s = self._bulk_poller.period_s
+        return round(complete_round_s * 1e6) if complete_round_s > interval_s else None
 
     async def _read_account(self, wait_budget: WaitBudget) -> tuple[Account | None, int | None]:
-        """Return the account and the round trip in µs, or None for both without a reply.
+        """Return the account and the round trip in µs; None for both without a reply.
 
-        Raises ConnectionLost; without a cluster RequestTimedOut too. In a cluster only the meta
-        leader replies to INFO; the leaders of streams still reply for their streams.
+        Raises ConnectionLost, and RequestTimedOut unless the server is clustered: in a cluster,
+        only the meta leader replies to INFO, but leaders of streams still reply about these.
         """
         if _INFO not in self._requests:
             if not self._availability.may_request(_INFO):
@@ -249,7 +260,7 @@ class _Poller:
         except RequestFailed as error:
             self._availability.report_failure(_INFO, error)
             return None, None
-        self._streams.restart_lost_list(requested_mono_s)
+        self._stream_poller.restart_lost_list(requested_mono_s)
         if self._availability.report_success(_INFO):
             self._availability.retry_all()
         return account, self._rtt_us

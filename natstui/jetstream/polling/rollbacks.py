@@ -13,7 +13,7 @@ from natstui.jetstream.polling.decode.streams import StreamRow
 from natstui.model.records.record import Advisory
 
 ROLLED_BACK = "stream_rolled_back"
-_CATCHING_UP_US = 5_000_000
+_MAX_LOG_APPLY_US = 5_000_000
 """Maximum time that a new leader needs to apply its log."""
 
 
@@ -23,29 +23,35 @@ class RollbackDetector:
     def __init__(self, sink: Sink) -> None:
         self._sink = sink
 
-    def accept(self, before: StreamRow | None, after: StreamRow) -> bool:
-        """Report a rollback from the known row to the new one; return False for an outdated row.
+    def accept_row(self, known_row: StreamRow | None, new_row: StreamRow) -> bool:
+        """Return whether the new row may replace the known one; report a rollback between them.
 
-        A replicated stream may have an outdated row: a leader that was frozen does not know yet
-        that it lost leadership, and a new leader may still apply its log.
+        It may not if it is outdated, as a row of a replicated stream may be: a leader that was
+        frozen does not know yet that it lost leadership, and a new one may still apply its log.
         """
-        if before is None or after.sampled_mono_us <= before.sampled_mono_us:
+        if known_row is None or new_row.sampled_mono_us <= known_row.sampled_mono_us:
             return True
-        if before.created != after.created or after.state.last_seq >= before.state.last_seq:
+        if (
+            known_row.created != new_row.created
+            or new_row.state.last_seq >= known_row.state.last_seq
+        ):
             return True
-        has_no_replica = after.cluster is None or not after.cluster.replicas
-        if has_no_replica or after.sampled_mono_us - before.sampled_mono_us > _CATCHING_UP_US:
-            self._report(before, after)
+        has_no_replica = new_row.cluster is None or not new_row.cluster.replicas
+        if (
+            has_no_replica
+            or new_row.sampled_mono_us - known_row.sampled_mono_us > _MAX_LOG_APPLY_US
+        ):
+            self._report(known_row, new_row)
             return True
         return False
 
-    def _report(self, before: StreamRow, after: StreamRow) -> None:
-        from_seq, to_seq = before.state.last_seq, after.state.last_seq
-        body = {"stream": after.name, "from_seq": from_seq, "to_seq": to_seq}
+    def _report(self, known_row: StreamRow, new_row: StreamRow) -> None:
+        from_seq, to_seq = known_row.state.last_seq, new_row.state.last_seq
+        body = {"stream": new_row.name, "from_seq": from_seq, "to_seq": to_seq}
         text = (
-            f"stream {after.name} went back from sequence {from_seq:,} to {to_seq:,}: its "
+            f"stream {new_row.name} went back from sequence {from_seq:,} to {to_seq:,}: its "
             "newest messages are lost, its store is an older one"
         )
         now_us = time.time_ns() // 1000
-        advisory = Advisory(now_us, ROLLED_BACK, after.name, None, text, json.dumps(body))
+        advisory = Advisory(now_us, ROLLED_BACK, new_row.name, None, text, json.dumps(body))
         self._sink.add(advisory)

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from natstui.jetstream.polling.decode.cluster import clock_of
+from natstui.jetstream.polling.decode.cluster import clock_server_of
 from natstui.jetstream.polling.decode.consumers import ConsumerRow
 from natstui.jetstream.polling.decode.streams import StreamRow
 
-_TRIPS_RATIO = 2
-_EXACT_US = 100_000
+_FAST_TRIPS_RATIO = 2
+_MAX_UNCERTAINTY_US = 100_000
 """Maximum uncertainty of a server's clock for rates to be computed from its times."""
 
 
@@ -37,7 +37,7 @@ class ServerClocks:
     def set_time(self, row: StreamRow | ConsumerRow, *, trusts_reply: bool = False) -> bool:
         """Set the time of a row by our clock; return False if it is unknown."""
         created_us = self.find_created_mono_us(
-            clock_of(row.cluster),
+            clock_server_of(row.cluster),
             row.written_at_us,
             row.requested_mono_us,
             row.sampled_mono_us,
@@ -65,16 +65,18 @@ class ServerClocks:
             return received_mono_us
         if server is None:
             return self._earliest_us(ts_us, requested_mono_us, received_mono_us)
-        lowest_us, highest_us = requested_mono_us - ts_us, received_mono_us - ts_us
+        min_offset_us, max_offset_us = requested_mono_us - ts_us, received_mono_us - ts_us
         clock = self._clocks.get(server)
         if clock is None or not clock.is_exact:
-            middle_us = (lowest_us + highest_us) // 2
-            clock = self._clocks[server] = _Clock(middle_us, is_exact=False)
-        nearest_us = min(max(clock.offset_us, lowest_us), highest_us)
-        was_set = abs(nearest_us - clock.offset_us) > _EXACT_US
-        quick = highest_us - lowest_us <= max(_EXACT_US, _TRIPS_RATIO * self.trip_us)
-        clock.offset_us = nearest_us
-        clock.is_exact = trusts_reply or quick or (clock.is_exact and not was_set)
+            middle_offset_us = (min_offset_us + max_offset_us) // 2
+            clock = self._clocks[server] = _Clock(middle_offset_us, is_exact=False)
+        nearest_offset_us = min(max(clock.offset_us, min_offset_us), max_offset_us)
+        has_clock_jumped = abs(nearest_offset_us - clock.offset_us) > _MAX_UNCERTAINTY_US
+        is_reply_fast = max_offset_us - min_offset_us <= max(
+            _MAX_UNCERTAINTY_US, _FAST_TRIPS_RATIO * self.trip_us
+        )
+        clock.offset_us = nearest_offset_us
+        clock.is_exact = trusts_reply or is_reply_fast or (clock.is_exact and not has_clock_jumped)
         return ts_us + clock.offset_us if clock.is_exact else None
 
     def _earliest_us(self, ts_us: int, requested_mono_us: int, received_mono_us: int) -> int:
@@ -82,12 +84,12 @@ class ServerClocks:
 
         A later time could make the rows of a delayed list look new.
         """
-        candidates_us = (
+        created_candidates_us = (
             ts_us + clock.offset_us for clock in self._clocks.values() if clock.is_exact
         )
-        possible = [
+        possible_created_us = [
             created_us
-            for created_us in candidates_us
+            for created_us in created_candidates_us
             if requested_mono_us <= created_us <= received_mono_us
         ]
-        return min(possible, default=requested_mono_us)
+        return min(possible_created_us, default=requested_mono_us)

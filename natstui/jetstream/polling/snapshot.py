@@ -15,16 +15,16 @@ from natstui.jetstream.polling.decode.streams import StreamRow, stream_columns
 from natstui.model.live.snapshot import (
     Account,
     ConsumerColumns,
-    Offline,
+    OfflineAsset,
     PollCost,
     Snapshot,
     StreamColumns,
-    Unlisted,
+    UnlistedConsumers,
 )
 
 Row = TypeVar("Row")
 Columns = TypeVar("Columns", StreamColumns, ConsumerColumns)
-_COUNTS = {
+_COUNT_COLUMN_NAMES = {
     table: tuple(
         column.name
         for column in fields(table)
@@ -51,7 +51,7 @@ class PolledConsumers:
     """The consumers that one poll has read."""
 
     rows: dict[tuple[str, str], ConsumerRow] = field(default_factory=dict)
-    swept: set[str] = field(default_factory=set)
+    swept_streams: set[str] = field(default_factory=set)
     """Streams whose consumers are all in `rows` or `missing`."""
     missing: set[tuple[str, str]] = field(default_factory=set)
     """Unreachable consumers, including those that were not requested in this poll."""
@@ -64,10 +64,11 @@ class PolledConsumers:
 
 def hash_progress(rows: Sequence[ConsumerRow]) -> int:
     """Return a hash that changes when a consumer delivers a message or receives an ack."""
-    positions = (
-        (r.delivered.consumer_seq, r.ack_floor.consumer_seq, r.num_ack_pending) for r in rows
+    consumer_positions = (
+        (row.delivered.consumer_seq, row.ack_floor.consumer_seq, row.num_ack_pending)
+        for row in rows
     )
-    return hash(tuple(positions))
+    return hash(tuple(consumer_positions))
 
 
 def make_snapshot(
@@ -78,34 +79,34 @@ def make_snapshot(
     server_name: str | None,
 ) -> Snapshot:
     """Return the record of a poll; a row with an invalid number or time counts as unreachable."""
-    stream_part, invalid_streams = _split_valid_rows(
+    stream_table, invalid_streams = _split_valid_rows(
         streams.rows, partial(stream_columns, server_name=server_name)
     )
-    consumer_part, invalid_consumers = _split_valid_rows(
+    consumer_table, invalid_consumers = _split_valid_rows(
         tuple(consumers.rows.values()), partial(consumer_columns, server_name=server_name)
     )
     unreachable_streams = streams.missing.union(row.name for row in invalid_streams)
     unreachable_consumers = consumers.missing.union(
-        (r.stream_name, r.name) for r in invalid_consumers
+        (row.stream_name, row.name) for row in invalid_consumers
     )
     complete = consumers.complete and streams.complete
     return Snapshot(
         taken_mono_us=steady_us(),
         taken_at_us=time.time_ns() // 1000,
-        streams=stream_part,
-        consumers=consumer_part,
+        streams=stream_table,
+        consumers=consumer_table,
         streams_complete=streams.complete,
         consumers_complete=complete,
-        swept_streams=() if complete else tuple(sorted(consumers.swept)),
+        swept_streams=() if complete else tuple(sorted(consumers.swept_streams)),
         unreachable_streams=tuple(sorted(unreachable_streams)),
         unreachable_consumers=tuple(sorted(unreachable_consumers)),
         account=account,
         cost=cost,
         offline=(
-            *(Offline(name, "", reason) for name, reason in sorted(streams.offline.items())),
-            *(Offline(*name, reason) for name, reason in sorted(consumers.offline.items())),
+            *(OfflineAsset(name, "", reason) for name, reason in sorted(streams.offline.items())),
+            *(OfflineAsset(*name, reason) for name, reason in sorted(consumers.offline.items())),
         ),
-        unlisted=tuple(Unlisted(*item) for item in sorted(consumers.unlisted.items())),
+        unlisted=tuple(UnlistedConsumers(*item) for item in sorted(consumers.unlisted.items())),
     )
 
 
@@ -115,12 +116,12 @@ def _split_valid_rows(
     """Return the columns of the rows with valid numbers and times, and the invalid rows."""
     try:
         columns = make_columns(rows)
-        for name in _COUNTS[type(columns)]:
+        for name in _COUNT_COLUMN_NAMES[type(columns)]:
             # Raises OverflowError for a count below zero or beyond 64 bits.
             array("Q", getattr(columns, name))
     except (ValueError, OverflowError):
         if len(rows) == 1:
             return make_columns([]), list(rows)
-        invalid = [row for row in rows if _split_valid_rows([row], make_columns)[1]]
-        return make_columns([row for row in rows if row not in invalid]), invalid
+        invalid_rows = [row for row in rows if _split_valid_rows([row], make_columns)[1]]
+        return make_columns([row for row in rows if row not in invalid_rows]), invalid_rows
     return columns, []

@@ -18,7 +18,7 @@ from natstui.jetstream.polling.availability import RequestAvailability
 from natstui.jetstream.polling.budget.allowance import Allowance
 from natstui.jetstream.polling.budget.requests import PollingApi
 from natstui.jetstream.polling.bulk.poller import NO_BULK_ROWS, BulkRows
-from natstui.jetstream.polling.decode.cluster import clock_of, refused_reason
+from natstui.jetstream.polling.decode.cluster import clock_server_of, refusal_reason
 from natstui.jetstream.polling.decode.streams import StreamRow, read_stream, read_streams
 from natstui.jetstream.polling.listing import Listing
 from natstui.jetstream.polling.open_requests import OpenRequests, WaitBudget
@@ -28,17 +28,17 @@ from natstui.jetstream.polling.snapshot import PolledStreams
 from natstui.units import counted
 
 _LIST = "STREAM.LIST"
-_SHORT_LISTS_COUNT = 3
+_REPORTED_SHORT_LISTS_COUNT = 3
 """Number of successive lists with fewer streams than the server counts that is reported."""
 _INFO = "STREAM.INFO"
 _REPLY_WAIT_S = 0.7
-_SINGLE_S = 2.0
+_SINGLE_REQUEST_TIMEOUT_S = 2.0
 """Timeout of a request about one stream in a cluster; then it is sent again."""
 _LIST_WORK_SHARE = 0.17
 """Share of the server work allowed to polling that stream lists may use, with consumers."""
 _MAX_LIST_DELAY_S = 4.5
 """Maximum time by which a server delays a list."""
-_LIST_BESIDE_BULK_S = 20.0
+_LIST_INTERVAL_WITH_BULK_S = 20.0
 """Interval of the list if bulk replies bring the rows."""
 
 
@@ -55,7 +55,7 @@ class StreamPoller:
         self._availability = availability
         self._clocks = clocks
         self._requests = OpenRequests(api)
-        self._listing: Listing[StreamRow] | None = None
+        self._open_listing: Listing[StreamRow] | None = None
         self._expected_count = 0
         self._list_requested_us = 0
         self._list_work_us = 0.0
@@ -63,18 +63,18 @@ class StreamPoller:
         self.turn_interval_s = 0.0
         """Minimum interval of lists, if there are consumers."""
         self._has_no_consumers = True
-        self._has_bulk = False
+        self._has_bulk_replies = False
         """Whether bulk replies come regularly."""
-        self._turn_count = 0
-        self._missing: set[str] = set()
-        self._offline: dict[str, str] = {}
+        self._rotation_offset = 0
+        self._missing_streams: set[str] = set()
+        self._offline_reasons: dict[str, str] = {}
         """Stream that its server refuses to run → reason."""
         self._silent_leaders: set[str] = set()
         """Leaders that have not replied to a request."""
-        self._away_since_us: dict[str, int] = {}
+        self._silent_since_us_by_leader: dict[str, int] = {}
         """Leader that is silent while others reply → when the request without a reply was sent."""
         self._short_lists_count = 0
-        self._newest_replied_us = 0
+        self._newest_replied_request_us = 0
         """When the newest request with a reply was sent."""
         self._polled = PolledStreams()
         self._rollbacks = RollbackDetector(sink)
@@ -85,9 +85,11 @@ class StreamPoller:
     def missing(self) -> set[str]:
         """Return the streams that are known to be unreachable."""
         unreachable = {
-            name for name, row in self.rows.items() if _leader(row) in self._away_since_us
+            name
+            for name, row in self.rows.items()
+            if _leader(row) in self._silent_since_us_by_leader
         }
-        return self._missing | unreachable
+        return self._missing_streams | unreachable
 
     async def read(
         self,
@@ -106,42 +108,47 @@ class StreamPoller:
         """
         self._expected_count = max(expected_count, len(self.rows))
         self._has_no_consumers = has_no_consumers
-        self._has_bulk = bulk.lists_streams
+        self._has_bulk_replies = bulk.replaces_list
         polled = self._polled = PolledStreams()
         self._handle_replies()
         self._add_bulk_rows(bulk)
         # Only the list names the streams that their servers refuse to run: a bulk reply has
         # rows of them too.
         is_list_due = self._is_list_due(expected_count)
-        if bulk.lists_streams:
-            is_rested = steady_s() >= self._list_requested_us / 1e6 + _LIST_BESIDE_BULK_S
-            has_rows = bool(self.rows or self._offline)
-            is_list_due = has_rows and (is_rested or self._listing is not None)
+        if bulk.replaces_list:
+            is_interval_over = (
+                steady_s() >= self._list_requested_us / 1e6 + _LIST_INTERVAL_WITH_BULK_S
+            )
+            has_rows = bool(self.rows or self._offline_reasons)
+            is_list_due = has_rows and (is_interval_over or self._open_listing is not None)
         if is_list_due and self._availability.may_request(_LIST):
             await self._continue_list(allowance, wait_budget)
         if not polled.complete and self._availability.may_request(_INFO):
             await self._request_singly(allowance, visible, wait_budget)
-        self._request_silent()
-        if bulk.lists_streams and self._availability.may_request(_INFO):
-            self._request_offline()
+        self._request_silent_leaders()
+        if bulk.replaces_list and self._availability.may_request(_INFO):
+            self._request_offline_stream()
         polled.rows = list({row.name: row for row in polled.rows}.values())
         polled.missing = self.missing - {row.name for row in polled.rows}
         polled.offline = {
-            name: reason for name, reason in self._offline.items() if name in polled.missing
+            name: reason
+            for name, reason in self._offline_reasons.items()
+            if name in polled.missing
         }
         return polled
 
     def _is_list_due(self, streams_count: int) -> bool:
-        """Return whether the list is due: it has begun, its interval is over, or the account has
-        another number of streams than is known.
+        """Return whether a page of the list is due.
+
+        It is if the list has begun, its interval is over, or the number of streams has changed.
         """
-        if self._listing is not None or streams_count not in (0, len(self.rows)):
+        if self._open_listing is not None or streams_count not in (0, len(self.rows)):
             return True
         return steady_s() >= self._list_requested_us / 1e6 + self.turn_interval_s
 
     def _add_bulk_rows(self, bulk: BulkRows) -> None:
         """Add the rows of a bulk reply; a complete one replaces all rows."""
-        rows = [row for row in bulk.streams if row.name not in self._offline]
+        rows = [row for row in bulk.streams if row.name not in self._offline_reasons]
         for row in rows:
             known_row = self.rows.get(row.name)
             if (
@@ -156,13 +163,13 @@ class StreamPoller:
             self._polled.rows.append(self.rows[row.name])
         if bulk.streams and bulk.complete:
             names = {row.name for row in rows}
-            newer = (
+            newer_rows = (
                 row for row in self.rows.values() if row.requested_mono_us > bulk.requested_mono_us
             )
-            names.update(row.name for row in newer)
+            names.update(row.name for row in newer_rows)
             self.rows = {name: row for name, row in self.rows.items() if name in names}
             self._polled.rows = list(self.rows.values())
-            self._missing, self._polled.complete = set(self._offline), True
+            self._missing_streams, self._polled.complete = set(self._offline_reasons), True
 
     def restart_lost_list(self, requested_mono_s: float) -> None:
         """Restart the open list if it is lost: later requests have a reply.
@@ -180,49 +187,49 @@ class StreamPoller:
 
     async def close(self) -> None:
         """Cancel the open requests, and clear the set of silent leaders."""
-        self._listing, self.turn_interval_s = None, 0.0
+        self._open_listing, self.turn_interval_s = None, 0.0
         self._silent_leaders.clear()
-        self._away_since_us.clear()
+        self._silent_since_us_by_leader.clear()
         await self._requests.close()
 
     async def _continue_list(self, allowance: Allowance, wait_budget: WaitBudget) -> None:
-        listing = self._listing = self._listing or Listing(
+        listing = self._open_listing = self._open_listing or Listing(
             _LIST, read_streams, read_stream, self._expected_count
         )
         try:
-            for _ in range(max(1, allowance.left_count // 2)):
-                before_us = self._api.work_us
+            for _ in range(max(1, allowance.left_requests_count // 2)):
+                work_before_us = self._api.work_us
                 if not await self._read_page(listing, wait_budget):
                     return
-                self._list_work_us += self._api.work_us - before_us
+                self._list_work_us += self._api.work_us - work_before_us
                 for row in listing.pop_single_rows():
                     self._store_row(row, trusts_reply=True)
                     self._polled.rows.append(self.rows[row.name])
                 if listing.is_complete or not allowance.has_room_for_rest:
                     break
         except RequestFailed as error:
-            self._listing = None
+            self._open_listing = None
             self._availability.report_failure(_LIST, error)
             # It is due as soon as the pause after its failure is over.
             self._list_requested_us = 0
             return
-        if listing.is_complete and self._is_short(listing):
+        if listing.is_complete and self._report_short_list(listing):
             return
         self._availability.report_success(_LIST)
         if listing.is_complete:
-            self._listing = None
-            await self._complete_list(listing, wait_budget)
+            self._open_listing = None
+            await self._store_complete_list(listing, wait_budget)
 
-    def _is_short(self, listing: Listing[StreamRow]) -> bool:
-        """Return whether three successive lists had fewer streams than counted; report it.
+    def _report_short_list(self, listing: Listing[StreamRow]) -> bool:
+        """Return True, after reporting a failure, if the last three lists lacked counted streams.
 
         A single such list may be due to a stream that was just created or deleted.
         """
-        left_out_count = listing.left_out_count if listing.is_consistent else 0
+        left_out_count = listing.left_out_count if listing.is_count_constant else 0
         self._short_lists_count = self._short_lists_count + 1 if left_out_count else 0
-        if self._short_lists_count < _SHORT_LISTS_COUNT:
+        if self._short_lists_count < _REPORTED_SHORT_LISTS_COUNT:
             return False
-        self._listing = None
+        self._open_listing = None
         message = f"the server counts {counted(left_out_count, 'more stream')} than it lists"
         self._availability.report_failure(_LIST, RequestFailed(f"{_LIST}: {message}"))
         return True
@@ -245,37 +252,41 @@ class StreamPoller:
     def _restart_list(self) -> None:
         """Cancel the open list, so that it is requested from its beginning."""
         self._requests.cancel(_LIST)
-        self._listing = None
+        self._open_listing = None
 
-    async def _complete_list(self, listing: Listing[StreamRow], wait_budget: WaitBudget) -> None:
-        list_s = self._list_work_us / 1e6
+    async def _store_complete_list(
+        self, listing: Listing[StreamRow], wait_budget: WaitBudget
+    ) -> None:
+        list_work_s = self._list_work_us / 1e6
         self.turn_interval_s = (
-            0.0 if self._has_no_consumers else list_s / (_LIST_WORK_SHARE * self._api.work.share)
+            0.0
+            if self._has_no_consumers
+            else list_work_s / (_LIST_WORK_SHARE * self._api.work.share)
         )
-        undated = [row for row in listing.rows if not self._store_row(row)]
-        if undated:
-            await self._compare_clocks(undated)
+        undated_rows = [row for row in listing.rows if not self._store_row(row)]
+        if undated_rows:
+            await self._compare_clocks(undated_rows)
             # A user without permission for single streams gets no faster reply than the list.
             trusts_reply = not self._availability.may_request(_INFO)
-            undated = [
-                row for row in undated if not self._store_row(row, trusts_reply=trusts_reply)
+            undated_rows = [
+                row for row in undated_rows if not self._store_row(row, trusts_reply=trusts_reply)
             ]
         requested_us = self._list_requested_us
         # A stream that has replied since the list was requested is not missing.
-        self._missing = {
+        self._missing_streams = {
             name
             for name in listing.missing
             if name not in self.rows or self.rows[name].requested_mono_us < requested_us
         }
-        self._offline = dict(listing.offline)
+        self._offline_reasons = dict(listing.offline)
         names = [row.name for row in listing.rows]
         # In the order of the list, which stays the same from poll to poll.
         listed_names = dict.fromkeys([*names, *sorted(listing.missing)])
         self.rows = {name: row for name, row in self.rows.items() if name in listed_names}
-        present = (name for name in listed_names if name not in self._missing)
-        self._polled.rows += [self.rows[name] for name in present if name in self.rows]
+        present_names = (name for name in listed_names if name not in self._missing_streams)
+        self._polled.rows += [self.rows[name] for name in present_names if name in self.rows]
         self._polled.complete = (
-            listing.is_consistent and not listing.left_out_count and not undated
+            listing.is_count_constant and not listing.left_out_count and not undated_rows
         )
         if not listing.missing:
             self._silent_leaders.clear()
@@ -286,8 +297,8 @@ class StreamPoller:
     ) -> bool:
         """Store a row unless a newer one is known; return False if its time is unknown.
 
-        Only bulk replies have the stored messages of replicas: the newest row has those of the
-        last one, even if it is newer than that.
+        Only bulk replies have the stored messages of replicas. Those of the last bulk reply are
+        copied to the newest row, even if this is newer.
         """
         if not self._clocks.set_time(row, trusts_reply=trusts_reply):
             return False
@@ -295,20 +306,20 @@ class StreamPoller:
         if known_row is not None and known_row.created == row.created:
             if is_bulk:
                 known_row.stored_replicas = row.stored_replicas
-            elif self._has_bulk:
+            elif self._has_bulk_replies:
                 row.stored_replicas = known_row.stored_replicas
-        if not self._rollbacks.accept(known_row, row):
+        if not self._rollbacks.accept_row(known_row, row):
             return True
         leader = _leader(row)
-        if leader and self._away_since_us.get(leader, sampled_us) < sampled_us:
-            del self._away_since_us[leader]
+        if leader and self._silent_since_us_by_leader.get(leader, sampled_us) < sampled_us:
+            del self._silent_since_us_by_leader[leader]
         if known_row is None or known_row.sampled_mono_us <= sampled_us:
             self.rows[row.name] = row
         return True
 
     async def _compare_clocks(self, rows: Iterable[StreamRow]) -> None:
         """Request one stream of each leader of `rows`: a fast reply compares the clocks."""
-        for name in {clock_of(row.cluster): row.name for row in rows}.values():
+        for name in {clock_server_of(row.cluster): row.name for row in rows}.values():
             request_name = f"{_INFO}.{name}"
             self._requests.send(request_name, partial(self._request_info, name))
             if await self._requests.wait_for_reply(
@@ -318,7 +329,9 @@ class StreamPoller:
 
     async def _request_info(self, name: str) -> StreamRow:
         known_row = self.rows.get(name)
-        timeout_s = _SINGLE_S if known_row is not None and _leader(known_row) else None
+        timeout_s = (
+            _SINGLE_REQUEST_TIMEOUT_S if known_row is not None and _leader(known_row) else None
+        )
         reply = await self._api.request_timed(f"{_INFO}.{name}", timeout_s=timeout_s)
         began_us = reply.arrival.began_mono_us
         waited_us = began_us - reply.requested_mono_us
@@ -333,10 +346,10 @@ class StreamPoller:
         self, allowance: Allowance, visible: tuple[str, ...], wait_budget: WaitBudget
     ) -> None:
         """Request streams one by one, within the allowance; the next poll continues."""
-        for turn_count, name in enumerate(
-            self._choose_streams(visible)[: max(1, allowance.left_count // 2)]
+        for sent_count, name in enumerate(
+            self._choose_streams(visible)[: max(1, allowance.left_requests_count // 2)]
         ):
-            if turn_count and not allowance.has_room:
+            if sent_count and not allowance.has_room_for_request:
                 return
             row = self.rows.get(name)
             leader, request_name = _leader(row) if row else None, f"{_INFO}.{name}"
@@ -354,41 +367,41 @@ class StreamPoller:
         While the list is delayed or fails, all others with a leader follow, the oldest row first.
         """
         missing = self.missing
-        turn = self._turn_count % len(visible) if visible else 0
-        self._turn_count += 1
-        due_names = dict.fromkeys((*visible[turn:], *visible[:turn]))
+        first_index = self._rotation_offset % len(visible) if visible else 0
+        self._rotation_offset += 1
+        due_names = dict.fromkeys((*visible[first_index:], *visible[:first_index]))
         if _LIST in self._requests or not self._availability.may_request(_LIST):
-            with_leader = (row for row in self.rows.values() if _leader(row))
+            rows_with_leader = (row for row in self.rows.values() if _leader(row))
             due_names |= dict.fromkeys(
-                row.name for row in sorted(with_leader, key=lambda row: row.sampled_mono_us)
+                row.name for row in sorted(rows_with_leader, key=lambda row: row.sampled_mono_us)
             )
         return [name for name in due_names if name not in missing]
 
-    def _request_silent(self) -> None:
+    def _request_silent_leaders(self) -> None:
         """Request one stream of each silent leader, without waiting for the reply."""
         missing = self.missing
-        by_leader: dict[str, list[str]] = {}
+        names_by_leader: dict[str, list[str]] = {}
         for name, row in self.rows.items():
             leader = _leader(row)
             if leader and (leader in self._silent_leaders or name in missing):
-                by_leader.setdefault(leader, []).append(name)
-        self._silent_leaders &= by_leader.keys()
-        for names in by_leader.values():
+                names_by_leader.setdefault(leader, []).append(name)
+        self._silent_leaders &= names_by_leader.keys()
+        for names in names_by_leader.values():
             if not any(f"{_INFO}.{name}" in self._requests for name in names):
                 # Unreachable streams come first: they show best that a leader is back.
                 names.sort(key=lambda name: name not in missing)
-                name = names[self._turn_count % len(names)]
+                name = names[self._rotation_offset % len(names)]
                 self._requests.send(f"{_INFO}.{name}", partial(self._request_info, name))
 
-    def _request_offline(self) -> None:
+    def _request_offline_stream(self) -> None:
         """Request one stream that its server refuses to run, without waiting for the reply.
 
         With bulk replies, the list is too rare to show soon that the stream runs again.
         """
-        if not self._offline:
+        if not self._offline_reasons:
             return
-        names = sorted(self._offline)
-        name = names[self._turn_count % len(names)]
+        names = sorted(self._offline_reasons)
+        name = names[self._rotation_offset % len(names)]
         if f"{_INFO}.{name}" not in self._requests:
             self._requests.send(f"{_INFO}.{name}", partial(self._request_info, name))
 
@@ -407,19 +420,19 @@ class StreamPoller:
         try:
             row: StreamRow = self._requests.pop_reply(request_name)
         except RequestTimedOut:
-            if leader and self._newest_replied_us > requested_us:
-                self._away_since_us.setdefault(leader, requested_us)
+            if leader and self._newest_replied_request_us > requested_us:
+                self._silent_since_us_by_leader.setdefault(leader, requested_us)
             return
         except RequestFailed as error:
             self._handle_error(name, leader, error)
             return
-        self._newest_replied_us = max(self._newest_replied_us, requested_us)
+        self._newest_replied_request_us = max(self._newest_replied_request_us, requested_us)
         self._availability.report_success(_INFO)
         self._silent_leaders.discard(_leader(row) or "")
         was_missing = name in self.missing
         self._store_row(row, trusts_reply=True)
-        self._missing.discard(name)
-        self._offline.pop(name, None)
+        self._missing_streams.discard(name)
+        self._offline_reasons.pop(name, None)
         self._polled.rows.append(self.rows[name])
         if was_missing:
             self._availability.retry_all()
@@ -427,10 +440,10 @@ class StreamPoller:
 
     def _handle_error(self, name: str, leader: str | None, error: RequestFailed) -> None:
         """Handle an error in the reply about a stream."""
-        reason = refused_reason(error)
+        reason = refusal_reason(error)
         if reason is not None:
-            self._missing.add(name)
-            self._offline[name] = reason
+            self._missing_streams.add(name)
+            self._offline_reasons[name] = reason
             return
         if isinstance(error, PermissionDenied) or not leader:
             if not isinstance(error, NotFound):
@@ -439,7 +452,7 @@ class StreamPoller:
         # Its leader is alive, but the stream has lost its quorum or is offline.
         self._silent_leaders.discard(leader)
         if not isinstance(error, NotFound):
-            self._missing.add(name)
+            self._missing_streams.add(name)
 
 
 def _leader(row: StreamRow) -> str | None:

@@ -32,24 +32,24 @@ from natstui.model.records.record import Configured
 
 MAX_SUBJECTS = 10_000
 """Limit of subjects of a stream whose messages are counted: one reply has all of them."""
-RECOUNT_S = 60.0
+RECOUNT_INTERVAL_S = 60.0
 """Interval of counts with the same filter."""
-SMALL_RECOUNT_S = 15.0
+SMALL_STREAM_RECOUNT_S = 15.0
 """Interval of counts of a stream with few subjects: replies are small, and problems of a short
 time are found.
 """
-_FEW_SUBJECTS = 1_000
-MIN_POLLS_COUNT = 3
+_FEW_SUBJECTS_COUNT = 1_000
+MIN_UNCONSUMED_POLLS_COUNT = 3
 """Number of successive polls in which messages must have no consumer: the replies in one poll are
 of different times.
 """
 _REPORTED_SUBJECTS_COUNT = 100
-_SCHEDULES_COUNT = 20
-_MAX_FILTERS = 5
-_NEW_CONSUMER_US = 20_000_000
+_MAX_CHECKED_SCHEDULES = 20
+_MAX_COUNTED_FILTERS = 5
+_MAX_NEW_CONSUMER_AGE_US = 20_000_000
 _TIMEOUT_S = 2.0
-_ALL = ">"
-_SCHEDULE = b"\nNats-Schedule:"
+_ALL_SUBJECTS = ">"
+_SCHEDULE_HEADER = b"\nNats-Schedule:"
 
 
 class _State(msgspec.Struct):
@@ -64,12 +64,12 @@ class _Message(msgspec.Struct):
     hdrs: str = ""
 
 
-class _Stored(msgspec.Struct):
+class _MessageReply(msgspec.Struct):
     message: _Message
 
 
 _INFO = decoder_of(_Info)
-_STORED = decoder_of(_Stored)
+_MESSAGE_REPLY = decoder_of(_MessageReply)
 
 
 class CountRequest(NamedTuple):
@@ -78,25 +78,41 @@ class CountRequest(NamedTuple):
     stream: str
     created_at_us: int
     filter_subject: str
-    is_scheduled: bool
+    allows_schedules: bool
     """Whether the stream may have message schedules, which stay stored on purpose."""
 
 
-def _is_set(config: StreamConfiguration, name: str) -> bool:
+def _is_option_on(config: StreamConfiguration, name: str) -> bool:
     """Return whether a boolean option of a stream is on; most configurations do not have it."""
     return f'"{name}"' in config.config_json and bool(json.loads(config.config_json).get(name))
 
 
-def _count_pending(poll: Snapshot) -> dict[str, tuple[int, int]]:
+class _PendingCount(NamedTuple):
+    """Number of consumers of a stream, and of their pending and ack pending messages."""
+
+    consumers_count: int = 0
+    msgs: int = 0
+
+
+class _WorkQueueState(NamedTuple):
+    """A work queue in the last poll."""
+
+    created_at_us: int
+    last_seq: int
+    unconsumed_polls_count: int
+    """Number of successive polls in which messages had no consumer."""
+
+
+def _count_pending(poll: Snapshot) -> dict[str, _PendingCount]:
     """Return stream → numbers of its consumers and of their pending and ack pending messages."""
     consumers = poll.consumers
-    pending_by_stream: dict[str, tuple[int, int]] = {}
+    pending_by_stream: dict[str, _PendingCount] = {}
     rows = zip(
         consumers.stream, consumers.pending_msgs, consumers.ack_pending_msgs, strict=True
     )  # fmt: skip
     for stream, pending, ack_pending in rows:
-        count, msgs = pending_by_stream.get(stream, (0, 0))
-        pending_by_stream[stream] = count + 1, msgs + pending + ack_pending
+        count, msgs = pending_by_stream.get(stream, _PendingCount())
+        pending_by_stream[stream] = _PendingCount(count + 1, msgs + pending + ack_pending)
     return pending_by_stream
 
 
@@ -106,10 +122,7 @@ class CountPlanner:
     def __init__(self) -> None:
         self._streams: dict[str, StreamConfiguration] = {}
         self._consumers: dict[tuple[str, str], ConsumerConfiguration] = {}
-        self._unconsumed: dict[str, tuple[int, int, int]] = {}
-        """Work queue → creation time, last sequence in the last poll, and number of successive
-        polls in which messages had no consumer.
-        """
+        self._work_queue_states: dict[str, _WorkQueueState] = {}
 
     def find_requests(
         self, poll: Snapshot, configurations: Configured | None
@@ -132,32 +145,33 @@ class CountPlanner:
                 if name in existing_names
             }
             self._consumers = {
-                n: configuration
-                for n, configuration in self._consumers.items()
-                if n[0] in existing_names
+                key: configuration
+                for key, configuration in self._consumers.items()
+                if key[0] in existing_names
             }
         last_at_us = dict(zip(names, poll.streams.last_at_us, strict=True))
-        pending = _count_pending(poll)
+        pending_by_stream = _count_pending(poll)
         for row, name in enumerate(names):
             config = self._streams.get(name)
             if config is not None and poll.streams.subjects_count[row] <= MAX_SUBJECTS:
-                yield from self._find_stream_requests(poll, row, config, pending.get(name, (0, 0)))
+                pending_count = pending_by_stream.get(name, _PendingCount())
+                yield from self._find_stream_requests(poll, row, config, pending_count)
         yield from self._find_consumer_requests(poll, last_at_us)
 
     def _find_stream_requests(
-        self, poll: Snapshot, row: int, config: StreamConfiguration, pending: tuple[int, int]
+        self, poll: Snapshot, row: int, config: StreamConfiguration, pending_count: _PendingCount
     ) -> Iterator[CountRequest]:
         streams = poll.streams
         if not streams.stored_msgs[row]:
             return
-        all_subjects = self._make_request(config, _ALL)
+        all_subjects_request = self._make_request(config, _ALL_SUBJECTS)
         if config.retention == "workqueue":
-            if self._has_unconsumed_msgs(poll, row, *pending):
-                yield all_subjects
+            if self._has_unconsumed_msgs(poll, row, *pending_count):
+                yield all_subjects_request
         elif config.kind == "object":
             yield self._make_request(config, f"$O.{config.name.removeprefix('OBJ_')}.>")
-        elif config.max_msgs_per_subject and _is_set(config, "discard_new_per_subject"):
-            yield all_subjects
+        elif config.max_msgs_per_subject and _is_option_on(config, "discard_new_per_subject"):
+            yield all_subjects_request
 
     def _has_unconsumed_msgs(
         self, poll: Snapshot, row: int, consumers_count: int, pending_msgs: int
@@ -168,14 +182,20 @@ class CountPlanner:
             # Not every poll lists the consumers of every stream.
             return False
         created_us, last_seq = streams.created_at_us[row], streams.last_seq[row]
-        previous = self._unconsumed.get(name)
-        if previous is None or previous[0] != created_us:
-            self._unconsumed[name] = created_us, last_seq, 0
+        previous_state = self._work_queue_states.get(name)
+        if previous_state is None or previous_state.created_at_us != created_us:
+            self._work_queue_states[name] = _WorkQueueState(created_us, last_seq, 0)
             return False
         unconsumed_msgs = streams.stored_msgs[row] - pending_msgs
-        polls_count = previous[2] + 1 if unconsumed_msgs > last_seq - previous[1] else 0
-        self._unconsumed[name] = created_us, last_seq, polls_count
-        return polls_count >= MIN_POLLS_COUNT
+        unconsumed_polls_count = (
+            previous_state.unconsumed_polls_count + 1
+            if unconsumed_msgs > last_seq - previous_state.last_seq
+            else 0
+        )
+        self._work_queue_states[name] = _WorkQueueState(
+            created_us, last_seq, unconsumed_polls_count
+        )
+        return unconsumed_polls_count >= MIN_UNCONSUMED_POLLS_COUNT
 
     def _find_consumer_requests(
         self, poll: Snapshot, last_at_us: Mapping[str, int | None]
@@ -187,40 +207,47 @@ class CountPlanner:
             consumers.delivered_consumer_seq, consumers.pending_msgs, strict=True,
         )  # fmt: skip
         for stream, name, created_us, delivered_seq, pending in rows:
-            if delivered_seq or pending or poll.taken_at_us - created_us < _NEW_CONSUMER_US:
+            if (
+                delivered_seq
+                or pending
+                or poll.taken_at_us - created_us < _MAX_NEW_CONSUMER_AGE_US
+            ):
                 continue
             config, consumer = self._streams.get(stream), self._consumers.get((stream, name))
-            stored_us = last_at_us.get(stream)
+            last_stored_us = last_at_us.get(stream)
             if config is None or consumer is None or config.retention != "limits":
                 continue
-            if stored_us is not None and stored_us > created_us:
-                for subject in consumer.filter_subjects[:_MAX_FILTERS]:
+            if last_stored_us is not None and last_stored_us > created_us:
+                for subject in consumer.filter_subjects[:_MAX_COUNTED_FILTERS]:
                     yield self._make_request(config, subject)
 
     @staticmethod
     def _make_request(config: StreamConfiguration, filter_subject: str) -> CountRequest:
-        is_scheduled = _is_set(config, "allow_msg_schedules")
-        return CountRequest(config.name, config.created_at_us, filter_subject, is_scheduled)
+        allows_schedules = _is_option_on(config, "allow_msg_schedules")
+        return CountRequest(config.name, config.created_at_us, filter_subject, allows_schedules)
 
 
 def find_next_due(
     candidates: Iterable[CountRequest],
-    counted_s: Mapping[CountRequest, float],
+    counted_at_s: Mapping[CountRequest, float],
     small_streams: Set[str],
     now_s: float,
 ) -> CountRequest | None:
     """Return the most overdue count; None if none is due.
 
-    `counted_s` has the times of the counts within the last minute; `small_streams` are streams
+    `counted_at_s` has the times of the counts within the last minute; `small_streams` are streams
     with few subjects, which are counted more often.
     """
     due_requests = [
         request
         for request in candidates
-        if request not in counted_s
-        or (request.stream in small_streams and counted_s[request] < now_s - SMALL_RECOUNT_S)
+        if request not in counted_at_s
+        or (
+            request.stream in small_streams
+            and counted_at_s[request] < now_s - SMALL_STREAM_RECOUNT_S
+        )
     ]
-    return min(due_requests, key=lambda request: counted_s.get(request, 0.0), default=None)
+    return min(due_requests, key=lambda request: counted_at_s.get(request, 0.0), default=None)
 
 
 class SubjectCounter:
@@ -229,10 +256,10 @@ class SubjectCounter:
     def __init__(self, api: PollingApi, availability: RequestAvailability, sink: Sink) -> None:
         self._api, self._availability, self._sink = api, availability, sink
         self._planner = CountPlanner()
-        self._counted_s: OrderedDict[CountRequest, float] = OrderedDict()
+        self._counted_at_s: OrderedDict[CountRequest, float] = OrderedDict()
         """Count within the last minute → its time, the oldest first."""
 
-    async def count_due(
+    async def count_due_subjects(
         self, poll: Snapshot, configurations: Configured | None, allowance: Allowance
     ) -> None:
         """Do the most overdue count that a poll requires, if the allowance permits.
@@ -240,27 +267,30 @@ class SubjectCounter:
         Raises only ConnectionLost.
         """
         now_s = steady_s()
-        while self._counted_s and next(iter(self._counted_s.values())) < now_s - RECOUNT_S:
-            self._counted_s.popitem(last=False)
+        while (
+            self._counted_at_s
+            and next(iter(self._counted_at_s.values())) < now_s - RECOUNT_INTERVAL_S
+        ):
+            self._counted_at_s.popitem(last=False)
         small_streams = {
             name
             for name, count in zip(poll.streams.name, poll.streams.subjects_count, strict=True)
-            if count <= _FEW_SUBJECTS
+            if count <= _FEW_SUBJECTS_COUNT
         }
         due_request = find_next_due(
             self._planner.find_requests(poll, configurations),
-            self._counted_s,
+            self._counted_at_s,
             small_streams,
             now_s,
         )
         if (
             due_request is None
-            or not allowance.has_room
+            or not allowance.has_room_for_request
             or not self._availability.may_request("STREAM.INFO")
         ):
             return
-        self._counted_s[due_request] = now_s
-        self._counted_s.move_to_end(due_request)
+        self._counted_at_s[due_request] = now_s
+        self._counted_at_s.move_to_end(due_request)
         try:
             self._sink.add(await self._request_count(due_request))
         except RequestFailed:
@@ -273,7 +303,7 @@ class SubjectCounter:
         reply = await self._api.request_timed(verb, body, timeout_s=_TIMEOUT_S)
         with raise_unreadable(verb):
             counts = _INFO.decode(reply.data).state.subjects or {}
-        largest = sorted(counts.items(), key=lambda item: (-item[1], item[0]))[
+        largest_counts = sorted(counts.items(), key=lambda item: (-item[1], item[0]))[
             :_REPORTED_SUBJECTS_COUNT
         ]
         return SubjectsCounted(
@@ -281,14 +311,14 @@ class SubjectCounter:
             stream=due_request.stream,
             created_at_us=due_request.created_at_us,
             filter_subject=due_request.filter_subject,
-            msgs_by_subject=dict(largest),
+            msgs_by_subject=dict(largest_counts),
             subjects_count=len(counts),
             stored_msgs=sum(counts.values()),
             scheduled_subjects=tuple(
                 [
                     subject
-                    for subject, _ in largest[:_SCHEDULES_COUNT]
-                    if due_request.is_scheduled
+                    for subject, _ in largest_counts[:_MAX_CHECKED_SCHEDULES]
+                    if due_request.allows_schedules
                     and await self._is_schedule(due_request.stream, subject)
                 ]
             ),
@@ -304,5 +334,5 @@ class SubjectCounter:
         except NotFound:
             return False
         with raise_unreadable(verb):
-            stored_message = _STORED.decode(reply.data).message
-            return _SCHEDULE in base64.b64decode(stored_message.hdrs)
+            stored_message = _MESSAGE_REPLY.decode(reply.data).message
+            return _SCHEDULE_HEADER in base64.b64decode(stored_message.hdrs)

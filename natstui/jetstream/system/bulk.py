@@ -18,10 +18,10 @@ from natstui.jetstream.connection.client import Client
 from natstui.jetstream.connection.replies import read
 from natstui.jetstream.system.requests import ServerReply, ServerRequests
 from natstui.jetstream.system.source import (
-    LONG_S,
-    NOT_SET,
+    LONG_REPLY_TIMEOUT_S,
+    NO_SYSTEM_USER_TEXT,
     CompleteSource,
-    Options,
+    RequestOptions,
     SystemConnection,
 )
 from natstui.model.live.permissions import may_publish
@@ -42,7 +42,7 @@ class _Accounts(msgspec.Struct):
     account_details: list[_Account] | None = None
 
 
-_MAX_ACCOUNTS = 1 << 20
+_MAX_REPLY_ACCOUNTS = 1 << 20
 
 
 class JszSource:
@@ -54,7 +54,7 @@ class JszSource:
 
     def __init__(self, client: Client) -> None:
         self._client = client
-        self._system = SystemConnection(client.connection, client)
+        self._system_connection = SystemConnection(client.connection, client)
         self._own_requests = ServerRequests(client)
         self._names: dict[str, str] = {}
         """Server id → its name, which monitoring ports do not send with JSZ."""
@@ -64,7 +64,7 @@ class JszSource:
         """
         self.silent: tuple[str, ...] = ()
         """Names of servers that replied before, but not to the last request."""
-        self._id: str | None = None
+        self._account_id: str | None = None
         """Id of the other account in the servers' replies: with JWTs not the same as its name."""
 
     async def request(self, *, config: bool, compressed: bool) -> Sequence[ServerReply] | None:
@@ -75,16 +75,16 @@ class JszSource:
         other_account, account = self._client.connection.account, self._client.link.account
         if other_account is None and account is None:
             return None
-        source, missing = await self._system.find_source()
+        source, missing = await self._system_connection.find_source()
         options: dict[str, str | int] = {"streams": True, "consumer": True, "config": config}
         if source is not None:
             if other_account is not None:
-                account = await self._id_of(other_account, source)
+                account = await self._find_account_id(other_account, source)
             options["account"] = account or ""
             send = source.request if compressed else source.request_uncompressed
             # Concurrently: each first request waits for servers that are not known yet.
             replies, _ = await asyncio.gather(send("JSZ", options), self._read_limits(source))
-            self.silent = source.silent(replies)
+            self.silent = source.find_silent(replies)
             named_replies = [self._add_name(reply) for reply in replies]
             if any(reply.server_id not in self._names for reply in replies):
                 self._names.clear()
@@ -92,37 +92,37 @@ class JszSource:
         if missing:
             raise RequestFailed(missing[0].reason)
         if other_account is not None or account is None:
-            raise RequestFailed(NOT_SET)
+            raise RequestFailed(NO_SYSTEM_USER_TEXT)
         return await self._request_imported(account, {"account": account, **options})
 
-    async def _id_of(self, name: str, source: CompleteSource) -> str:
+    async def _find_account_id(self, name: str, source: CompleteSource) -> str:
         """Return the id of an account on the servers; raises RequestFailed if none has it."""
-        if self._id is None:
-            replies = await source.request("JSZ", {"accounts": True, "limit": _MAX_ACCOUNTS})
-            id_by_name: dict[str, str] = {}
+        if self._account_id is None:
+            replies = await source.request("JSZ", {"accounts": True, "limit": _MAX_REPLY_ACCOUNTS})
+            account_id_by_name: dict[str, str] = {}
             for reply in replies:
                 for account_detail in read("JSZ", reply.data, _Accounts).account_details or ():
-                    id_by_name[account_detail.name] = id_by_name[account_detail.id] = (
-                        account_detail.id or account_detail.name
-                    )
-            if name not in id_by_name:
+                    account_id_by_name[account_detail.name] = account_id_by_name[
+                        account_detail.id
+                    ] = account_detail.id or account_detail.name
+            if name not in account_id_by_name:
                 names = ", ".join(
-                    sorted(id_by_name.keys() - id_by_name.values()) or sorted(id_by_name)
+                    sorted(account_id_by_name.keys() - account_id_by_name.values())
+                    or sorted(account_id_by_name)
                 )
-                exists = (
+                known_accounts_text = (
                     f"there is {names}" if names else "there are no accounts that use JetStream"
                 )
                 raise RequestFailed(
-                    f"no server knows an account {name} that uses JetStream; {exists}"
+                    f"no server knows an account {name} that uses JetStream; {known_accounts_text}"
                 )
-            self._id = id_by_name[name]
-        return self._id
+            self._account_id = account_id_by_name[name]
+        return self._account_id
 
     async def _read_limits(self, source: CompleteSource) -> None:
         """Read the servers' names and limits of pending bytes, unless they are known.
 
-        Replies of the system account have names, so that they can be used before; until then they
-        are compressed.
+        Until then, the system account's replies are compressed; these contain the names.
         """
         if self._names:
             return
@@ -144,14 +144,14 @@ class JszSource:
         return replace(reply, name=self._names.get(reply.server_id, reply.name))
 
     async def _request_imported(
-        self, account: str, options: Options
+        self, account: str, options: RequestOptions
     ) -> Sequence[ServerReply] | None:
         subject = f"$SYS.REQ.ACCOUNT.{account}.JSZ"
         try:
             if not may_publish(await self._client.permissions(), subject):
                 return None
             return await self._own_requests.request_all(
-                subject, options, some=True, timeout_s=LONG_S
+                subject, options, skips_errors=True, timeout_s=LONG_REPLY_TIMEOUT_S
             )
         except NatstuiError:
             # The import is optional: without one, the poller requests lists.
@@ -159,4 +159,4 @@ class JszSource:
 
     async def close(self) -> None:
         """Close the system account's connection."""
-        await self._system.close()
+        await self._system_connection.close()

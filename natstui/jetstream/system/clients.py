@@ -15,18 +15,18 @@ from natstui.jetstream.connection.replies import read
 from natstui.jetstream.system.connections import read_subscribers
 from natstui.jetstream.system.reply_tap import MAX_MSGS, ReplyTap, TappedRequest
 from natstui.jetstream.system.requests import ServerRequests
-from natstui.model.clients.recipients import ClientsFound, ConsumerDelivery, Listener, listeners_of
+from natstui.model.clients.recipients import ConsumerDelivery, FoundClients, Listener, listeners_of
 from natstui.model.clients.requests import TappedRequests
 from natstui.model.live.permissions import covers
 from natstui.model.records.system import ReadClients
 
 _MAX_PUBLISHED_MSGS = 10_000
-_API = "$JS.API"
-_NEXT = "CONSUMER.MSG.NEXT"
+_API_PREFIX = "$JS.API"
+_PULL_REQUEST_VERB = "CONSUMER.MSG.NEXT"
 _MAX_SUBJECTS = 200
 
 
-async def read_clients(client: Client, command: ReadClients, stop: asyncio.Event) -> ClientsFound:
+async def read_clients(client: Client, command: ReadClients, stop: asyncio.Event) -> FoundClients:
     """Return the clients that are found until the time of the command is over, or `stop` is set.
 
     Raises NotFound, PermissionDenied, and what `ServerRequests.request_all` raises.
@@ -37,18 +37,18 @@ async def read_clients(client: Client, command: ReadClients, stop: asyncio.Event
         requests = await read_publishers(
             client, servers, command.stream, subjects, command.for_s, _MAX_PUBLISHED_MSGS, stop
         )
-        return ClientsFound(None, heard=requests)
+        return FoundClients(None, heard=requests)
     consumer = await read_consumer(client, command.stream, command.consumer)
     if consumer.deliver_subject is not None:
         subscribers = await read_push_clients(
             servers, consumer.deliver_subject, consumer.deliver_group
         )
-        return ClientsFound(consumer, tuple(subscribers))
+        return FoundClients(consumer, tuple(subscribers))
     requests = await read_pull_clients(
         client, servers, command.stream, command.consumer, command.for_s, stop
     )
     # The pinned client may have changed meanwhile.
-    return ClientsFound(
+    return FoundClients(
         await read_consumer(client, command.stream, command.consumer), heard=requests
     )
 
@@ -68,7 +68,7 @@ class _ConsumerInfo(msgspec.Struct):
     priority_groups: list[_Group] | None = None
 
 
-class _Pull(msgspec.Struct):
+class _PullRequest(msgspec.Struct):
     batch: int = 1
     expires: int = 0
     id: str | None = None
@@ -110,37 +110,39 @@ async def read_pull_clients(
     Raises PermissionDenied, and what `ServerRequests.request_all` raises.
     """
     # A server maps requests through its domain's prefix to the plain subject.
-    prefixes = dict.fromkeys((_API, client.prefix))
-    subjects = [f"{prefix}.{_NEXT}.{stream}.{consumer}" for prefix in prefixes]
+    prefixes = dict.fromkeys((_API_PREFIX, client.prefix))
+    subjects = [f"{prefix}.{_PULL_REQUEST_VERB}.{stream}.{consumer}" for prefix in prefixes]
     deleted_subject = (
         f"{client.connection.js_event_prefix}.ADVISORY.CONSUMER.DELETED.{stream}.{consumer}"
     )
-    tap = ReplyTap(subjects, _read_pull, for_s=for_s, ends_on=deleted_subject, stop=stop)
+    tap = ReplyTap(
+        subjects, _read_pull_request, for_s=for_s, deletion_subject=deleted_subject, stop=stop
+    )
     await tap.begin(client, servers)
     return await tap.run(servers)
 
 
-def _read_pull(message: Msg) -> TappedRequest:
+def _read_pull_request(message: Msg) -> TappedRequest:
     """Return the decoded pull request: a number of messages, or JSON; empty requests one."""
     data = message.data.strip()
     if data.isdigit():
         return TappedRequest(data[:20].decode())
     try:
-        pull = decoder_of(_Pull).decode(data or b"{}")
+        pull = decoder_of(_PullRequest).decode(data or b"{}")
     except (msgspec.DecodeError, RecursionError):
         return TappedRequest("not readable")
     wait_s = pull.expires / 1e9 if pull.expires > 0 else None
     return TappedRequest(str(max(1, pull.batch)), pull.id or None, wait_s)
 
 
-class _Origin(msgspec.Struct):
+class _UpstreamConfig(msgspec.Struct):
     name: str = ""
 
 
 class _StreamConfig(msgspec.Struct):
     subjects: list[str] | None = None
-    mirror: _Origin | None = None
-    sources: list[_Origin] | None = None
+    mirror: _UpstreamConfig | None = None
+    sources: list[_UpstreamConfig] | None = None
 
 
 class _StreamInfo(msgspec.Struct):
@@ -156,8 +158,8 @@ async def read_subjects(client: Client, stream: str) -> list[str]:
     config = read(verb, await client.request(verb), _StreamInfo).config
     subjects = _drop_covered(config.subjects or ())
     if not subjects:
-        origins = [config.mirror] if config.mirror else config.sources or []
-        names = ", ".join(origin.name for origin in origins)
+        upstreams = [config.mirror] if config.mirror else config.sources or []
+        names = ", ".join(upstream.name for upstream in upstreams)
         raise RequestFailed(
             f"stream {stream} has no publishers: it has no subjects, its messages come from "
             f"{names or 'nowhere'}"
@@ -170,14 +172,14 @@ async def read_subjects(client: Client, stream: str) -> list[str]:
 
 
 def _drop_covered(subjects: Sequence[str]) -> list[str]:
-    """Return the subjects that no other one covers, so that each message is received once."""
-    distinct = list(dict.fromkeys(subjects))
+    """Return the subjects that no other of them covers, so that each message arrives once."""
+    distinct_subjects = list(dict.fromkeys(subjects))
     return [
         subject
-        for subject in distinct
+        for subject in distinct_subjects
         if not any(
             other_subject != subject and covers(other_subject, subject)
-            for other_subject in distinct
+            for other_subject in distinct_subjects
         )
     ]
 
@@ -196,7 +198,7 @@ async def read_publishers(
         lambda message: TappedRequest(message.subject),
         for_s=for_s,
         max_msgs=max_msgs,
-        ends_on=f"{client.connection.js_event_prefix}.ADVISORY.STREAM.DELETED.{stream}",
+        deletion_subject=f"{client.connection.js_event_prefix}.ADVISORY.STREAM.DELETED.{stream}",
         stop=stop,
     )
     await tap.begin(client, servers)

@@ -25,14 +25,14 @@ from natstui.units import parse_duration_ns
 CONNZ = "$SYS.REQ.ACCOUNT.PING.CONNZ"
 """Request that every user may send: the server returns only connections of the user's account."""
 STATZ = "$SYS.REQ.ACCOUNT.PING.STATZ"
-PAGE_COUNT = 1024
+PAGE_ROWS_COUNT = 1024
 """Number of connections in a reply."""
 _PAGE_WITH_SUBSCRIPTIONS_COUNT = 64
-_OPEN, _CLOSED = 0, 1
-_MAX_SUBSCRIPTIONS = 500
+_OPEN_STATE, _CLOSED_STATE = 0, 1
+_MAX_KEPT_SUBSCRIPTIONS = 500
 """Limit of a client's subscriptions that are returned."""
 _DEFAULT_ACCOUNT = "$G"
-_NOT_REPORTED = (
+_CLOSED_NOT_REPORTED_TEXT = (
     "servers do not report closed connections of the default account $G: an operator sees them "
     "at the monitoring port (/connz?state=closed); users of a named account may read theirs"
 )
@@ -44,7 +44,7 @@ class _Subscription(msgspec.Struct):
     msgs: int = 0
 
 
-class _Row(msgspec.Struct):
+class _ConnectionRow(msgspec.Struct):
     """One connection; of the user's JWT, which the server sends too, only the name is read."""
 
     cid: int
@@ -73,10 +73,10 @@ class _Row(msgspec.Struct):
     subscriptions_list_detail: list[_Subscription] | None = None
 
 
-class _Page(msgspec.Struct):
+class _ConnectionsPage(msgspec.Struct):
     now: str
     total: int = 0
-    connections: list[_Row] | None = None
+    connections: list[_ConnectionRow] | None = None
 
 
 class _Account(msgspec.Struct):
@@ -88,7 +88,11 @@ class _Accounts(msgspec.Struct):
 
 
 async def read_connections(
-    client: Client, servers: ServerRequests, *, closed: bool, page_count: int = PAGE_COUNT
+    client: Client,
+    servers: ServerRequests,
+    *,
+    closed: bool,
+    page_rows_count: int = PAGE_ROWS_COUNT,
 ) -> Connections:
     """Return all connections of the account, or closed ones that servers still remember.
 
@@ -96,16 +100,16 @@ async def read_connections(
     """
     # With a token, an old server would send the token of each connection as its user.
     body: dict[str, object] = {"auth": client.connection.token is None}
-    body |= {"state": _CLOSED} if closed else {}
-    connections = await _read_pages(servers, body, page_count)
+    body |= {"state": _CLOSED_STATE} if closed else {}
+    connections = await _read_pages(servers, body, page_rows_count)
     if closed and not connections.rows and client.link.account == _DEFAULT_ACCOUNT:
-        raise RequestFailed(_NOT_REPORTED)
-    slow_counts = await _read_slow_consumers(servers)
-    with_slow_counts = tuple(
-        replace(server, slow_consumers_count=slow_counts.get(server.server_id))
+        raise RequestFailed(_CLOSED_NOT_REPORTED_TEXT)
+    slow_count_by_server_id = await _read_slow_consumers(servers)
+    servers_with_slow_counts = tuple(
+        replace(server, slow_consumers_count=slow_count_by_server_id.get(server.server_id))
         for server in connections.servers
     )
-    return replace(connections, servers=with_slow_counts)
+    return replace(connections, servers=servers_with_slow_counts)
 
 
 async def read_closed(servers: ServerRequests, max_count: int) -> tuple[ClientConnection, ...]:
@@ -113,11 +117,11 @@ async def read_closed(servers: ServerRequests, max_count: int) -> tuple[ClientCo
 
     Raises what `read_connections` raises.
     """
-    body = {"state": _CLOSED, "sort": "stop", "limit": max_count, "auth": False}
+    body = {"state": _CLOSED_STATE, "sort": "stop", "limit": max_count, "auth": False}
     replies = await servers.request_all(CONNZ, body)
     rows = []
     for reply in replies:
-        page = read(CONNZ, reply.data, _Page)
+        page = read(CONNZ, reply.data, _ConnectionsPage)
         with raise_unreadable(CONNZ):
             rows += [_make_connection(reply, page, row) for row in page.connections or ()]
     return tuple(rows)
@@ -135,7 +139,7 @@ async def read_connection(
         "cid": connection_id,
         "subscriptions_detail": True,
     }
-    for state in (_OPEN, _CLOSED):
+    for state in (_OPEN_STATE, _CLOSED_STATE):
         connections = await _read_pages(
             servers, {**body, "state": state}, _PAGE_WITH_SUBSCRIPTIONS_COUNT
         )
@@ -154,7 +158,7 @@ async def read_connection_on_server(
     Raises RequestFailed when its server does not reply, and the other request errors.
     """
     subject = f"$SYS.REQ.SERVER.{server_id}.CONNZ"
-    for state in (_OPEN, _CLOSED):
+    for state in (_OPEN_STATE, _CLOSED_STATE):
         body = {"cid": connection_id, "state": state, "auth": True}
         try:
             replies = await servers.request_all(subject, body)
@@ -163,7 +167,7 @@ async def read_connection_on_server(
                 raise
             raise RequestFailed(f"server {server_id} does not reply", code=503) from error
         for reply in replies:
-            page = read(subject, reply.data, _Page)
+            page = read(subject, reply.data, _ConnectionsPage)
             with raise_unreadable(subject):
                 for row in page.connections or ():
                     return _make_connection(reply, page, row)
@@ -171,8 +175,10 @@ async def read_connection_on_server(
 
 
 def _keep_busiest_subscriptions(connection: ClientConnection) -> ClientConnection:
-    by_use = sorted(connection.listening, key=lambda subscription: -subscription.delivered_msgs)
-    return replace(connection, listening=tuple(by_use[:_MAX_SUBSCRIPTIONS]))
+    sorted_subscriptions = sorted(
+        connection.listening, key=lambda subscription: -subscription.delivered_msgs
+    )
+    return replace(connection, listening=tuple(sorted_subscriptions[:_MAX_KEPT_SUBSCRIPTIONS]))
 
 
 async def read_subscribers(servers: ServerRequests, subject: str) -> Connections:
@@ -194,29 +200,33 @@ async def read_subscriptions(servers: ServerRequests) -> Connections:
 
 
 async def _read_pages(
-    servers: ServerRequests, body: Mapping[str, object], limit: int
+    servers: ServerRequests, body: Mapping[str, object], page_rows_count: int
 ) -> Connections:
     servers_by_id: dict[str, AccountServer] = {}
     rows: dict[tuple[str, int], ClientConnection] = {}
     silent: set[str] = set()
-    offset, max_total = 0, 1
-    while offset < max_total:
-        replies = await servers.request_all(CONNZ, {**body, "limit": limit, "offset": offset})
-        silent.update(servers.silent(replies))
-        pages = [(reply, read(CONNZ, reply.data, _Page)) for reply in replies]
+    offset, max_total_count = 0, 1
+    while offset < max_total_count:
+        replies = await servers.request_all(
+            CONNZ, {**body, "limit": page_rows_count, "offset": offset}
+        )
+        silent.update(servers.find_silent(replies))
+        pages = [(reply, read(CONNZ, reply.data, _ConnectionsPage)) for reply in replies]
         for reply, page in pages:
             with raise_unreadable(CONNZ):
                 servers_by_id.setdefault(reply.server_id, _make_server(reply, page))
                 rows |= {(reply.server_id, row.cid): _make_connection(reply, page, row)
                          for row in page.connections or ()}  # fmt: skip
-        offset += limit
+        offset += page_rows_count
         # A filter leaves fewer rows than the total: a page that is not full is the last one.
-        max_total = max((page.total for _, page in pages if _is_full(page, limit)), default=0)
+        max_total_count = max(
+            (page.total for _, page in pages if _is_page_full(page, page_rows_count)), default=0
+        )
     return Connections(tuple(servers_by_id.values()), tuple(rows.values()), tuple(sorted(silent)))
 
 
-def _is_full(page: _Page, limit: int) -> bool:
-    return len(page.connections or ()) >= limit
+def _is_page_full(page: _ConnectionsPage, page_rows_count: int) -> bool:
+    return len(page.connections or ()) >= page_rows_count
 
 
 async def _read_slow_consumers(servers: ServerRequests) -> dict[str, int]:
@@ -225,16 +235,16 @@ async def _read_slow_consumers(servers: ServerRequests) -> dict[str, int]:
         replies = await servers.request_all(STATZ, {"include_unused": True})
     except RequestFailed:
         return {}
-    rows_by_id = {
+    rows_by_server_id = {
         reply.server_id: read(STATZ, reply.data, _Accounts).account_statz for reply in replies
     }
     return {
         server_id: sum(row.slow_consumers for row in rows or ())
-        for server_id, rows in rows_by_id.items()
+        for server_id, rows in rows_by_server_id.items()
     }
 
 
-def _make_server(reply: ServerReply, page: _Page) -> AccountServer:
+def _make_server(reply: ServerReply, page: _ConnectionsPage) -> AccountServer:
     return AccountServer(
         server_id=reply.server_id,
         name=reply.name,
@@ -245,7 +255,9 @@ def _make_server(reply: ServerReply, page: _Page) -> AccountServer:
     )
 
 
-def _make_connection(reply: ServerReply, page: _Page, row: _Row) -> ClientConnection:
+def _make_connection(
+    reply: ServerReply, page: _ConnectionsPage, row: _ConnectionRow
+) -> ClientConnection:
     """Return a connection; raises ValueError for an invalid time."""
     started_us, active_us = time_us(row.start), time_us(row.last_activity)
     stopped_us = time_or_never_us(row.stop)
@@ -284,7 +296,7 @@ def _make_connection(reply: ServerReply, page: _Page, row: _Row) -> ClientConnec
     )
 
 
-class _Claims(msgspec.Struct):
+class _UserClaims(msgspec.Struct):
     name: str = ""
 
 
@@ -295,6 +307,6 @@ def _read_user_name(jwt: str | None) -> str | None:
     body = jwt.split(".")[1:2]
     try:
         text = base64.urlsafe_b64decode("".join(body) + "==")
-        return decoder_of(_Claims).decode(text).name or None
+        return decoder_of(_UserClaims).decode(text).name or None
     except (ValueError, msgspec.DecodeError, RecursionError):
         return None

@@ -15,7 +15,7 @@ from natstui.model.clients.connection import ClientConnection
 from natstui.model.clients.text import kick_loss_text
 from natstui.model.records.system import KickConnection
 
-_ENDS_WITHIN_S = 10.0
+_CLOSE_TIMEOUT_S = 10.0
 _CHECK_INTERVAL_S = 0.1
 
 
@@ -28,7 +28,9 @@ async def kick(writer: Writer, own_client: Client | None, command: KickConnectio
     servers = ServerRequests(writer.client)
     connection = await _find_connection(servers, command)
     if connection.key in {
-        _read_key(client) for client in (writer.client, own_client) if client is not None
+        _read_connection_key(client)
+        for client in (writer.client, own_client)
+        if client is not None
     }:
         raise ActionRefusal(
             f"{connection.display_name} is the connection of natstui itself: q leaves natstui"
@@ -39,7 +41,7 @@ async def kick(writer: Writer, own_client: Client | None, command: KickConnectio
         await servers.request_all(subject, {"cid": command.connection_id})
         return {"reason": "Kicked"}
 
-    journalled_fields = {
+    journal_fields = {
         "server": connection.server_name,
         "server_id": connection.server_id,
         "connection_id": connection.connection_id,
@@ -47,7 +49,7 @@ async def kick(writer: Writer, own_client: Client | None, command: KickConnectio
         "user": connection.user,
         "address": connection.address,
     }
-    draft = JournalDraft("kick_connection", connection.display_name, None, journalled_fields)
+    draft = JournalDraft("kick_connection", connection.display_name, None, journal_fields)
     names = connection.display_name, command.confirmed
     await writer.send(draft, names, send, lambda reply: reply, loses=kick_loss_text(connection))
     return await _wait_until_closed(servers, connection)
@@ -67,21 +69,25 @@ async def _find_connection(servers: ServerRequests, command: KickConnection) -> 
     return connection
 
 
-def _read_key(client: Client) -> tuple[str, int]:
+def _read_connection_key(client: Client) -> tuple[str, int]:
     info = client.nc.server_info
     return str(info.get("server_id", "")), int(info.get("client_id", -1))
 
 
 async def _wait_until_closed(servers: ServerRequests, connection: ClientConnection) -> str:
-    end = monotonic() + _ENDS_WITHIN_S
+    deadline_s = monotonic() + _CLOSE_TIMEOUT_S
     while True:
-        current = await read_connection_on_server(servers, *connection.key)
-        if current is None or current.stopped_at_us is not None:
-            reason_text = f": {current.reason}" if current is not None and current.reason else ""
+        current_connection = await read_connection_on_server(servers, *connection.key)
+        if current_connection is None or current_connection.stopped_at_us is not None:
+            reason_text = (
+                f": {current_connection.reason}"
+                if current_connection is not None and current_connection.reason
+                else ""
+            )
             return (
                 f"{connection.display_name} is not connected to {connection.server_name} any "
                 f"more{reason_text}"
             )
-        if monotonic() > end:
+        if monotonic() > deadline_s:
             raise RequestFailed(f"{connection.display_name} was kicked, and is still connected")
         await asyncio.sleep(_CHECK_INTERVAL_S)

@@ -23,30 +23,34 @@ _CHECK_INTERVAL_S = 0.2
 
 
 @dataclass(frozen=True, slots=True)
-class StepDown:
+class StepDownRequest:
     """A request to step down the meta leader, with the preferred leader and typed confirmation."""
 
     meta: Meta
-    preferred: str | None
+    preferred_leader: str | None
     confirmed: str | None
 
 
 async def read_meta(system: SystemConnection) -> Meta:
     """Return the meta group; raises RequestFailed if there is none, or more than one."""
-    metas = await read_metas(system)
-    if len(metas) != 1:
-        clusters = ", ".join(meta.cluster for meta in metas) or "none: JetStream is not clustered"
-        raise RequestFailed(f"natstui needs exactly one meta group: {clusters}")
-    return metas[0]
+    meta_groups = await read_metas(system)
+    if len(meta_groups) != 1:
+        clusters_text = (
+            ", ".join(meta.cluster for meta in meta_groups) or "none: JetStream is not clustered"
+        )
+        raise RequestFailed(f"natstui needs exactly one meta group: {clusters_text}")
+    return meta_groups[0]
 
 
-async def step_down_meta(writer: Writer, system: SystemConnection, request: StepDown) -> str:
+async def step_down_meta(
+    writer: Writer, system: SystemConnection, request: StepDownRequest
+) -> str:
     """Step down the meta leader, and wait for the new one; return the result as text.
 
     Raises RequestFailed if no other server, or not the preferred one, becomes leader,
     ActionRefusal and the request errors.
     """
-    previous_leader, preferred_server = request.meta.leader, request.preferred
+    previous_leader, preferred_server = request.meta.leader, request.preferred_leader
     if preferred_server is not None and preferred_server == previous_leader:
         return f"{request.meta.cluster} is led by {preferred_server} already: nothing was changed"
     body = {"placement": {"preferred": preferred_server}} if preferred_server else None
@@ -60,12 +64,12 @@ async def step_down_meta(writer: Writer, system: SystemConnection, request: Step
     arguments = {"preferred": preferred_server} if preferred_server else {}
     draft = JournalDraft("step_down_meta", request.meta.cluster, None, arguments)
     names = request.meta.cluster, request.confirmed
-    writing = writer.send(draft, names, send, lambda reply: reply)
+    send_coroutine = writer.send(draft, names, send, lambda reply: reply)
 
     async def describe_leader() -> str:
         return f"{request.meta.cluster} is led by {(await read_meta(system)).leader}"
 
-    await add_state_if_unknown(writing, describe_leader)
+    await add_state_if_unknown(send_coroutine, describe_leader)
     leader = await _wait_for_leader(system, previous_leader)
     failure = step_down_failure_text(
         request.meta.cluster, previous_leader, leader, preferred_server, _CHANGE_TIMEOUT_S
@@ -76,10 +80,10 @@ async def step_down_meta(writer: Writer, system: SystemConnection, request: Step
 
 
 async def _wait_for_leader(system: SystemConnection, previous_leader: str | None) -> str | None:
-    end = monotonic() + _CHANGE_TIMEOUT_S
+    deadline_s = monotonic() + _CHANGE_TIMEOUT_S
     while True:
         leader = next((group.leader for group in await read_metas(system)), None)
-        if leader not in (None, previous_leader) or monotonic() > end:
+        if leader not in (None, previous_leader) or monotonic() > deadline_s:
             return leader
         await asyncio.sleep(_CHECK_INTERVAL_S)
 
@@ -104,11 +108,11 @@ async def read_meta_for_removal(client: Client, system: SystemConnection, server
         )
         raise ActionRefusal(f"{cluster_text(meta)} cannot remove a member: {leader_text}")
     if meta.peer(server) is None:
-        members = ", ".join(
+        members_text = ", ".join(
             sorted({*filter(None, [meta.leader]), *(peer.name for peer in meta.peers)})
         )
         raise ActionRefusal(
-            f"{server} is not a member of {cluster_text(meta)}: its members are {members}"
+            f"{server} is not a member of {cluster_text(meta)}: its members are {members_text}"
         )
     return meta
 
@@ -130,16 +134,16 @@ async def remove_server(writer: Writer, system: SystemConnection, request: Remov
     draft = JournalDraft("remove_server", request.server, None, {"peer": request.server})
     loses = removal_loss(meta, request.server)
     names = request.server, request.confirmed
-    writing = writer.send(draft, names, send, lambda reply: reply, loses=loses)
+    send_coroutine = writer.send(draft, names, send, lambda reply: reply, loses=loses)
 
     async def describe_membership() -> str:
         is_member = (await read_meta(system)).peer(request.server) is not None
         return f"{request.server} is {'still a member' if is_member else 'not a member any more'}"
 
-    await add_state_if_unknown(writing, describe_membership)
-    end = monotonic() + _CHANGE_TIMEOUT_S
+    await add_state_if_unknown(send_coroutine, describe_membership)
+    deadline_s = monotonic() + _CHANGE_TIMEOUT_S
     while any(group.peer(request.server) is not None for group in await read_metas(system)):
-        if monotonic() > end:
+        if monotonic() > deadline_s:
             raise RequestFailed(
                 f"{request.server} is still a member of {cluster_text(meta)} "
                 f"{_CHANGE_TIMEOUT_S:g} s after the server accepted to remove it"

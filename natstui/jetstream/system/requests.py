@@ -22,9 +22,9 @@ from natstui.jetstream.connection.transport import Arrival
 _QUIET_S = 1.0
 """Time without a reply after which all servers have replied, as their number is unknown."""
 _ALL_SERVERS_PREFIX = "$SYS.REQ.SERVER.PING."
-_MAX_BYTES = 64 * 1024 * 1024
+_MAX_REPLY_BYTES = 64 * 1024 * 1024
 """Limit of a decompressed reply."""
-_GZIP = 31
+_GZIP_WBITS = 31
 """zlib's value for gzip."""
 
 
@@ -77,15 +77,15 @@ class ServerReply:
 
 
 class ServerRequests:
-    """Sends requests to all servers; remembers which replied, and waits for these only.
+    """Sends requests to all servers, and waits for the servers that have replied before.
 
     The first request waits until no more replies come.
     """
 
     def __init__(self, client: Client) -> None:
         self._client = client
-        self._known: dict[str, str] = {}
-        self._refusing: frozenset[str] = frozenset()
+        self._name_by_server_id: dict[str, str] = {}
+        self._refusing_server_ids: frozenset[str] = frozenset()
         """Servers that replied to the last request with an error."""
         self.sent_count = 0
         """Number of requests sent so far."""
@@ -97,9 +97,9 @@ class ServerRequests:
         *,
         compressed: bool = True,
         timeout_s: float | None = None,
-        some: bool = False,
+        skips_errors: bool = False,
     ) -> list[ServerReply]:
-        """Return one reply of every server; with `some`, without servers that reply with an error.
+        """Return one reply of every server; with `skips_errors`, of those that reply no error.
 
         Without `compressed`, a reply may exceed the limit of the connection, which then closes.
         Raises PermissionDenied, which says how an operator allows the subject, RequestFailed,
@@ -116,23 +116,30 @@ class ServerRequests:
         )
         try:
             async with aclosing(reply_stream) as replies:
-                replies_by_id = await self._collect(
-                    subject, replies, some=some, is_only_server=is_only_server
+                replies_by_id = await self._collect_replies(
+                    subject, replies, skips_errors=skips_errors, is_only_server=is_only_server
                 )
         except PermissionDenied as denied:
             raise _with_advice(denied) from denied
         # A server that was restarted has another id: its previous one is forgotten.
         replied_names = {server_reply.name for server_reply in replies_by_id.values()}
         other_servers = {
-            server_id: name for server_id, name in self._known.items() if name not in replied_names
+            server_id: name
+            for server_id, name in self._name_by_server_id.items()
+            if name not in replied_names
         }
-        self._known = other_servers | {
+        self._name_by_server_id = other_servers | {
             server_reply.server_id: server_reply.name for server_reply in replies_by_id.values()
         }
         return list(replies_by_id.values())
 
-    async def _collect(
-        self, subject: str, replies: AsyncIterator[Msg], *, some: bool, is_only_server: bool
+    async def _collect_replies(
+        self,
+        subject: str,
+        replies: AsyncIterator[Msg],
+        *,
+        skips_errors: bool,
+        is_only_server: bool,
     ) -> dict[str, ServerReply]:
         """Return replies by server id, once all known servers have replied or no more come."""
         replies_by_id: dict[str, ServerReply] = {}
@@ -142,17 +149,19 @@ class ServerRequests:
             arrival = self._client.nc.arrival_of(message)
             reply = _read_reply(subject, message)
             if reply.error is not None:
-                errors_by_id[reply.server.id] = _refusal(subject, reply.error)
-                if not some:
+                errors_by_id[reply.server.id] = _make_reply_error(subject, reply.error)
+                if not skips_errors:
                     raise errors_by_id[reply.server.id]
             else:
                 server_reply = _make_server_reply(reply, len(message.data), requested_us, arrival)
                 # Over leaf nodes the same server may reply twice.
                 replies_by_id.setdefault(server_reply.server_id, server_reply)
             replied_ids = replies_by_id.keys() | errors_by_id.keys()
-            if is_only_server or (self._known and replied_ids >= self._known.keys()):
+            if is_only_server or (
+                self._name_by_server_id and replied_ids >= self._name_by_server_id.keys()
+            ):
                 break
-        self._refusing = frozenset(errors_by_id)
+        self._refusing_server_ids = frozenset(errors_by_id)
         if not replies_by_id and errors_by_id:
             raise next(iter(errors_by_id.values()))
         return replies_by_id
@@ -170,29 +179,31 @@ class ServerRequests:
         except (RequestFailed, ConnectionLost):
             return False
 
-    def silent(self, replies: list[ServerReply]) -> tuple[str, ...]:
+    def find_silent(self, replies: list[ServerReply]) -> tuple[str, ...]:
         """Return the names of servers that replied before and are not in these replies."""
-        replied_ids = {reply.server_id for reply in replies} | self._refusing
+        replied_ids = {reply.server_id for reply in replies} | self._refusing_server_ids
         return tuple(
-            name for server_id, name in self._known.items() if server_id not in replied_ids
+            name
+            for server_id, name in self._name_by_server_id.items()
+            if server_id not in replied_ids
         )
 
 
 def _read_reply(subject: str, message: Msg) -> _Reply:
     headers = message.headers or {}
     if status_of(headers) == "503":
-        sentence = (
+        error_text = (
             f'no reply on "{subject}": the server is older than 2.4, or has no system account, '
             "which an operator names as system_account in its configuration"
         )
-        raise RequestFailed(sentence, code=503)
+        raise RequestFailed(error_text, code=503)
     data = message.data
     if headers.get("Content-Encoding") == "gzip":
         data = _decompress(subject, data)
     return read(subject, data, _Reply)
 
 
-def _refusal(subject: str, error: _Error) -> RequestFailed:
+def _make_reply_error(subject: str, error: _Error) -> RequestFailed:
     description = clean_line(error.description)
     return RequestFailed(f"{subject}: {description} ({error.code})", code=error.code)
 
@@ -218,13 +229,13 @@ def _make_server_reply(
 
 def _decompress(subject: str, data: bytes) -> bytes:
     """Return decompressed gzip data; raises RequestFailed if the data is too long or damaged."""
-    decompressor = zlib.decompressobj(_GZIP)
+    decompressor = zlib.decompressobj(_GZIP_WBITS)
     try:
-        decompressed = decompressor.decompress(data, _MAX_BYTES)
+        decompressed = decompressor.decompress(data, _MAX_REPLY_BYTES)
     except zlib.error as error:
         raise RequestFailed(f"{subject}: the reply cannot be unpacked ({error})") from error
     if not decompressor.eof:
-        limit_text = f"{_MAX_BYTES // 1024 // 1024} MiB"
+        limit_text = f"{_MAX_REPLY_BYTES // 1024 // 1024} MiB"
         raise RequestFailed(f"{subject}: the reply is cut short, or larger than {limit_text}")
     return decompressed
 

@@ -12,18 +12,23 @@ from natstui.jetstream.connection.replies import raise_unreadable, read
 from natstui.jetstream.connection.times import time_or_never_us, time_us
 from natstui.jetstream.system.connections import CONNZ, STATZ
 from natstui.jetstream.system.requests import ServerReply, ServerRequests
-from natstui.jetstream.system.source import NOT_SET, CompleteSource, Options, SystemConnection
+from natstui.jetstream.system.source import (
+    NO_SYSTEM_USER_TEXT,
+    CompleteSource,
+    RequestOptions,
+    SystemConnection,
+)
 from natstui.model.servers.server import (
-    AccountSeen,
+    AccountTotals,
     Meta,
     MetaPeer,
-    Missing,
+    MissingData,
     ServerJetStream,
     Servers,
-    ServerSeen,
+    ServerState,
     Storage,
 )
-from natstui.model.servers.versions import OLDEST, version_of
+from natstui.model.servers.versions import OLDEST_SUPPORTED_VERSION, version_of
 
 _UNLIMITED = 2**63
 """Minimum of values that mean unlimited: -1 as an unsigned number is larger than this."""
@@ -84,7 +89,7 @@ class _Peer(msgspec.Struct):
     lag: int = 0
 
 
-class _Snapshot(msgspec.Struct):
+class _MetaSnapshot(msgspec.Struct):
     pending_entries: int | None = None
     pending_size: int | None = None
     last_time: str | None = None
@@ -98,7 +103,7 @@ class _MetaCluster(msgspec.Struct):
     quorum_needed: int | None = None
     pending: int = 0
     replicas: list[_Peer] | None = None
-    snapshot: _Snapshot | None = None
+    snapshot: _MetaSnapshot | None = None
 
 
 class _AccountUse(msgspec.Struct):
@@ -149,46 +154,56 @@ class _Accounts(msgspec.Struct):
     account_statz: list[_AccountStatz] | None = None
 
 
-class _Count(msgspec.Struct):
+class _ConnectionCount(msgspec.Struct):
     now: str
     total: int = 0
 
 
 async def read_servers(
-    server_requests: ServerRequests, system: SystemConnection, before: Servers | None = None
+    server_requests: ServerRequests, system: SystemConnection, last_servers: Servers | None = None
 ) -> Servers:
     """Return the servers, as the best available source reports them.
 
     Without permission for any source there are no rows; `missing` names what cannot be read.
     Raises RequestTimedOut, ConnectionLost, else RequestFailed, if even the account's own
-    connections cannot be read; RequestTimedOut also if the source of `before` does not reply in
-    time, as it usually replies again soon.
+    connections cannot be read; RequestTimedOut also if the source of `last_servers`, the
+    last result, does not reply in time, as it usually replies again soon.
     """
     source, missing = await system.find_source()
     if source is not None:
         try:
             return await _read_from_source(source, missing)
         except RequestFailed as error:
-            if isinstance(error, RequestTimedOut) and before and before.source == source.name:
+            if (
+                isinstance(error, RequestTimedOut)
+                and last_servers
+                and last_servers.source == source.name
+            ):
                 raise
             source_text = (
                 "the system account" if source.name == "system" else "the monitoring ports"
             )
-            missing.append(Missing(source_text, str(error)))
+            missing.append(MissingData(source_text, str(error)))
     elif not missing:
-        missing.append(Missing("the servers themselves", NOT_SET))
+        missing.append(MissingData("the servers themselves", NO_SYSTEM_USER_TEXT))
     return await _read_from_account(server_requests, missing)
 
 
-async def _read_from_source(source: CompleteSource, missing: Sequence[Missing]) -> Servers:
+async def _read_from_source(source: CompleteSource, missing: Sequence[MissingData]) -> Servers:
     replies = await source.request("VARZ", {})
-    silent = source.silent(replies)
+    silent = source.find_silent(replies)
     problems = list(missing)
     # Without streams: with them it grows by each, and a cluster may have 10,000.
-    jsz = await _request_or_note(source, "JSZ", {"accounts": True, "raft": True}, problems)
-    statz = await _request_or_note(source, "STATZ", {"include_unused": True}, problems)
-    jsz_by_server_id = {reply.server_id: read("JSZ", reply.data, _Jsz) for reply in jsz}
-    counts = [read("STATZ", reply.data, _Accounts).account_statz or [] for reply in statz]
+    jsz_replies = await _request_or_add_problem(
+        source, "JSZ", {"accounts": True, "raft": True}, problems
+    )
+    statz_replies = await _request_or_add_problem(
+        source, "STATZ", {"include_unused": True}, problems
+    )
+    jsz_by_server_id = {reply.server_id: read("JSZ", reply.data, _Jsz) for reply in jsz_replies}
+    statz_by_server = [
+        read("STATZ", reply.data, _Accounts).account_statz or [] for reply in statz_replies
+    ]
     rows = []
     for reply in replies:
         varz = read("VARZ", reply.data, _Varz)
@@ -200,24 +215,24 @@ async def _read_from_source(source: CompleteSource, missing: Sequence[Missing]) 
         source.name,
         _sort_servers(rows),
         metas,
-        tuple(_make_accounts(jsz_by_server_id.values(), counts)),
+        tuple(_make_accounts(jsz_by_server_id.values(), statz_by_server)),
         silent,
         tuple(problems),
     )
 
 
 async def read_heartbeat(
-    server_requests: ServerRequests, system: SystemConnection, before: Servers
+    server_requests: ServerRequests, system: SystemConnection, last_servers: Servers
 ) -> Servers:
-    """Return the servers that reply now, with JetStream and accounts of `before`.
+    """Return the servers that reply now, with JetStream and accounts of `last_servers`.
 
     Each server sends only one short reply. Raises what `read_servers` raises.
     """
     source, missing = await system.find_source()
-    known_servers = {server.server_id: server for server in before.rows}
-    if source is not None and source.name == before.source:
+    known_servers = {server.server_id: server for server in last_servers.rows}
+    if source is not None and source.name == last_servers.source:
         replies = await source.request("VARZ", {})
-        silent = source.silent(replies)
+        silent = source.find_silent(replies)
         rows = []
         for reply in replies:
             varz = read("VARZ", reply.data, _Varz)
@@ -227,13 +242,13 @@ async def read_heartbeat(
             if known_server is not None:
                 row = replace(row, jetstream=known_server.jetstream, domain=known_server.domain)
             rows.append(row)
-        return replace(before, rows=_sort_servers(rows), silent=silent)
-    if source is not None or before.source != "account":
-        return await read_servers(server_requests, system, before)
+        return replace(last_servers, rows=_sort_servers(rows), silent=silent)
+    if source is not None or last_servers.source != "account":
+        return await read_servers(server_requests, system, last_servers)
     replies = await server_requests.request_all(CONNZ, {"limit": 1})
     rows = []
     for reply in replies:
-        page = read(CONNZ, reply.data, _Count)
+        page = read(CONNZ, reply.data, _ConnectionCount)
         with raise_unreadable(CONNZ):
             row = _make_server_from_account(reply, page, None)
         known_server = known_servers.get(row.server_id)
@@ -241,16 +256,23 @@ async def read_heartbeat(
             # Its counters and their time are those of `before`.
             row = replace(known_server, connections_count=row.connections_count)
         rows.append(row)
-    missing = [*missing, *(gap for gap in before.missing if gap not in missing)]
+    missing = [
+        *missing,
+        *(
+            missing_source
+            for missing_source in last_servers.missing
+            if missing_source not in missing
+        ),
+    ]
     return replace(
-        before,
+        last_servers,
         rows=_sort_servers(rows),
-        silent=server_requests.silent(replies),
+        silent=server_requests.find_silent(replies),
         missing=tuple(missing),
     )
 
 
-def _sort_servers(rows: Iterable[ServerSeen]) -> tuple[ServerSeen, ...]:
+def _sort_servers(rows: Iterable[ServerState]) -> tuple[ServerState, ...]:
     return tuple(sorted(rows, key=lambda row: (row.cluster or "", row.name, row.server_id)))
 
 
@@ -258,25 +280,25 @@ async def read_metas(system: SystemConnection) -> tuple[Meta, ...]:
     """Return the meta group of each cluster; raises RequestFailed without a permitted source."""
     source, missing = await system.find_source()
     if source is None:
-        raise RequestFailed(missing[0].reason if missing else NOT_SET)
+        raise RequestFailed(missing[0].reason if missing else NO_SYSTEM_USER_TEXT)
     replies = await source.request("JSZ", {})
     with raise_unreadable("JSZ"):
         return _make_metas(read("JSZ", reply.data, _Jsz) for reply in replies)
 
 
-async def _request_or_note(
-    source: CompleteSource, request: str, options: Options, problems: list[Missing]
+async def _request_or_add_problem(
+    source: CompleteSource, request: str, options: RequestOptions, problems: list[MissingData]
 ) -> list[ServerReply]:
     """Return the replies to a request; if it fails, an empty list, and add it to `problems`."""
     try:
         return await source.request(request, options)
     except RequestFailed as error:
-        problems.append(Missing("JetStream" if request == "JSZ" else "accounts", str(error)))
+        problems.append(MissingData("JetStream" if request == "JSZ" else "accounts", str(error)))
         return []
 
 
-def _make_server(varz: _Varz, jsz: _Jsz | None) -> ServerSeen:
-    return ServerSeen(
+def _make_server(varz: _Varz, jsz: _Jsz | None) -> ServerState:
+    return ServerState(
         server_id=varz.server_id,
         name=varz.server_name or varz.server_id,
         cluster=varz.cluster.name or None,
@@ -308,15 +330,15 @@ def _make_server(varz: _Varz, jsz: _Jsz | None) -> ServerSeen:
 
 
 def _make_jetstream(jsz: _Jsz, version: str) -> ServerJetStream:
-    has_field = (version_of(version) or OLDEST) >= (2, 11, 0)
+    has_leader_counts = (version_of(version) or OLDEST_SUPPORTED_VERSION) >= (2, 11, 0)
     return ServerJetStream(
         memory=Storage(jsz.memory, jsz.reserved_memory, jsz.config.max_memory),
         file=Storage(jsz.storage, jsz.reserved_storage, jsz.config.max_storage),
         ha_assets_count=jsz.ha_assets,
         streams_count=jsz.streams,
         consumers_count=jsz.consumers,
-        streams_led_count=jsz.streams_leader if has_field else None,
-        consumers_led_count=jsz.consumers_leader if has_field else None,
+        streams_led_count=jsz.streams_leader if has_leader_counts else None,
+        consumers_led_count=jsz.consumers_leader if has_leader_counts else None,
         api_requests_count=jsz.api.total,
         api_errors_count=jsz.api.errors,
         api_inflight_count=jsz.api.inflight,
@@ -326,19 +348,19 @@ def _make_jetstream(jsz: _Jsz, version: str) -> ServerJetStream:
 
 def _make_metas(jsz_replies: Iterable[_Jsz]) -> tuple[Meta, ...]:
     """Return the meta group of each cluster, preferably from its leader, which knows all lags."""
-    best: dict[str, _MetaCluster] = {}
+    best_meta_by_cluster: dict[str, _MetaCluster] = {}
     for jsz in jsz_replies:
         meta = jsz.meta_cluster
         if meta is None:
             continue
-        previous = best.get(meta.name)
+        previous_cluster = best_meta_by_cluster.get(meta.name)
         # Only the leader's own list does not contain the leader.
         is_from_leader = meta.leader and all(
             replica.name != meta.leader for replica in meta.replicas or ()
         )
-        if previous is None or (is_from_leader and meta.replicas):
-            best[meta.name] = meta
-    return tuple(_make_meta(cluster) for cluster in best.values())
+        if previous_cluster is None or (is_from_leader and meta.replicas):
+            best_meta_by_cluster[meta.name] = meta
+    return tuple(_make_meta(cluster) for cluster in best_meta_by_cluster.values())
 
 
 def _make_meta(cluster: _MetaCluster) -> Meta:
@@ -347,7 +369,7 @@ def _make_meta(cluster: _MetaCluster) -> Meta:
         replica.name != cluster.leader for replica in cluster.replicas or ()
     )
     peers = cluster.replicas or [] if is_from_leader else []
-    snapshot = cluster.snapshot or _Snapshot()
+    snapshot = cluster.snapshot or _MetaSnapshot()
     return Meta(
         cluster=cluster.name,
         leader=cluster.leader or None,
@@ -367,38 +389,42 @@ def _make_meta(cluster: _MetaCluster) -> Meta:
 
 
 def _make_accounts(
-    jsz_replies: Iterable[_Jsz], counts: Sequence[Sequence[_AccountStatz]]
-) -> list[AccountSeen]:
+    jsz_replies: Iterable[_Jsz], statz_by_server: Sequence[Sequence[_AccountStatz]]
+) -> list[AccountTotals]:
     """Return the accounts: sums of connections, and the highest JetStream use that any server
     reports.
     """
-    uses: dict[str, list[_AccountUse]] = {}
+    uses_by_account: dict[str, list[_AccountUse]] = {}
     for jsz in jsz_replies:
-        for use in jsz.account_details or ():
-            uses.setdefault(use.name, []).append(use)
-    stats: dict[str, list[_AccountStatz]] = {}
-    for rows in counts:
+        for account_use in jsz.account_details or ():
+            uses_by_account.setdefault(account_use.name, []).append(account_use)
+    stats_by_account: dict[str, list[_AccountStatz]] = {}
+    for rows in statz_by_server:
         for row in rows:
-            stats.setdefault(row.name or row.acc, []).append(row)
+            stats_by_account.setdefault(row.name or row.acc, []).append(row)
     return [
-        _make_account(name, uses.get(name, []), stats.get(name))
-        for name in sorted({*uses, *stats})
+        _make_account(name, uses_by_account.get(name, []), stats_by_account.get(name))
+        for name in sorted({*uses_by_account, *stats_by_account})
     ]
 
 
 def _make_account(
     name: str, uses: Sequence[_AccountUse], stats: Sequence[_AccountStatz] | None
-) -> AccountSeen:
+) -> AccountTotals:
     stats = stats or ()
-    return AccountSeen(
+    return AccountTotals(
         name=name,
-        connections_count=sum(stat.conns for stat in stats) if stats else None,
-        subscriptions_count=sum(stat.num_subscriptions for stat in stats) if stats else None,
-        slow_consumers_count=sum(stat.slow_consumers for stat in stats) if stats else None,
-        memory_bytes=max((use.memory for use in uses), default=None),
-        max_memory_bytes=_find_max_limit(use.reserved_memory for use in uses),
-        file_bytes=max((use.storage for use in uses), default=None),
-        max_file_bytes=_find_max_limit(use.reserved_storage for use in uses),
+        connections_count=sum(account_stat.conns for account_stat in stats) if stats else None,
+        subscriptions_count=sum(account_stat.num_subscriptions for account_stat in stats)
+        if stats
+        else None,
+        slow_consumers_count=sum(account_stat.slow_consumers for account_stat in stats)
+        if stats
+        else None,
+        memory_bytes=max((account_use.memory for account_use in uses), default=None),
+        max_memory_bytes=_find_max_limit(account_use.reserved_memory for account_use in uses),
+        file_bytes=max((account_use.storage for account_use in uses), default=None),
+        max_file_bytes=_find_max_limit(account_use.reserved_storage for account_use in uses),
     )
 
 
@@ -408,28 +434,29 @@ def _find_max_limit(values: Iterable[int]) -> int | None:
 
 
 async def _read_from_account(
-    server_requests: ServerRequests, missing: Sequence[Missing]
+    server_requests: ServerRequests, missing: Sequence[MissingData]
 ) -> Servers:
-    """Return the servers as any user of the account may read them: by their connections."""
+    """Return what any user of the account may read of the servers: connections and traffic."""
     problems = list(missing)
     try:
         replies = await server_requests.request_all(CONNZ, {"limit": 1})
     except PermissionDenied as denied:
         # The denial is named first, before the other sources that cannot be read.
-        problems.insert(0, Missing("the account's connections", str(denied)))
+        problems.insert(0, MissingData("the account's connections", str(denied)))
         return Servers("account", (), missing=tuple(problems))
-    silent = server_requests.silent(replies)
+    silent = server_requests.find_silent(replies)
     try:
-        statz = await server_requests.request_all(STATZ, {"include_unused": True})
+        statz_replies = await server_requests.request_all(STATZ, {"include_unused": True})
     except RequestFailed as error:
-        problems.append(Missing("traffic of the account", str(error)))
-        statz = []
+        problems.append(MissingData("traffic of the account", str(error)))
+        statz_replies = []
     statz_by_id = {
-        reply.server_id: read(STATZ, reply.data, _Accounts).account_statz for reply in statz
+        reply.server_id: read(STATZ, reply.data, _Accounts).account_statz
+        for reply in statz_replies
     }
     rows = []
     for reply in replies:
-        page = read(CONNZ, reply.data, _Count)
+        page = read(CONNZ, reply.data, _ConnectionCount)
         with raise_unreadable(CONNZ):
             rows.append(
                 _make_server_from_account(
@@ -440,9 +467,9 @@ async def _read_from_account(
 
 
 def _make_server_from_account(
-    reply: ServerReply, page: _Count, account_statz: _AccountStatz | None
-) -> ServerSeen:
-    return ServerSeen(
+    reply: ServerReply, page: _ConnectionCount, account_statz: _AccountStatz | None
+) -> ServerState:
+    return ServerState(
         server_id=reply.server_id,
         name=reply.name,
         cluster=reply.cluster,

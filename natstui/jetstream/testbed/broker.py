@@ -28,7 +28,7 @@ from urllib.parse import urlsplit
 from natstui.errors import EmbeddedServerError, MissingExtra
 
 # Systems use ports above these (from 32768 on Linux, from 49152 elsewhere) for connections.
-_PORTS = range(20_000, 32_000)
+_CANDIDATE_PORTS = range(20_000, 32_000)
 _MAX_TRIES_COUNT = 200
 
 
@@ -63,11 +63,12 @@ class ReservedPorts:
             self._sockets.popitem()[1].close()
 
     def _reserve(self, count: int) -> None:
-        candidates = random.sample(_PORTS, _MAX_TRIES_COUNT)
+        candidates = random.sample(_CANDIDATE_PORTS, _MAX_TRIES_COUNT)
         while len(self._sockets) < count:
             if not candidates:
                 raise EmbeddedServerError(
-                    f"no free port was found between {_PORTS[0]} and {_PORTS[-1]}"
+                    f"no free port was found between {_CANDIDATE_PORTS[0]} and "
+                    f"{_CANDIDATE_PORTS[-1]}"
                 )
             port = candidates.pop()
             if port_socket := _bind_port(port):
@@ -92,9 +93,9 @@ def _bind_port(port: int) -> socket.socket | None:
     return port_socket
 
 
-_START_S = 15.0
-_STOP_S = 5.0
-_FREEZE_S = 1.0
+_START_TIMEOUT_S = 15.0
+_STOP_TIMEOUT_S = 5.0
+_FREEZE_TIMEOUT_S = 1.0
 _CHECK_INTERVAL_S = 0.005
 _MAX_PORT_CHOICES_COUNT = 3
 _PORT_TAKEN_TEXT = "address already in use"
@@ -106,9 +107,9 @@ def server_binary() -> str:
 
     Raises MissingExtra if there is none.
     """
-    variable_path = os.environ.get("NATS_SERVER")
+    configured_path = os.environ.get("NATS_SERVER")
     # The scripts folder is not on PATH when the virtual environment is not activated.
-    path = variable_path or shutil.which("nats-server")
+    path = configured_path or shutil.which("nats-server")
     path = path or shutil.which("nats-server", path=sysconfig.get_path("scripts"))
     if path is None:
         raise MissingExtra("demo", "demo")
@@ -134,16 +135,16 @@ def _make_death_signal_setup() -> Callable[[], None] | None:
 
 def _have_all_threads_stopped(pid: int) -> bool:
     """Return whether all threads of a process are stopped by a signal; False if unknown."""
-    threads = Path(f"/proc/{pid}/task")
-    if not threads.is_dir():
+    threads_folder = Path(f"/proc/{pid}/task")
+    if not threads_folder.is_dir():
         return False
-    return all(_has_thread_stopped(thread) for thread in threads.iterdir())
+    return all(_has_thread_stopped(thread_folder) for thread_folder in threads_folder.iterdir())
 
 
-def _has_thread_stopped(thread: Path) -> bool:
+def _has_thread_stopped(thread_folder: Path) -> bool:
     """Return whether a thread is stopped by a signal, or has ended."""
     try:
-        return (thread / "stat").read_text().rpartition(")")[2].split()[0] == "T"
+        return (thread_folder / "stat").read_text().rpartition(")")[2].split()[0] == "T"
     except (FileNotFoundError, ProcessLookupError):
         return True
 
@@ -178,7 +179,7 @@ class Broker:
         override. Without a `port`, it uses a free one.
         """
         self.binary = server_binary()
-        self._jetstream = jetstream
+        self._has_jetstream = jetstream
         self._temporary_folder = Path(tempfile.mkdtemp(prefix="natstui-broker-"))
         self.name = name
         self.store = store or self._temporary_folder / "store"
@@ -248,7 +249,7 @@ class Broker:
             "--ports_file_dir",
             str(self._temporary_folder),
         ]
-        arguments += ["-js", "-sd", str(self.store)] if self._jetstream else []
+        arguments += ["-js", "-sd", str(self.store)] if self._has_jetstream else []
         with self.log.open("ab") as log:
             self._process = subprocess.Popen(
                 arguments,
@@ -257,7 +258,7 @@ class Broker:
                 stderr=log,
                 preexec_fn=_make_death_signal_setup(),
             )
-        self._ready_deadline_s = time.monotonic() + _START_S
+        self._ready_deadline_s = time.monotonic() + _START_TIMEOUT_S
 
     async def wait_until_ready(self) -> None:
         """Wait after `spawn` until JetStream replies; raises what `start` raises."""
@@ -265,7 +266,7 @@ class Broker:
         while not self._is_ready():  # noqa: ASYNC110
             await asyncio.sleep(_CHECK_INTERVAL_S)
 
-    def stop(self, within_s: float = _STOP_S) -> None:
+    def stop(self, within_s: float = _STOP_TIMEOUT_S) -> None:
         """Terminate the process and wait for its end; kill it after `within_s`."""
         self.terminate()
         process, self._process = self._process, None
@@ -299,7 +300,7 @@ class Broker:
         """Freeze the process: its connections stay open, but it does not reply."""
         os.kill(self.pid, signal.SIGSTOP)
         # The threads stop one after the other, and may still reply until then.
-        deadline_s = time.monotonic() + _FREEZE_S
+        deadline_s = time.monotonic() + _FREEZE_TIMEOUT_S
         while not _have_all_threads_stopped(self.pid) and time.monotonic() < deadline_s:
             time.sleep(_CHECK_INTERVAL_S)
 
@@ -330,17 +331,19 @@ class Broker:
         if time.monotonic() > self._ready_deadline_s:
             self.kill()
             raise EmbeddedServerError(
-                f"nats-server {self.name} was not ready after {_START_S:g} s"
+                f"nats-server {self.name} was not ready after {_START_TIMEOUT_S:g} s"
             )
-        ports = self._temporary_folder / f"{Path(self.binary).name}_{self._process.pid}.ports"
+        ports_file = self._temporary_folder / f"{Path(self.binary).name}_{self._process.pid}.ports"
         try:
-            addresses = json.loads(ports.read_bytes())
+            addresses = json.loads(ports_file.read_bytes())
         except (FileNotFoundError, json.JSONDecodeError):
             return False
         # From now on, clients may know the address.
         self._port_choices_left = 0
         self.url, self.monitoring_url = addresses["nats"][0], addresses["monitoring"][0]
-        return self.is_healthy("?js-enabled-only=true" if self._jetstream else "?js-server-only=1")
+        return self.is_healthy(
+            "?js-enabled-only=true" if self._has_jetstream else "?js-server-only=1"
+        )
 
     def _choose_ports_again(self) -> bool:
         """Choose other ports if one was in use when the server started; return whether one was."""

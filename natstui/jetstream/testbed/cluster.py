@@ -16,20 +16,20 @@ from nats.js.errors import APIError
 from natstui.errors import EmbeddedServerError
 from natstui.jetstream.testbed.broker import Broker, ReservedPorts
 
-_ELECTION_S = 30.0
-_PLACING_S = 60.0
+_ELECTION_TIMEOUT_S = 30.0
+_PLACING_TIMEOUT_S = 60.0
 """Timeout until a stream can be placed; usually two seconds are enough."""
-_REPLY_S = 2.0
+_REPLY_TIMEOUT_S = 2.0
 _CHECK_INTERVAL_S = 0.05
 _TRIAL_STREAM = "NATSTUI_TRIAL"
 _MAX_REPLICAS_COUNT = 5
 
-_CONFIG = """
+_CONFIG_TEMPLATE = """
 server_tags: ["{name}"]
 cluster {{ name: {cluster}, listen: "127.0.0.1:{own}", routes: [{routes}] }}
 {accounts}
 """
-_ACCOUNTS = """
+_ACCOUNTS_CONFIG = """
 accounts {
   $SYS: { users: [{ user: sys, password: sys }] }
   APP: { jetstream: enabled, users: [{ user: app, password: app }] }
@@ -48,7 +48,7 @@ class Cluster:
     def __init__(
         self,
         nodes_count: int = 3,
-        accounts: str = _ACCOUNTS,
+        accounts: str = _ACCOUNTS_CONFIG,
         connect_options: Mapping[str, Any] = _CONNECT_OPTIONS,
         *,
         name: str = "LAB",
@@ -60,20 +60,24 @@ class Cluster:
         `connect_options` are the options with which nats-py connects to one that has JetStream. In
         `store`, each node has a folder with its name; without it, a temporary folder.
         """
-        self._joining = connect_options
+        self._connect_options = connect_options
         self._reserved_ports = ReservedPorts(nodes_count)
         ports = self._reserved_ports.numbers
         self.routes = tuple(f"nats-route://127.0.0.1:{port}" for port in ports)
         routes = ", ".join(f'"{route}"' for route in self.routes)
         self.nodes = [
             Broker(
-                name=f"n{i}",
-                store=store / f"n{i}" if store else None,
-                config_text=_CONFIG.format(
-                    name=f"n{i}", cluster=name, own=port, routes=routes, accounts=accounts
+                name=f"n{node_number}",
+                store=store / f"n{node_number}" if store else None,
+                config_text=_CONFIG_TEMPLATE.format(
+                    name=f"n{node_number}",
+                    cluster=name,
+                    own=port,
+                    routes=routes,
+                    accounts=accounts,
                 ),
             )
-            for i, port in enumerate(ports, start=1)
+            for node_number, port in enumerate(ports, start=1)
         ]
 
     @property
@@ -102,7 +106,7 @@ class Cluster:
                 node.spawn()
             for node in self.nodes:
                 await node.wait_until_ready()
-            deadline_s = time.monotonic() + _ELECTION_S
+            deadline_s = time.monotonic() + _ELECTION_TIMEOUT_S
             while not self._has_leaders(deadline_s):  # noqa: ASYNC110
                 await asyncio.sleep(_CHECK_INTERVAL_S)
             await self.wait_until_placing()
@@ -117,7 +121,7 @@ class Cluster:
     def _start(self) -> None:
         for node in self.nodes:
             node.start()
-        deadline_s = time.monotonic() + _ELECTION_S
+        deadline_s = time.monotonic() + _ELECTION_TIMEOUT_S
         while not self._has_leaders(deadline_s):
             time.sleep(_CHECK_INTERVAL_S)
         # In another thread, because this thread may already run an event loop.
@@ -138,12 +142,12 @@ class Cluster:
         if time.monotonic() > deadline_s:
             problem = "the meta group or a stream has no leader"
             raise EmbeddedServerError(
-                f"the cluster is not ready after {_ELECTION_S:g} s: {problem}"
+                f"the cluster is not ready after {_ELECTION_TIMEOUT_S:g} s: {problem}"
             )
         return False
 
     def _find_missing_nodes(self) -> list[Broker]:
-        """Return the nodes that are not in the meta group; it adds a node when that is restarted.
+        """Return the nodes that are not in the meta group; after a restart they join it.
 
         Server 2.10 calculates the size of a new meta group from its routes, without the one to
         itself if it has already noticed that one. The result is sometimes one node too few.
@@ -158,16 +162,19 @@ class Cluster:
         }
         return [node for node in self.nodes if node.name not in members]
 
-    async def wait_until_placing(self, within_s: float = _PLACING_S) -> None:
+    async def wait_until_placing(self, within_s: float = _PLACING_TIMEOUT_S) -> None:
         """Wait until a stream can be placed on every node; raises EmbeddedServerError.
 
         The meta leader knows its peers a second before it knows their storage. Until then it
         treats them as offline, which no monitoring endpoint shows, so a stream is created.
         """
         replicas_count = min(len(self.nodes), _MAX_REPLICAS_COUNT)
-        nc = await nats.connect(list(self.urls), **self._joining)
+        nc = await nats.connect(list(self.urls), **self._connect_options)
         try:
-            jetstream, deadline_s = nc.jetstream(timeout=_REPLY_S), time.monotonic() + within_s
+            jetstream, deadline_s = (
+                nc.jetstream(timeout=_REPLY_TIMEOUT_S),
+                time.monotonic() + within_s,
+            )
             while True:
                 try:
                     await jetstream.add_stream(

@@ -12,26 +12,30 @@ from natstui.model.assets.subjects import is_literal, is_stored_subject
 
 KV, OBJECTS = "KV_", "OBJ_"
 """Prefixes of the names of the streams of buckets and of object stores."""
-MAX_HISTORY = 64
+MAX_HISTORY_COUNT = 64
 CHUNK_BYTES = 128 * 1024
-_DIGEST = "SHA-256="
-OPERATION, ROLLUP, MARKER = "KV-Operation", "Nats-Rollup", "Nats-Marker-Reason"
+_DIGEST_PREFIX = "SHA-256="
+OPERATION_HEADER, ROLLUP_HEADER, MARKER_REASON_HEADER = (
+    "KV-Operation",
+    "Nats-Rollup",
+    "Nats-Marker-Reason",
+)
 TTL = "Nats-TTL"
-_OPERATION_OF_REASON = {"MaxAge": "DEL", "Purge": "PURGE", "Remove": "DEL"}
+_OPERATION_BY_MARKER_REASON = {"MaxAge": "DEL", "Purge": "PURGE", "Remove": "DEL"}
 """Reason of a marker by the server → operation on the key."""
-_DUPLICATES_NS = 120_000_000_000
-_BUCKET = re.compile(r"[a-zA-Z0-9_-]+")
-_KEY = re.compile(r"[-/_=.a-zA-Z0-9]+")
+_MAX_DUPLICATE_WINDOW_NS = 120_000_000_000
+_VALID_BUCKET_NAME = re.compile(r"[a-zA-Z0-9_-]+")
+_VALID_NEW_KEY = re.compile(r"[-/_=.a-zA-Z0-9]+")
 
 
-def is_bucket(name: str) -> bool:
+def is_bucket_name(name: str) -> bool:
     """Return whether a name is valid for a bucket or object store: letters, digits, - and _."""
-    return _BUCKET.fullmatch(name) is not None
+    return _VALID_BUCKET_NAME.fullmatch(name) is not None
 
 
-def is_key(key: str) -> bool:
+def is_valid_new_key(key: str) -> bool:
     """Return whether a name is valid for a new key."""
-    return _KEY.fullmatch(key) is not None and all(key.split("."))
+    return _VALID_NEW_KEY.fullmatch(key) is not None and all(key.split("."))
 
 
 def is_stored_key(key: str) -> bool:
@@ -57,19 +61,19 @@ def key_of(subject: str) -> str:
 
 
 def operation_of(headers: Mapping[str, str]) -> str:
-    """Return the operation of a stored message on its key: PUT, DEL or PURGE.
+    """Return the operation on the key that a stored message stands for: PUT, DEL or PURGE.
 
-    As in other clients, an unknown operation or reason of a marker counts as PUT.
+    As in other clients, an unknown operation or marker reason counts as PUT.
     """
-    operation = headers.get(OPERATION)
+    operation = headers.get(OPERATION_HEADER)
     if operation in ("DEL", "PURGE"):
         return operation
-    return _OPERATION_OF_REASON.get(headers.get(MARKER, ""), "PUT")
+    return _OPERATION_BY_MARKER_REASON.get(headers.get(MARKER_REASON_HEADER, ""), "PUT")
 
 
 def is_marker(headers: Mapping[str, str]) -> bool:
-    """Return whether the server stored the message as the marker of a removed message."""
-    return headers.get(MARKER) in _OPERATION_OF_REASON
+    """Return whether a message is a marker that the server stored for a removed message."""
+    return headers.get(MARKER_REASON_HEADER) in _OPERATION_BY_MARKER_REASON
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,24 +99,26 @@ def bucket_config(bucket: str, options: BucketOptions) -> Config:
         "max_msg_size": options.max_value_bytes,
         "deny_delete": True,
         "allow_direct": True,
-        "duplicate_window": min(_DUPLICATES_NS, options.ttl_ns or _DUPLICATES_NS),
+        "duplicate_window": min(
+            _MAX_DUPLICATE_WINDOW_NS, options.ttl_ns or _MAX_DUPLICATE_WINDOW_NS
+        ),
     }
     if options.marker_ttl_ns:
         config["subject_delete_marker_ttl"] = options.marker_ttl_ns
         config["allow_msg_ttl"] = True
-    return _common_config(f"{KV}{bucket}", options) | config
+    return _shared_bucket_config(f"{KV}{bucket}", options) | config
 
 
-def store_config(bucket: str, options: BucketOptions) -> Config:
+def object_store_config(bucket: str, options: BucketOptions) -> Config:
     """Return the stream configuration of a new object store."""
     subjects = [f"$O.{bucket}.C.>", f"$O.{bucket}.M.>"]
-    return _common_config(f"{OBJECTS}{bucket}", options) | {
+    return _shared_bucket_config(f"{OBJECTS}{bucket}", options) | {
         "subjects": subjects,
         "allow_direct": True,
     }
 
 
-def _common_config(name: str, options: BucketOptions) -> Config:
+def _shared_bucket_config(name: str, options: BucketOptions) -> Config:
     config: Config = {
         "name": name,
         "retention": "limits",
@@ -128,9 +134,9 @@ def _common_config(name: str, options: BucketOptions) -> Config:
 
 
 def is_bucket_stream(config: Config) -> bool:
-    """Return whether a stream named as a bucket or object store also has its subjects.
+    """Return whether a stream named as a bucket or object store has no subjects of another kind.
 
-    True for a mirror or a stream with sources, which may have no subjects.
+    A stream without subjects must be a mirror or have sources.
     """
     name = text_at(config, "name")
     is_kv = name.startswith(KV)
@@ -141,13 +147,13 @@ def is_bucket_stream(config: Config) -> bool:
     return all(subject.startswith(prefix) for subject in subjects)
 
 
-def info_subject(bucket: str, name: str) -> str:
-    """Return the subject of the info of an object."""
+def object_info_subject(bucket: str, name: str) -> str:
+    """Return the subject of the meta entry (`ObjectInfo`) of an object."""
     return f"$O.{bucket}.M.{base64.urlsafe_b64encode(name.encode()).decode()}"
 
 
 def object_name(subject: str) -> str:
-    """Return the name of an object by the subject of its info; the subject if that has none."""
+    """Return the object name in the subject of a meta entry; the subject itself if invalid."""
     token = subject.rpartition(".")[2]
     try:
         return base64.urlsafe_b64decode(token).decode() or subject
@@ -161,48 +167,50 @@ def chunk_subject(bucket: str, nuid: str) -> str:
 
 
 def bucket_change_text(subject: str) -> str:
-    """Return the change of a bucket or object store by a message to a subject, as a clause.
+    """Return a clause about what a message to a subject changes in a bucket or object store.
 
     Empty for other subjects. `subject` may be a filter, and have the prefix of another domain.
     """
     tokens = subject.split(".")
-    start_index = next(
+    prefix_index = next(
         (index for index, token in enumerate(tokens) if token in ("$KV", "$O")), None
     )
-    if start_index is None or (start_index > 0 and tokens[0] != "$JS"):
+    if prefix_index is None or (prefix_index > 0 and tokens[0] != "$JS"):
         return ""
-    tokens = tokens[start_index:]
+    tokens = tokens[prefix_index:]
     bucket = tokens[1] if len(tokens) > 1 else ""
-    of_bucket = "buckets" if bucket in ("*", ">") else f"bucket {bucket}"
+    bucket_text = "buckets" if bucket in ("*", ">") else f"bucket {bucket}"
     is_filter = not is_literal(subject)
     if tokens[0] == "$KV":
         if is_filter:
-            return f"it changes or deletes keys of {of_bucket}"
+            return f"it changes or deletes keys of {bucket_text}"
         return (
-            f"it changes or deletes key {'.'.join(tokens[2:])} of {of_bucket}"
+            f"it changes or deletes key {'.'.join(tokens[2:])} of {bucket_text}"
             if len(tokens) > 2
             else ""
         )
-    of_store = of_bucket.replace("bucket", "store")
+    store_text = bucket_text.replace("bucket", "store")
     match tokens[2:]:
         case _ if is_filter:
-            return f"it changes objects of {of_store}"
+            return f"it changes objects of {store_text}"
         case ["M", _]:
-            return f"it replaces the entry of object {object_name(subject)} in {of_store}"
+            return f"it replaces the entry of object {object_name(subject)} in {store_text}"
         case ["C", *_]:
-            return f"it adds a chunk to the objects of {of_store}"
+            return f"it adds a chunk to the objects of {store_text}"
         case _:
             return ""
 
 
 def digest_text(sha256: bytes) -> str:
-    """Return a checksum in the format of an object's info."""
-    return _DIGEST + base64.urlsafe_b64encode(sha256).decode()
+    """Return a checksum as text, in the format of an object's meta entry."""
+    return _DIGEST_PREFIX + base64.urlsafe_b64encode(sha256).decode()
 
 
-def is_same_digest(text: str, sha256: bytes) -> bool:
-    """Return whether a stored checksum is equal, in any base64 alphabet and padding."""
-    kind, _, stored = text.partition("=")
-    expected = digest_text(sha256).partition("=")[2]
-    stored = stored.rstrip("=").replace("+", "-").replace("/", "_")
-    return kind.upper() == _DIGEST[:-1] and stored == expected.rstrip("=")
+def is_same_digest(digest: str, sha256: bytes) -> bool:
+    """Return whether a stored digest is that of the bytes `sha256`, in any base64 variant."""
+    algorithm, _, stored_base64 = digest.partition("=")
+    expected_base64 = digest_text(sha256).partition("=")[2]
+    stored_base64 = stored_base64.rstrip("=").replace("+", "-").replace("/", "_")
+    return algorithm.upper() == _DIGEST_PREFIX[:-1] and stored_base64 == expected_base64.rstrip(
+        "="
+    )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from natstui.model.assets.fields import Field, monitoring_fields
 from natstui.model.assets.monitor_keys import CONSUMER_KEYS
 
-BASIC = (
+BASIC_FIELDS = (
     Field(
         "name", "Name", "text", "Consumer",
         "No spaces, dots, * > / or \\. An ephemeral consumer (Durable: no) needs none.",
@@ -32,7 +32,7 @@ BASIC = (
         "ack_policy", "Ack policy", "choice", "Consumer",
         "explicit: each message is acked; all: an ack covers all before it; none: no acks.",
         default="none", choices=("explicit", "all", "none", "flow_control"), flag="ack",
-        choice_levels_count=(("flow_control", 4),),
+        choices_min_api_level=(("flow_control", 4),),
         flag_add_only=True, fixed="the ack policy of a consumer cannot change",
     ),
     Field(
@@ -42,7 +42,7 @@ BASIC = (
     ),
 )  # fmt: skip
 
-START = (
+START_FIELDS = (
     Field(
         "deliver_policy", "Deliver from", "choice", "Start",
         "Where delivery starts: all, new, last, last of each subject, a sequence or a time.",
@@ -71,7 +71,7 @@ START = (
 )  # fmt: skip
 
 
-DELIVERY = (
+DELIVERY_FIELDS = (
     Field(
         "ack_wait", "Ack wait", "duration", "Delivery",
         "A message not acknowledged within this time is delivered again; backoff overrides it.",
@@ -106,13 +106,13 @@ DELIVERY = (
     ),
     Field(
         "pause_until", "Pause until", "time", "Delivery",
-        "The consumer delivers nothing before this time.", api_level_count=1, flag="pause",
+        "The consumer delivers nothing before this time.", needed_api_level=1, flag="pause",
         flag_add_only=True, fixed="use the actions pause and resume",
         absent="not paused",
     ),
 )  # fmt: skip
 
-STORAGE = (
+STORAGE_FIELDS = (
     Field(
         "inactive_threshold", "Inactive threshold", "duration", "Storage",
         "The consumer is deleted after this time without a client. Default of ephemeral ones: 5s.",
@@ -133,7 +133,7 @@ STORAGE = (
 )  # fmt: skip
 
 
-PULL = (
+PULL_FIELDS = (
     Field(
         "max_waiting", "Maximum waiting", "count", "Pull",
         "How many pull requests may be open at once.", default=512, flag="max-waiting",
@@ -161,23 +161,23 @@ PULL = (
         "pinned_client: one client at a time; overflow: only when behind; prioritized: lowest "
         "first.",
         default="none", choices=("none", "overflow", "pinned_client", "prioritized"),
-        api_level_count=1, choice_levels_count=(("prioritized", 2),),
+        needed_api_level=1, choices_min_api_level=(("prioritized", 2),),
     ),
     Field(
         "priority_groups", "Priority groups", "words", "Pull",
         "Groups that pull requests name; up to 16 characters of A-Z a-z 0-9 - _ / =.",
-        api_level_count=1,
+        needed_api_level=1,
         absent="none",
     ),
     Field(
         "priority_timeout", "Pin timeout", "duration", "Pull",
         "A pinned client that does not pull for this long loses the pin.",
-        api_level_count=1, flag="pinned-ttl", flag_add_only=True,
+        needed_api_level=1, flag="pinned-ttl", flag_add_only=True,
         absent="none",
     ),
 )  # fmt: skip
 
-PUSH = (
+PUSH_FIELDS = (
     Field(
         "deliver_subject", "Deliver subject", "text", "Push",
         "The server sends messages here; empty makes it a pull consumer.", flag="target",
@@ -208,11 +208,19 @@ PUSH = (
 )  # fmt: skip
 
 
-MONITORING = monitoring_fields(CONSUMER_KEYS)
+MONITORING_FIELDS = monitoring_fields(CONSUMER_KEYS)
 
-CONSUMER_FIELDS: tuple[Field, ...] = BASIC + START + DELIVERY + PULL + PUSH + STORAGE + MONITORING
+CONSUMER_FIELDS: tuple[Field, ...] = (
+    BASIC_FIELDS
+    + START_FIELDS
+    + DELIVERY_FIELDS
+    + PULL_FIELDS
+    + PUSH_FIELDS
+    + STORAGE_FIELDS
+    + MONITORING_FIELDS
+)
 
-CONSUMER_FIELD = {field.path: field for field in CONSUMER_FIELDS}
+CONSUMER_FIELD_BY_PATH = {field.path: field for field in CONSUMER_FIELDS}
 
-NEW_CONSUMER: dict[str, object] = {"name": "", "durable_name": "", "ack_policy": "explicit"}
+NEW_CONSUMER_CONFIG: dict[str, object] = {"name": "", "durable_name": "", "ack_policy": "explicit"}
 """Initial values of an empty creation form."""

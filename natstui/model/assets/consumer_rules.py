@@ -8,11 +8,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from natstui.model.assets.consumer_fields import CONSUMER_FIELDS
 from natstui.model.assets.fields import is_on, number_at, read, strings_at, text_at
 from natstui.model.assets.rules import Problem, common_problems, name_problems
-from natstui.model.assets.subjects import first_overlap, has_wildcard, is_subject, overlap
+from natstui.model.assets.subjects import first_overlap, has_wildcard, is_valid_subject, overlap
 
-_GROUP = re.compile(r"[A-Za-z0-9\-_/=)+]{1,16}")
+_VALID_PRIORITY_GROUP = re.compile(r"[A-Za-z0-9\-_/=)+]{1,16}")
 _MIN_HEARTBEAT_NS = 100_000_000
-_MIN_EXPIRES_NS = 1_000_000
+_MIN_PULL_EXPIRES_NS = 1_000_000
 
 
 def consumer_problems(
@@ -28,8 +28,10 @@ def consumer_problems(
     server. `config_before` is the configuration before an edit, which the server has accepted.
     """
     problems = _find_problems(config, stream, api_level)
-    accepted = [] if config_before is None else _find_problems(config_before, stream, api_level)
-    return tuple(problem for problem in problems if problem not in accepted)
+    accepted_problems = (
+        [] if config_before is None else _find_problems(config_before, stream, api_level)
+    )
+    return tuple(problem for problem in problems if problem not in accepted_problems)
 
 
 def _find_problems(
@@ -65,50 +67,58 @@ def _check_names(config: Mapping[str, object]) -> Iterator[Problem]:
 
 
 def _check_filters(config: Mapping[str, object]) -> Iterator[Problem]:
-    filters, single = strings_at(config, "filter_subjects"), text_at(config, "filter_subject")
-    if filters and single:
+    filters, single_filter = (
+        strings_at(config, "filter_subjects"),
+        text_at(config, "filter_subject"),
+    )
+    if filters and single_filter:
         yield Problem(
             "filter_subjects",
             "both filter_subject and filter_subjects are set: use only one of them",
         )
-    for subject in (*filters, *([single] if single else [])):
-        if not is_subject(subject):
+    for subject in (*filters, *([single_filter] if single_filter else [])):
+        if not is_valid_subject(subject):
             yield Problem("filter_subjects", f"Filters: {subject!r} is not a valid subject")
-    pair = first_overlap(filters)
-    if pair:
-        yield Problem("filter_subjects", f"the filters {pair[0]!r} and {pair[1]!r} overlap")
+    overlapping_pair = first_overlap(filters)
+    if overlapping_pair:
+        yield Problem(
+            "filter_subjects",
+            f"the filters {overlapping_pair[0]!r} and {overlapping_pair[1]!r} overlap",
+        )
 
 
 def _check_start(config: Mapping[str, object]) -> Iterator[Problem]:
     policy = text_at(config, "deliver_policy") or "all"
-    for path, needed_by, option_text in (
+    for path, required_policy, option_text in (
         ("opt_start_seq", "by_start_sequence", "a start sequence"),
         ("opt_start_time", "by_start_time", "a start time"),
     ):
         is_set = bool(read(config, path))
-        if policy == needed_by and not is_set:
+        if policy == required_policy and not is_set:
             yield Problem(path, f"deliver {policy} needs {option_text}")
-        if policy != needed_by and is_set:
+        if policy != required_policy and is_set:
             yield Problem(
-                path, f"{option_text} works only with deliver {needed_by}, not with {policy}"
+                path, f"{option_text} works only with deliver {required_policy}, not with {policy}"
             )
-    filtered = strings_at(config, "filter_subjects") or text_at(config, "filter_subject")
-    if policy == "last_per_subject" and not filtered:
+    has_filter = bool(strings_at(config, "filter_subjects") or text_at(config, "filter_subject"))
+    if policy == "last_per_subject" and not has_filter:
         yield Problem("filter_subjects", "deliver last_per_subject needs a filter")
 
 
 def _check_delivery(config: Mapping[str, object]) -> Iterator[Problem]:
-    pauses = [pause for pause in _as_list(read(config, "backoff")) if isinstance(pause, int)]
-    if any(pause_ns < 0 for pause_ns in pauses):
+    backoff_steps_ns = [
+        step_ns for step_ns in _as_list(read(config, "backoff")) if isinstance(step_ns, int)
+    ]
+    if any(step_ns < 0 for step_ns in backoff_steps_ns):
         yield Problem("backoff", "the backoff has a negative pause")
-    if 0 < number_at(config, "max_deliver") < len(pauses):
+    if 0 < number_at(config, "max_deliver") < len(backoff_steps_ns):
         yield Problem(
             "max_deliver", "maximum deliveries is smaller than the number of backoff steps"
         )
     if number_at(config, "ack_wait") < 0:
         yield Problem("ack_wait", "ack wait is negative")
-    sample = text_at(config, "sample_freq").removesuffix("%")
-    if sample and not sample.isdecimal():
+    sample_percent = text_at(config, "sample_freq").removesuffix("%")
+    if sample_percent and not sample_percent.isdecimal():
         yield Problem(
             "sample_freq", "the sample frequency is not a percentage: write it as 10 or 10%"
         )
@@ -124,26 +134,26 @@ def _check_pull(config: Mapping[str, object]) -> Iterator[Problem]:
             yield Problem("max_waiting", "maximum waiting works only for pull consumers")
         if strings_at(config, "priority_groups"):
             yield Problem("priority_groups", "priority groups work only for pull consumers")
-    acks = (text_at(config, "ack_policy") or "none") != "none"
+    has_acks = (text_at(config, "ack_policy") or "none") != "none"
     if (
         text_at(config, "deliver_subject")
-        and not acks
+        and not has_acks
         and number_at(config, "max_ack_pending") > 0
     ):
         yield Problem("max_ack_pending", "maximum ack pending needs an ack policy other than none")
-    expires_ns = number_at(config, "max_expires")
-    if 0 < expires_ns < _MIN_EXPIRES_NS and not text_at(config, "deliver_subject"):
+    max_expires_ns = number_at(config, "max_expires")
+    if 0 < max_expires_ns < _MIN_PULL_EXPIRES_NS and not text_at(config, "deliver_subject"):
         yield Problem("max_expires", "maximum expires is shorter than 1ms")
 
 
 def _check_push(config: Mapping[str, object]) -> Iterator[Problem]:
     subject = text_at(config, "deliver_subject")
-    if subject and not is_subject(subject):
+    if subject and not is_valid_subject(subject):
         yield Problem("deliver_subject", f"Deliver subject: {subject!r} is not a valid subject")
     elif subject and has_wildcard(subject):
         yield Problem("deliver_subject", "the deliver subject has a wildcard")
     heartbeat_ns = number_at(config, "idle_heartbeat")
-    by_acks = text_at(config, "ack_policy") == "flow_control"
+    is_ack_flow_control = text_at(config, "ack_policy") == "flow_control"
     if not subject:
         for path, option_text in (
             ("rate_limit_bps", "a rate limit"),
@@ -152,11 +162,11 @@ def _check_push(config: Mapping[str, object]) -> Iterator[Problem]:
         ):
             if read(config, path):
                 yield Problem(path, f"{option_text} works only for push consumers")
-        if by_acks:
+        if is_ack_flow_control:
             yield Problem("ack_policy", "ack policy flow_control works only for push consumers")
     elif 0 < heartbeat_ns < _MIN_HEARTBEAT_NS:
         yield Problem("idle_heartbeat", "the idle heartbeat is shorter than 100ms")
-    elif is_on(config, "flow_control") and not heartbeat_ns and not by_acks:
+    elif is_on(config, "flow_control") and not heartbeat_ns and not is_ack_flow_control:
         yield Problem("flow_control", "flow control needs an idle heartbeat")
 
 
@@ -169,11 +179,13 @@ def _check_priority(config: Mapping[str, object]) -> Iterator[Problem]:
         yield Problem("priority_groups", f"priority policy {policy} needs a group")
     if policy == "none" and number_at(config, "priority_timeout") > 0:
         yield Problem("priority_timeout", "a pin timeout needs a priority policy")
-    invalid = next((group for group in groups if not _GROUP.fullmatch(group)), None)
-    if invalid is not None:
+    invalid_group = next(
+        (group for group in groups if not _VALID_PRIORITY_GROUP.fullmatch(group)), None
+    )
+    if invalid_group is not None:
         text = (
-            f"{invalid!r} is not a valid group name: use up to 16 characters of A-Z a-z 0-9 - _ "
-            "/ = ) +"
+            f"{invalid_group!r} is not a valid group name: use up to 16 characters of A-Z a-z 0-9 "
+            "- _ / = ) +"
         )
         yield Problem("priority_groups", text)
 
@@ -192,8 +204,11 @@ def _check_against_stream(
             "max_ack_pending",
             f"maximum ack pending is above {max_ack_pending_msgs}, the limit of the stream",
         )
-    max_threshold_ns = number_at(stream, "consumer_limits.inactive_threshold")
-    if max_threshold_ns and number_at(config, "inactive_threshold") > max_threshold_ns:
+    max_inactive_threshold_ns = number_at(stream, "consumer_limits.inactive_threshold")
+    if (
+        max_inactive_threshold_ns
+        and number_at(config, "inactive_threshold") > max_inactive_threshold_ns
+    ):
         text = "the inactive threshold is longer than the stream allows"
         yield Problem("inactive_threshold", text)
 
@@ -201,21 +216,27 @@ def _check_against_stream(
 def consumer_warnings(
     config: Mapping[str, object],
     stream: Mapping[str, object],
-    other_filters: Mapping[str, Sequence[str]],
+    filters_by_other_consumer: Mapping[str, Sequence[str]],
 ) -> tuple[str, ...]:
     """Return the warnings about a valid configuration, a sentence each.
 
-    `stream` is the configuration of its stream, `other_filters` are the filters of its other
-    consumers, by name.
+    `stream` is the configuration of its stream, `filters_by_other_consumer` has the filters of
+    the stream's other consumers, by name.
     """
     filters = strings_at(config, "filter_subjects") or (text_at(config, "filter_subject") or ">",)
     warnings: list[str] = []
     if text_at(stream, "retention") == "workqueue":
-        warnings += _warn_of_queue_overlaps(filters, other_filters)
+        warnings += _warn_of_queue_overlaps(filters, filters_by_other_consumer)
     subjects = strings_at(stream, "subjects")
-    is_rewritten = any(read(stream, key) for key in ("mirror", "sources", "subject_transform"))
+    may_rewrite_subjects = any(
+        read(stream, key) for key in ("mirror", "sources", "subject_transform")
+    )
     for filter_subject in filters:
-        if subjects and not is_rewritten and not any(overlap(filter_subject, s) for s in subjects):
+        if (
+            subjects
+            and not may_rewrite_subjects
+            and not any(overlap(filter_subject, subject) for subject in subjects)
+        ):
             warnings.append(
                 f"no subject of the stream matches {filter_subject!r}: nothing will be delivered"
             )
@@ -229,10 +250,10 @@ def consumer_warnings(
 
 
 def _warn_of_queue_overlaps(
-    filters: Sequence[str], other_filters: Mapping[str, Sequence[str]]
+    filters: Sequence[str], filters_by_other_consumer: Mapping[str, Sequence[str]]
 ) -> Iterator[str]:
-    for name, filters_of_other in other_filters.items():
-        for other_filter in filters_of_other or (">",):
+    for name, other_consumer_filters in filters_by_other_consumer.items():
+        for other_filter in other_consumer_filters or (">",):
             own_filter = next(
                 (
                     filter_subject

@@ -19,8 +19,8 @@ from natstui.model.assets.fields import (
 )
 from natstui.model.assets.stream_fields import STREAM_FIELDS
 
-_S = 1_000_000_000
-_UNLIMITED_BELOW_ONE = (
+_NS_PER_S = 1_000_000_000
+_FIELDS_UNLIMITED_BELOW_ONE = (
     "max_consumers", "max_msgs", "max_bytes", "max_msgs_per_subject", "max_msg_size",
 )  # fmt: skip
 
@@ -33,38 +33,44 @@ def with_defaults(config: Config, fields: Sequence[Field]) -> Config:
     return config
 
 
-def without_empty(config: Config) -> Config:
+def without_empty_values(config: Config) -> Config:
     """Return the configuration without keys whose value has no effect."""
-    empty: tuple[object, ...] = ("", [], (), {}, None)
+    empty_values: tuple[object, ...] = ("", [], (), {}, None)
     config = dict(config)
     for path in ("placement", "republish"):
-        inner = config.get(path)
-        if isinstance(inner, Mapping):
-            config[path] = {key: value for key, value in inner.items() if value}
-    return {key: value for key, value in config.items() if value not in empty}
+        nested_config = config.get(path)
+        if isinstance(nested_config, Mapping):
+            config[path] = {key: value for key, value in nested_config.items() if value}
+    return {key: value for key, value in config.items() if value not in empty_values}
 
 
 def normalize_stream(config: Mapping[str, object]) -> Config:
     """Return a stream's configuration as the server would store it, without server metadata."""
-    normal = without_empty(without_server_metadata(config))
-    upstream = "mirror" in normal or "sources" in normal
-    if not upstream and not strings_at(normal, "subjects"):
-        normal["subjects"] = [text_at(normal, "name")]
-    if number_at(normal, "duplicate_window") == 0:
-        normal["duplicate_window"] = 0 if upstream else _default_window_ns(normal)
-    for path in _UNLIMITED_BELOW_ONE:
-        if number_at(normal, path) <= 0:
-            normal[path] = -1
-    if number_at(normal, "num_replicas") == 0:
-        normal["num_replicas"] = 1
-    if isinstance(normal.get("republish"), Mapping) and not text_at(normal, "republish.src"):
-        normal = with_value_at(normal, "republish.src", ">")
-    return _apply_implied_settings(with_defaults(_normalize_upstreams(normal), STREAM_FIELDS))
+    normal_config = without_empty_values(without_server_metadata(config))
+    has_upstream = "mirror" in normal_config or "sources" in normal_config
+    if not has_upstream and not strings_at(normal_config, "subjects"):
+        normal_config["subjects"] = [text_at(normal_config, "name")]
+    if number_at(normal_config, "duplicate_window") == 0:
+        normal_config["duplicate_window"] = (
+            0 if has_upstream else _default_duplicate_window_ns(normal_config)
+        )
+    for path in _FIELDS_UNLIMITED_BELOW_ONE:
+        if number_at(normal_config, path) <= 0:
+            normal_config[path] = -1
+    if number_at(normal_config, "num_replicas") == 0:
+        normal_config["num_replicas"] = 1
+    if isinstance(normal_config.get("republish"), Mapping) and not text_at(
+        normal_config, "republish.src"
+    ):
+        normal_config = with_value_at(normal_config, "republish.src", ">")
+    return _apply_implied_settings(
+        with_defaults(_normalize_upstreams(normal_config), STREAM_FIELDS)
+    )
 
 
-def _default_window_ns(config: Config) -> int:
-    age_ns = number_at(config, "max_age")
-    return min(age_ns, 120 * _S) if age_ns > 0 else 120 * _S
+def _default_duplicate_window_ns(config: Config) -> int:
+    max_age_ns = number_at(config, "max_age")
+    return min(max_age_ns, 120 * _NS_PER_S) if max_age_ns > 0 else 120 * _NS_PER_S
 
 
 def _apply_implied_settings(config: Config) -> Config:
@@ -89,16 +95,16 @@ def _normalize_upstreams(config: Config) -> Config:
 def _normalize_source(source: Config) -> Config:
     if isinstance(source.get("external"), Mapping) and not text_at(source, "external.deliver"):
         source = with_value_at(source, "external.deliver", None)
-    return without_empty(source)
+    return without_empty_values(source)
 
 
 def consumer_request(
     stream: str, name: str, config: Mapping[str, object], action: str
 ) -> tuple[str, Config]:
-    """Return the API verb and body that create or update a consumer; empty `action`: both.
+    """Return the API verb and body of a request that creates or updates a consumer.
 
-    A single filter is also put into the request's subject, as permissions may require it; the
-    server then accepts it only as `filter_subject`.
+    `action` is `create`, `update`, or empty for either of them. A single filter is also part of
+    the verb, as permissions may require it; the server then accepts it only as `filter_subject`.
     """
     consumer_config = {key: value for key, value in config.items() if key not in FILTER_KEYS}
     filters = strings_at(config, "filter_subjects")
@@ -118,62 +124,65 @@ FILTER_KEYS = ("filter_subject", "filter_subjects")
 
 
 def normalize_consumer(
-    config: Mapping[str, object], limits: Mapping[str, object] | None = None
+    config: Mapping[str, object], consumer_limits: Mapping[str, object] | None = None
 ) -> Config:
     """Return a consumer's configuration as the server would store it.
 
-    `limits` is the `consumer_limits` object of its stream. A single filter becomes a list.
+    `consumer_limits` is that object in the configuration of its stream. A single filter
+    becomes a list.
     """
-    normal = without_empty(without_server_metadata(config))
-    single = normal.pop("filter_subject", None)
-    if single and "filter_subjects" not in normal:
-        normal["filter_subjects"] = [single]
-    if text_at(normal, "durable_name"):
-        normal["name"] = normal["durable_name"]
-    if normal.get("deliver_policy") == "undefined":
-        normal["deliver_policy"] = "all"
-    if number_at(normal, "max_deliver") <= 0:
-        normal["max_deliver"] = -1
-    normal = _normalize_delivery(normal, limits or {})
+    normal_config = without_empty_values(without_server_metadata(config))
+    single_filter = normal_config.pop("filter_subject", None)
+    if single_filter and "filter_subjects" not in normal_config:
+        normal_config["filter_subjects"] = [single_filter]
+    if text_at(normal_config, "durable_name"):
+        normal_config["name"] = normal_config["durable_name"]
+    if normal_config.get("deliver_policy") == "undefined":
+        normal_config["deliver_policy"] = "all"
+    if number_at(normal_config, "max_deliver") <= 0:
+        normal_config["max_deliver"] = -1
+    normal_config = _normalize_delivery(normal_config, consumer_limits or {})
     for path in ("max_batch", "max_expires", "max_bytes", "inactive_threshold", "rate_limit_bps"):
-        if number_at(normal, path) <= 0:
-            normal.pop(path, None)
-    return with_defaults(_normalize_inactive_threshold(normal, limits or {}), CONSUMER_FIELDS)
+        if number_at(normal_config, path) <= 0:
+            normal_config.pop(path, None)
+    return with_defaults(
+        _normalize_inactive_threshold(normal_config, consumer_limits or {}), CONSUMER_FIELDS
+    )
 
 
-def _normalize_inactive_threshold(config: Config, limits: Mapping[str, object]) -> Config:
+def _normalize_inactive_threshold(config: Config, consumer_limits: Mapping[str, object]) -> Config:
     if number_at(config, "inactive_threshold") == 0:
-        stream_ns = number_at(limits, "inactive_threshold")
-        ephemeral_ns = 0 if text_at(config, "durable_name") else 5 * _S
-        if stream_ns or ephemeral_ns:
-            config["inactive_threshold"] = stream_ns or ephemeral_ns
+        stream_threshold_ns = number_at(consumer_limits, "inactive_threshold")
+        default_threshold_ns = 0 if text_at(config, "durable_name") else 5 * _NS_PER_S
+        if stream_threshold_ns or default_threshold_ns:
+            config["inactive_threshold"] = stream_threshold_ns or default_threshold_ns
     return config
 
 
-def _normalize_delivery(config: Config, limits: Mapping[str, object]) -> Config:
-    push = bool(text_at(config, "deliver_subject"))
+def _normalize_delivery(config: Config, consumer_limits: Mapping[str, object]) -> Config:
+    is_push = bool(text_at(config, "deliver_subject"))
     backoff = read(config, "backoff")
     if isinstance(backoff, (list, tuple)) and backoff:
         config["ack_wait"] = backoff[0]
     if config.get("ack_policy") == "flow_control":
-        config |= {"flow_control": True, "idle_heartbeat": _S}
-    acks = config.get("ack_policy", "none") != "none"
+        config |= {"flow_control": True, "idle_heartbeat": _NS_PER_S}
+    has_acks = config.get("ack_policy", "none") != "none"
     if number_at(config, "ack_wait") == 0:
-        config["ack_wait"] = 30 * _S if acks else 0
-    config["max_ack_pending"] = _normalize_max_ack_pending(config, limits, acks)
+        config["ack_wait"] = 30 * _NS_PER_S if has_acks else 0
+    config["max_ack_pending"] = _normalize_max_ack_pending(config, consumer_limits, has_acks)
     if number_at(config, "max_waiting") <= 0:
-        config["max_waiting"] = 0 if push else 512
-    pinned = config.get("priority_policy") == "pinned_client"
-    if pinned and number_at(config, "priority_timeout") <= 0:
-        config["priority_timeout"] = 120 * _S
+        config["max_waiting"] = 0 if is_push else 512
+    is_pinned = config.get("priority_policy") == "pinned_client"
+    if is_pinned and number_at(config, "priority_timeout") <= 0:
+        config["priority_timeout"] = 120 * _NS_PER_S
     return config
 
 
 def _normalize_max_ack_pending(
-    config: Config, limits: Mapping[str, object], has_acks: bool
+    config: Config, consumer_limits: Mapping[str, object], has_acks: bool
 ) -> int:
     requested_msgs = number_at(config, "max_ack_pending")
     if requested_msgs < 0:
         return -1
-    limit = number_at(limits, "max_ack_pending")
-    return requested_msgs or limit or (1000 if has_acks else 0)
+    stream_limit_msgs = number_at(consumer_limits, "max_ack_pending")
+    return requested_msgs or stream_limit_msgs or (1000 if has_acks else 0)

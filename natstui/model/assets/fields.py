@@ -15,13 +15,13 @@ from natstui.model.assets.monitor_keys import MonitorKey, thresholds_of, without
 Config = dict[str, object]
 """A configuration as the server sends it."""
 
-Kind = Literal[
+FieldKind = Literal[
     "text", "subject", "subjects", "words", "choice", "switch", "count", "bytes", "duration",
     "durations", "time", "metadata", "threshold", "source", "sources",
 ]  # fmt: skip
 
 
-_METADATA = "metadata"
+_METADATA_KEY = "metadata"
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +33,7 @@ class Field:
     dots themselves, so that only the first one counts there.
     """
     label: str
-    kind: Kind
+    kind: FieldKind
     section: str
     help: str
     """The meaning of the option, in one line."""
@@ -44,9 +44,9 @@ class Field:
     choices: tuple[str, ...] = ()
     spellings: tuple[tuple[str, str], ...] = ()
     """Other names of choices, as in the NATS CLI, each with its choice."""
-    api_level_count: int = 0
+    needed_api_level: int = 0
     """The first JetStream API level with the option; 0 is server 2.10."""
-    choice_levels_count: tuple[tuple[str, int], ...] = ()
+    choices_min_api_level: tuple[tuple[str, int], ...] = ()
     """Choices that are newer than the option itself, each with its first API level."""
     fixed: str | None = None
     """Reason why the option cannot change after creation; None if it can."""
@@ -57,10 +57,10 @@ class Field:
 
 
 def monitoring_fields(keys: Sequence[MonitorKey]) -> tuple[Field, ...]:
-    """Return the fields of thresholds in the metadata."""
+    """Return the form field of each threshold in `keys`."""
     return tuple(
         Field(
-            f"{_METADATA}.{key.key}",
+            f"{_METADATA_KEY}.{key.key}",
             key.label,
             "threshold",
             "Monitoring",
@@ -71,15 +71,15 @@ def monitoring_fields(keys: Sequence[MonitorKey]) -> tuple[Field, ...]:
     )
 
 
-SERVER_OF_LEVEL = {0: "2.10", 1: "2.11", 2: "2.12", 3: "2.12", 4: "2.14", 5: "2.15"}
+SERVER_VERSION_BY_API_LEVEL = {0: "2.10", 1: "2.11", 2: "2.12", 3: "2.12", 4: "2.14", 5: "2.15"}
 """API level → the first server version with it."""
 
-READ_ONLY_METADATA = "_nats."
+READ_ONLY_METADATA_PREFIX = "_nats."
 """Prefix of metadata that the server writes about itself, and ignores in requests."""
 
 
 def _split_path(path: str) -> list[str]:
-    return path.split(".", 1 if path.startswith(f"{_METADATA}.") else -1)
+    return path.split(".", 1 if path.startswith(f"{_METADATA_KEY}.") else -1)
 
 
 def read(config: Mapping[str, object], path: str) -> object:
@@ -93,42 +93,45 @@ def read(config: Mapping[str, object], path: str) -> object:
 
 
 def with_value_at(config: Mapping[str, object], path: str, value: object) -> Config:
-    """Return a copy with the value at a path; None removes the key, and emptied objects."""
+    """Return a copy of `config` with `value` at a path; None removes the key.
+
+    An object that becomes empty is removed, too.
+    """
     return _set_value(config, _split_path(path), value)
 
 
 def _set_value(config: Mapping[str, object], keys: Sequence[str], value: object) -> Config:
-    head, *further_keys = keys
-    copy = dict(config)
+    first_key, *further_keys = keys
+    changed_config = dict(config)
     if further_keys:
-        inner_config = copy.get(head)
+        nested_config = changed_config.get(first_key)
         value = (
             _set_value(
-                inner_config if isinstance(inner_config, Mapping) else {}, further_keys, value
+                nested_config if isinstance(nested_config, Mapping) else {}, further_keys, value
             )
             or None
         )
     if value is None:
-        copy.pop(head, None)
+        changed_config.pop(first_key, None)
     else:
-        copy[head] = value
-    return copy
+        changed_config[first_key] = value
+    return changed_config
 
 
 def read_field(config: Mapping[str, object], field: Field) -> object:
-    """Return the value of a field; None if absent. Metadata are without thresholds."""
+    """Return the value of a field; None if absent. For metadata, thresholds are left out."""
     value = read(config, field.path)
-    if field.path == _METADATA and isinstance(value, Mapping):
+    if field.path == _METADATA_KEY and isinstance(value, Mapping):
         return without_thresholds(value) or None
     return value
 
 
 def with_thresholds_of(config: Mapping[str, object], metadata: object) -> Config | None:
-    """Return typed metadata together with the thresholds of `config`; None without any."""
-    typed = metadata if isinstance(metadata, Mapping) else {}
-    before = read(config, _METADATA)
-    thresholds = thresholds_of(before) if isinstance(before, Mapping) else {}
-    return {**thresholds, **typed} or None
+    """Return the metadata that a user typed, and the thresholds of `config`; None if empty."""
+    typed_metadata = metadata if isinstance(metadata, Mapping) else {}
+    old_metadata = read(config, _METADATA_KEY)
+    thresholds = thresholds_of(old_metadata) if isinstance(old_metadata, Mapping) else {}
+    return {**thresholds, **typed_metadata} or None
 
 
 def text_at(config: Mapping[str, object], path: str) -> str:
@@ -162,11 +165,11 @@ def objects_at(config: Mapping[str, object], path: str) -> tuple[Config, ...]:
 
 
 def without_server_metadata(config: Mapping[str, object]) -> Config:
-    """Return a copy without the metadata that the server writes about itself."""
+    """Return a copy of `config` without the metadata that the server writes about itself."""
     metadata = config.get("metadata")
     if not isinstance(metadata, Mapping):
         return dict(config)
-    users_metadata = {
-        k: v for k, v in metadata.items() if not str(k).startswith(READ_ONLY_METADATA)
+    metadata_of_users = {
+        k: v for k, v in metadata.items() if not str(k).startswith(READ_ONLY_METADATA_PREFIX)
     }
-    return with_value_at(config, "metadata", users_metadata or None)
+    return with_value_at(config, "metadata", metadata_of_users or None)

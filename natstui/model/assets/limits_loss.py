@@ -10,14 +10,14 @@ from natstui.model.assets.fields import is_on, number_at, text_at
 from natstui.model.assets.subjects import stored_filter
 from natstui.units import bytes_text, counted, duration_text
 
-SHORT_AGE_S = 60.0
+SHORT_MAX_AGE_S = 60.0
 """Maximum of a short max age in seconds: published messages expire before they are read."""
-OVERHEAD_BYTES = 256
+MAX_MESSAGE_OVERHEAD_BYTES = 256
 """Maximum overhead of a stored message beside payload and headers."""
 
 
 @dataclass(frozen=True, slots=True)
-class Publishing:
+class PlannedMessages:
     """The messages to publish to a stream."""
 
     added_msgs: int | None
@@ -30,17 +30,17 @@ class Publishing:
 
 @dataclass(frozen=True, slots=True)
 class RemovedMessages:
-    """The maximum numbers of messages that limits delete."""
+    """The maximum numbers of messages that limits delete because of a publish."""
 
-    others_msgs: int = 0
+    existing_msgs: int = 0
     """Messages that the stream has now."""
-    own_msgs: int = 0
+    published_msgs: int = 0
     """Messages that are published."""
 
 
 @dataclass(frozen=True, slots=True)
 class LimitedStream:
-    """The configuration and counts of a stream for its limits."""
+    """A stream whose limits may delete messages: its configuration, state and counts."""
 
     config: Mapping[str, object]
     state: Mapping[str, object]
@@ -51,7 +51,7 @@ class LimitedStream:
 
     @property
     def drops_messages(self) -> bool:
-        """Return whether a limit deletes old messages for new ones."""
+        """Return whether the stream has a limit that deletes old messages for new ones."""
         limits = (
             self._removing_limit("max_msgs"),
             self._removing_limit("max_bytes"),
@@ -59,95 +59,105 @@ class LimitedStream:
         )
         return any(limits)
 
-    def count_removed(self, publishing: Publishing) -> RemovedMessages:
-        """Return the maximum numbers of deleted messages over all limits."""
+    def count_removed(self, planned_messages: PlannedMessages) -> RemovedMessages:
+        """Return the maximum numbers of messages that limits delete for the planned messages."""
         removals = (
-            self._count_removed_above_msgs(publishing),
-            self._count_removed_above_bytes(publishing),
-            self._count_removed_above_subject_limit(publishing),
+            self._count_removed_above_msgs(planned_messages),
+            self._count_removed_above_bytes(planned_messages),
+            self._count_removed_above_subject_limit(planned_messages),
         )
         return RemovedMessages(
-            max(removal.others_msgs for removal in removals),
-            max(removal.own_msgs for removal in removals),
+            max(removal.existing_msgs for removal in removals),
+            max(removal.published_msgs for removal in removals),
         )
 
-    def may_remove_later(self, publishing: Publishing) -> bool:
-        """Return whether limits may also delete messages that others publish meanwhile."""
-        if publishing.added_msgs is None:
+    def may_remove_concurrent_messages(self, planned_messages: PlannedMessages) -> bool:
+        """Return whether limits may also delete messages that other clients publish meanwhile."""
+        if planned_messages.added_msgs is None:
             return self.drops_messages
-        removed_messages = self.count_removed(publishing)
-        is_full = 0 < self._removing_subject_limit <= publishing.added_msgs
-        return is_full or removed_messages != RemovedMessages()
+        removed_messages = self.count_removed(planned_messages)
+        fills_subject_limit = 0 < self._removing_subject_limit <= planned_messages.added_msgs
+        return fills_subject_limit or removed_messages != RemovedMessages()
 
-    def _removing_limit(self, limit: str) -> int:
+    def _removing_limit(self, limit_field: str) -> int:
         """Return the value of a limit that deletes the oldest messages; 0 without one."""
-        limit_value = number_at(self.config, limit)
+        limit_value = number_at(self.config, limit_field)
         return limit_value if limit_value > 0 and text_at(self.config, "discard") != "new" else 0
 
     @property
     def _removing_subject_limit(self) -> int:
         limit_msgs = number_at(self.config, "max_msgs_per_subject")
-        is_new = text_at(self.config, "discard") == "new"
-        refuses = is_new and is_on(self.config, "discard_new_per_subject")
-        return limit_msgs if limit_msgs > 0 and not refuses else 0
+        discards_new = text_at(self.config, "discard") == "new"
+        refuses_new_messages = discards_new and is_on(self.config, "discard_new_per_subject")
+        return limit_msgs if limit_msgs > 0 and not refuses_new_messages else 0
 
-    def _count_removed_above_msgs(self, publishing: Publishing) -> RemovedMessages:
+    def _count_removed_above_msgs(self, planned_messages: PlannedMessages) -> RemovedMessages:
         limit_msgs, stored_msgs = (
             self._removing_limit("max_msgs"),
             number_at(self.state, "messages"),
         )
         if not limit_msgs:
             return RemovedMessages()
-        return _count_removed(stored_msgs, publishing.added_msgs, limit_msgs)
+        return _count_removed(stored_msgs, planned_messages.added_msgs, limit_msgs)
 
-    def _count_removed_above_bytes(self, publishing: Publishing) -> RemovedMessages:
-        """Return all messages if the byte limit may be reached, as their sizes are unknown."""
+    def _count_removed_above_bytes(self, planned_messages: PlannedMessages) -> RemovedMessages:
+        """Return the number of all messages if max bytes may be reached, else 0: single sizes are
+        unknown.
+        """
         limit_bytes, stored_msgs = (
             self._removing_limit("max_bytes"),
             number_at(self.state, "messages"),
         )
         if not limit_bytes:
             return RemovedMessages()
-        if publishing.added_msgs is None:
+        if planned_messages.added_msgs is None:
             return RemovedMessages(stored_msgs)
-        added_bytes = publishing.stored_bytes
-        others_msgs = (
+        added_bytes = planned_messages.stored_bytes
+        existing_msgs = (
             stored_msgs if number_at(self.state, "bytes") + added_bytes > limit_bytes else 0
         )
         return RemovedMessages(
-            others_msgs, publishing.added_msgs if added_bytes > limit_bytes else 0
+            existing_msgs, planned_messages.added_msgs if added_bytes > limit_bytes else 0
         )
 
-    def _count_removed_above_subject_limit(self, publishing: Publishing) -> RemovedMessages:
+    def _count_removed_above_subject_limit(
+        self, planned_messages: PlannedMessages
+    ) -> RemovedMessages:
         limit_msgs = self._removing_subject_limit
         if not limit_msgs:
             return RemovedMessages()
-        added_by_subject = publishing.by_subject_msgs
-        if added_by_subject is None:
+        new_msgs_by_subject = planned_messages.by_subject_msgs
+        if new_msgs_by_subject is None:
             removals = [
-                _count_removed(count, publishing.added_msgs, limit_msgs)
-                for count in self.present_msgs.values()
+                _count_removed(stored_msgs, planned_messages.added_msgs, limit_msgs)
+                for stored_msgs in self.present_msgs.values()
             ]
             if not self.has_all_subjects:
-                uncounted_msgs = number_at(self.state, "messages") - sum(
+                msgs_of_other_subjects = number_at(self.state, "messages") - sum(
                     self.present_msgs.values()
                 )
-                added_msgs = publishing.added_msgs
+                added_msgs = planned_messages.added_msgs
                 removals.append(
                     RemovedMessages(
-                        uncounted_msgs if added_msgs is None else min(uncounted_msgs, added_msgs)
+                        msgs_of_other_subjects
+                        if added_msgs is None
+                        else min(msgs_of_other_subjects, added_msgs)
                     )
                 )
         else:
             # A subject that was not counted may be at the limit.
-            unseen_msgs = 0 if self.has_all_subjects else limit_msgs
+            assumed_stored_msgs = 0 if self.has_all_subjects else limit_msgs
             removals = [
-                _count_removed(self.present_msgs.get(subject, unseen_msgs), added, limit_msgs)
-                for subject, added in added_by_subject.items()
+                _count_removed(
+                    self.present_msgs.get(subject, assumed_stored_msgs), new_msgs, limit_msgs
+                )
+                for subject, new_msgs in new_msgs_by_subject.items()
             ]
         return RemovedMessages(
-            sum(removal.others_msgs for removal in removals),
-            0 if added_by_subject is None else sum(removal.own_msgs for removal in removals),
+            sum(removal.existing_msgs for removal in removals),
+            0
+            if new_msgs_by_subject is None
+            else sum(removal.published_msgs for removal in removals),
         )
 
 
@@ -161,29 +171,30 @@ def removed_by_limits_text(
 
     Messages above the limit per subject are not counted. `added_msgs` None: unknown.
     """
-    publishing = Publishing(added_msgs, added_bytes, {})
-    removed_msgs = LimitedStream(config, state).count_removed(publishing).others_msgs
+    planned_messages = PlannedMessages(added_msgs, added_bytes, {})
+    removed_msgs = LimitedStream(config, state).count_removed(planned_messages).existing_msgs
     if not removed_msgs:
         return None
     count_text = f"up to {removed_msgs:,} of {counted(number_at(state, 'messages'), 'message')}"
     return f"{count_text} of {text_at(config, 'name')} are removed by its limits to make room"
 
 
-CONTROL_HEADERS = ("nats-rollup", "nats-schedule", "nats-trace-")
+CONTROL_HEADER_PREFIXES = ("nats-rollup", "nats-schedule", "nats-trace-")
 """Prefixes, in lower case, of headers by which a message removes earlier ones, or makes the
 server publish others.
 """
-ONE_WRITE_HEADERS = (
-    *CONTROL_HEADERS, "nats-expected-", "nats-msg-size", "nats-batch-", "nats-stream-source",
+SINGLE_PUBLISH_HEADER_PREFIXES = (
+    *CONTROL_HEADER_PREFIXES, "nats-expected-", "nats-msg-size", "nats-batch-",
+    "nats-stream-source",
 )  # fmt: skip
 """Prefixes, in lower case, of headers that are valid only for one publish or one server."""
 
 
 def rolled_up_filters(subject: str, headers: Iterable[tuple[str, str]]) -> list[str]:
-    """Return filters of the messages that a message with these headers removes from its stream.
+    """Return filters of the earlier messages that a message with these headers removes.
 
-    A roll-up removes messages, and so does a schedule: of its subject, its target, or another
-    schedule.
+    A roll-up removes messages of its subject or of all subjects; a schedule removes those of its
+    subject, of its target, or of another schedule.
     """
     texts: dict[str, list[str]] = {}
     for name, text in headers:
@@ -198,14 +209,14 @@ def rolled_up_filters(subject: str, headers: Iterable[tuple[str, str]]) -> list[
     return list(dict.fromkeys(filters))
 
 
-_TARGET_HEADERS = ("nats-schedule-target", "nats-trace-dest")
+_HEADERS_WITH_TARGET_SUBJECT = ("nats-schedule-target", "nats-trace-dest")
 
 
 def find_target_subjects(headers: Iterable[tuple[str, str]]) -> list[str]:
     """Return the subjects to which servers publish because of a message with these headers: the
     targets of schedules and the destinations of traces.
     """
-    return [text.strip() for name, text in headers if name.lower() in _TARGET_HEADERS]
+    return [text.strip() for name, text in headers if name.lower() in _HEADERS_WITH_TARGET_SUBJECT]
 
 
 def stored_filters(config: Mapping[str, object], filters: Iterable[str]) -> list[str]:
@@ -231,10 +242,10 @@ def max_age_s(config: Mapping[str, object]) -> float:
 def removal_reason(
     config: Mapping[str, object], state: Mapping[str, object], age_s: float = math.inf
 ) -> str | None:
-    """Return the possible causes of the deletion of new messages; None for only acks.
+    """Return what may have deleted new messages, as text; None if only acks may have.
 
     With work queue or interest retention, acks delete messages. `state` is that of the stream's
-    INFO, `age_s` the age of the oldest of these messages.
+    INFO, `age_s` the age in seconds of the oldest of these messages.
     """
     retention, has_consumers = text_at(config, "retention"), bool(state.get("consumer_count"))
     if retention == "interest" and not has_consumers:
@@ -249,7 +260,7 @@ def removal_reason(
 def later_removal_reason(
     config: Mapping[str, object], state: Mapping[str, object], age_s: float = math.inf
 ) -> str:
-    """Return the possible causes of a later deletion of messages of a stream, as text."""
+    """Return what may have deleted messages of a stream after they were stored, as text."""
     reasons = reached_limits(config, state, age_s)
     if text_at(config, "retention") in ACK_RETENTIONS:
         has_consumers = number_at(state, "consumer_count") > 0
@@ -257,43 +268,46 @@ def later_removal_reason(
     return " or ".join(filter(None, (", ".join(reasons), "a deletion or purge by somebody")))
 
 
-def removes_by_itself(config: Mapping[str, object]) -> bool:
+def removes_messages_by_itself(config: Mapping[str, object]) -> bool:
     """Return whether a stream may delete messages without a request."""
     return text_at(config, "retention") in ACK_RETENTIONS or bool(_describe_limits(config))
 
 
-_REMOVING_SHARE = 0.5
+_MIN_BYTES_USED_SHARE = 0.5
 """Share of max bytes above which the limit may have removed messages for a large new one."""
 
 
 def reached_limits(
     config: Mapping[str, object], state: Mapping[str, object], age_s: float
 ) -> list[str]:
-    """Return the limits that may have removed messages which are not older than `age_s`."""
+    """Return as texts the limits that may have removed messages which are at most `age_s` old."""
     return [
         text
         for key, text in _describe_limits(config).items()
         if not (key == "max_msgs" and number_at(state, "messages") < number_at(config, key))
         and not (
             key == "max_bytes"
-            and number_at(state, "bytes") < number_at(config, key) * _REMOVING_SHARE
+            and number_at(state, "bytes") < number_at(config, key) * _MIN_BYTES_USED_SHARE
         )
         and not (key == "max_age" and age_s < max_age_s(config))
     ]
 
 
 def _describe_limits(config: Mapping[str, object]) -> dict[str, str]:
-    """Return the limits of a stream's messages: field → its name and value."""
-    counts = {"max_msgs": "max messages", "max_msgs_per_subject": "max messages per subject"}
-    refuses = text_at(config, "discard") == "new"
+    """Return the removing limits of a stream: key of the option → label and value, as text."""
+    label_by_limit = {
+        "max_msgs": "max messages",
+        "max_msgs_per_subject": "max messages per subject",
+    }
+    discards_new = text_at(config, "discard") == "new"
     limits = {
         key: f"{label} {number_at(config, key):,}"
-        for key, label in counts.items()
+        for key, label in label_by_limit.items()
         if number_at(config, key) > 0
     }
     if number_at(config, "max_bytes") > 0:
         limits["max_bytes"] = f"max bytes {bytes_text(number_at(config, 'max_bytes'))}"
-    if refuses:
+    if discards_new:
         # Discard new refuses new messages, and removes no old ones.
         limits.pop("max_msgs", None)
         limits.pop("max_bytes", None)
@@ -311,6 +325,6 @@ def _describe_limits(config: Mapping[str, object]) -> dict[str, str]:
 def _count_removed(stored_msgs: int, added_msgs: int | None, max_msgs: int) -> RemovedMessages:
     if added_msgs is None:
         return RemovedMessages(stored_msgs)
-    over_msgs = max(stored_msgs + added_msgs - max_msgs, 0)
-    others_msgs = min(stored_msgs, over_msgs)
-    return RemovedMessages(others_msgs, over_msgs - others_msgs)
+    excess_msgs = max(stored_msgs + added_msgs - max_msgs, 0)
+    existing_msgs = min(stored_msgs, excess_msgs)
+    return RemovedMessages(existing_msgs, excess_msgs - existing_msgs)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from natstui.model.assets.defaults import normalize_consumer, normalize_stream
 from natstui.model.assets.fields import is_on, number_at, read, strings_at, text_at
@@ -16,15 +17,15 @@ _GROWTH_TEXT = "for each message published until you confirm, one more"
 
 @dataclass(frozen=True, slots=True)
 class Loss:
-    """The losses of a change, one clause each; empty without any."""
+    """The losses of a change, one clause each; empty if nothing is lost."""
 
     lines: tuple[str, ...] = ()
     """Losses that no undo restores."""
     most_msgs: int | None = 0
     """Maximum of deleted messages; None if unknown."""
-    grows: bool = False
+    grows_until_confirmed: bool = False
     """Whether messages published until the confirmation add to the losses."""
-    lines_until_undone: tuple[str, ...] = ()
+    lines_restored_by_undo: tuple[str, ...] = ()
     """Losses that an undo of the change restores, such as replicas of a stream."""
 
     def __add__(self, other: Loss) -> Loss:
@@ -33,8 +34,8 @@ class Loss:
         return Loss(
             (*self.lines, *other.lines),
             None if None in counts else sum(filter(None, counts)),
-            self.grows or other.grows,
-            (*self.lines_until_undone, *other.lines_until_undone),
+            self.grows_until_confirmed or other.grows_until_confirmed,
+            (*self.lines_restored_by_undo, *other.lines_restored_by_undo),
         )
 
     @property
@@ -45,11 +46,11 @@ class Loss:
     @property
     def shown_lines(self) -> tuple[str, ...]:
         """Return all clauses; if the losses grow, also a clause that new messages add to them."""
-        published = (_GROWTH_TEXT,) if self.grows else ()
-        return (*self.lines, *self.lines_until_undone, *published)
+        growth_lines = (_GROWTH_TEXT,) if self.grows_until_confirmed else ()
+        return (*self.lines, *self.lines_restored_by_undo, *growth_lines)
 
 
-NOTHING = Loss()
+NO_LOSS = Loss()
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +59,7 @@ class StoredMessages:
 
     total_msgs: int
     total_bytes: int
-    older_msgs: int | None = 0
+    expired_msgs: int | None = 0
     """Messages older than the new max age; an upper bound if messages between are deleted."""
     has_gaps: bool = False
     excess_msgs: int | None = 0
@@ -67,35 +68,35 @@ class StoredMessages:
     """Whether this server deletes `excess_msgs` later, not with the edit."""
     unneeded_msgs: int | None = 0
     """Messages that no consumer needs any more; an upper bound."""
-    unlimited_consumers_count: int = 0
+    consumers_without_threshold_count: int = 0
     """Consumers without an inactive threshold of their own."""
-    unlimited_needed_msgs: int = 0
+    needed_without_threshold_msgs: int = 0
     """Messages that only those consumers keep in an interest stream; an upper bound."""
     expiring_msgs: int | None = 0
     """Messages with a TTL that had no effect until now."""
 
 
-_ABOUT = "about "
+_ABOUT_ACCURACY = "about "
 
 
 def removed_messages_text(count: int | None, stored: StoredMessages, accuracy: str = "") -> str:
     """Return the clause about removed messages, as `990 of 1,000 messages (about 120 KB) are …`.
 
-    `count` None: unknown; `accuracy` (`about ` or `at most `) precedes the count.
+    `count` is None if unknown; `accuracy` (`about ` or `at most `) is written before the count.
     """
     total_text = counted(f"{stored.total_msgs:,}", "message")
     if count is None:
         return f"an unknown number of {total_text} is removed for good"
     if count == 0:
         return "no message is removed"
-    size = f" (about {bytes_text(stored.total_bytes * count // max(1, stored.total_msgs))})"
+    size_text = f" (about {bytes_text(stored.total_bytes * count // max(1, stored.total_msgs))})"
     verb = "is" if count == 1 else "are"
-    part = f"{count:,} of {total_text}"
+    share_text = f"{count:,} of {total_text}"
     if count == stored.total_msgs:
-        part = "its only message" if count == 1 else f"all {total_text}"
-    text = f"{accuracy}{part}{size} {verb} removed for good"
+        share_text = "its only message" if count == 1 else f"all {total_text}"
+    text = f"{accuracy}{share_text}{size_text} {verb} removed for good"
     # The oldest are removed first, and only the mean size is known.
-    is_mean_size = accuracy == _ABOUT and count < stored.total_msgs
+    is_mean_size = accuracy == _ABOUT_ACCURACY and count < stored.total_msgs
     return f"{text}, up to all of them where the oldest are smaller" if is_mean_size else text
 
 
@@ -114,17 +115,17 @@ def stream_edit_loss(
         lines.append(_removed_later_text(new_config))
     further_lines = (
         *_irreversible_texts(old_config, new_config),
-        *_mirror_loss(old_config, new_config),
-        *_consumer_loss(old_config, new_config, stored),
+        *_mirror_loss_texts(old_config, new_config),
+        *_deleted_consumers_texts(old_config, new_config, stored),
     )
-    copies = tuple(_replica_loss(old_config, new_config))
-    most_msgs = stored.total_msgs if accuracy == _ABOUT else count
-    loss = Loss((*lines, *further_lines), most_msgs, lines_until_undone=copies)
+    replica_lines = tuple(_replica_loss_texts(old_config, new_config))
+    most_msgs = stored.total_msgs if accuracy == _ABOUT_ACCURACY else count
+    loss = Loss((*lines, *further_lines), most_msgs, lines_restored_by_undo=replica_lines)
     return loss + _ttl_loss(stored)
 
 
 def _ttl_loss(stored: StoredMessages) -> Loss:
-    """Return the loss of messages whose TTL has an effect only after the edit."""
+    """Return the loss of messages with a TTL, which the edit makes effective."""
     if not stored.expiring_msgs:
         text = "messages of another stream with a TTL (not counted) are removed when the TTL ends"
         return Loss() if stored.expiring_msgs == 0 else Loss((text,), None)
@@ -136,7 +137,7 @@ def _ttl_loss(stored: StoredMessages) -> Loss:
 
 
 def _removed_later_text(new_config: Mapping[str, object]) -> str:
-    """Return a clause about the time when messages above the limit per subject are deleted."""
+    """Return a clause that says when messages above the limit per subject are deleted."""
     text = "messages above the limit per subject are removed later: "
     if is_on(new_config, "discard_new_per_subject"):
         return text + "when the server restarts"
@@ -165,23 +166,33 @@ def enables_message_ttl(before: Mapping[str, object], after: Mapping[str, object
     return is_on(after, "allow_msg_ttl") and not is_on(before, "allow_msg_ttl")
 
 
-_TTL = re.compile(rb"^nats-ttl:(?!\s*never\s*$)", re.IGNORECASE | re.MULTILINE)
+_EFFECTIVE_TTL_HEADER = re.compile(rb"^nats-ttl:(?!\s*never\s*$)", re.IGNORECASE | re.MULTILINE)
 
 
-def has_ttl(header: bytes) -> bool:
-    """Return whether a block of headers has a TTL that is not `never`."""
-    return _TTL.search(header) is not None
+def has_ttl(headers_block: bytes) -> bool:
+    """Return whether the headers of a message, as stored, have a TTL that is not `never`."""
+    return _EFFECTIVE_TTL_HEADER.search(headers_block) is not None
 
 
-def becomes_interest(before: Mapping[str, object], after: Mapping[str, object]) -> bool:
+def sets_interest_retention(before: Mapping[str, object], after: Mapping[str, object]) -> bool:
     """Return whether an edit changes the retention to interest."""
-    old_config, new_config = text_at(before, "retention"), text_at(after, "retention")
-    return new_config == "interest" and old_config != "interest"
+    old_retention, new_retention = text_at(before, "retention"), text_at(after, "retention")
+    return new_retention == "interest" and old_retention != "interest"
 
 
 def _is_lowered(before: Mapping[str, object], after: Mapping[str, object], path: str) -> bool:
-    old_config, new_config = number_at(before, path), number_at(after, path)
-    return new_config > 0 and (old_config <= 0 or new_config < old_config)
+    old_limit, new_limit = number_at(before, path), number_at(after, path)
+    return new_limit > 0 and (old_limit <= 0 or new_limit < old_limit)
+
+
+class _Removal(NamedTuple):
+    """The messages that a limit removes; `msgs` None: an unknown number."""
+
+    msgs: int | None
+    accuracy: str
+    """Empty if exact, else `about ` or `at most `."""
+    kind: str
+    """`oldest`, `of a subject` or `unneeded`."""
 
 
 def _count_removed_messages(
@@ -191,27 +202,30 @@ def _count_removed_messages(
     removals = list(_removals_by_limit(old_config, new_config, stored))
     if any(count is None for count, _, _ in removals):
         return None, ""
-    effective_removals = [(count, accuracy, kind) for count, accuracy, kind in removals if count]
-    if not effective_removals:
+    nonzero_removals = [(count, accuracy, kind) for count, accuracy, kind in removals if count]
+    if not nonzero_removals:
         return 0, ""
     # All limits remove the oldest first; messages of a full subject may be among them.
-    oldest = max((count for count, _, kind in effective_removals if kind == "oldest"), default=0)
-    other = sum(count for count, _, kind in effective_removals if kind != "oldest")
-    most_msgs = min(stored.total_msgs, oldest + other)
-    is_mixed = (
-        bool(oldest and other) or sum(kind != "oldest" for _, _, kind in effective_removals) > 1
+    removed_oldest_msgs = max(
+        (count for count, _, kind in nonzero_removals if kind == "oldest"), default=0
     )
-    if is_mixed and any(accuracy == _ABOUT for _, accuracy, _ in effective_removals):
+    removed_other_msgs = sum(count for count, _, kind in nonzero_removals if kind != "oldest")
+    most_msgs = min(stored.total_msgs, removed_oldest_msgs + removed_other_msgs)
+    are_kinds_mixed = (
+        bool(removed_oldest_msgs and removed_other_msgs)
+        or sum(kind != "oldest" for _, _, kind in nonzero_removals) > 1
+    )
+    if are_kinds_mixed and any(accuracy == _ABOUT_ACCURACY for _, accuracy, _ in nonzero_removals):
         most_msgs = stored.total_msgs
-    return most_msgs, "at most " if is_mixed else next(
-        (accuracy for count, accuracy, _ in effective_removals if count == most_msgs), ""
+    return most_msgs, "at most " if are_kinds_mixed else next(
+        (accuracy for count, accuracy, _ in nonzero_removals if count == most_msgs), ""
     )
 
 
 def _removals_by_limit(
     old_config: Mapping[str, object], new_config: Mapping[str, object], stored: StoredMessages
-) -> Iterator[tuple[int | None, str, str]]:
-    """Yield count, accuracy and kind (`oldest`, …) of the removals by each limit."""
+) -> Iterator[_Removal]:
+    """Yield the removal of messages by each limit."""
     limiting_fields = ("discard", "max_msgs", "max_bytes")
     # With discard new, old messages stay even above a limit.
     if text_at(new_config, "discard") != "new" and any(
@@ -222,19 +236,21 @@ def _removals_by_limit(
             number_at(new_config, "max_bytes"),
         )
         if max_msgs > 0:
-            yield max(0, stored.total_msgs - max_msgs), "", "oldest"
+            yield _Removal(max(0, stored.total_msgs - max_msgs), "", "oldest")
         if 0 < max_bytes < stored.total_bytes:
-            excess = (stored.total_bytes - max_bytes) * stored.total_msgs
-            yield -(-excess // stored.total_bytes), _ABOUT, "oldest"
+            excess_bytes_times_msgs = (stored.total_bytes - max_bytes) * stored.total_msgs
+            yield _Removal(
+                -(-excess_bytes_times_msgs // stored.total_bytes), _ABOUT_ACCURACY, "oldest"
+            )
     if lowers_max_age(old_config, new_config):
-        yield stored.older_msgs, "at most " if stored.has_gaps else "", "oldest"
+        yield _Removal(stored.expired_msgs, "at most " if stored.has_gaps else "", "oldest")
     if lowers_msgs_per_subject(old_config, new_config):
-        yield stored.excess_msgs, "", "of a subject"
-    if becomes_interest(old_config, new_config):
-        yield stored.unneeded_msgs, "at most ", "unneeded"
+        yield _Removal(stored.excess_msgs, "", "of a subject")
+    if sets_interest_retention(old_config, new_config):
+        yield _Removal(stored.unneeded_msgs, "at most ", "unneeded")
 
 
-_IRREVERSIBLE = {
+_LOSS_BY_IRREVERSIBLE_OPTION = {
     "sealed": "it stays sealed for ever",
     "deny_delete": "the messages of the stream can never be deleted",
     "deny_purge": "the stream can never be purged",
@@ -244,14 +260,14 @@ _IRREVERSIBLE = {
 def _irreversible_texts(
     old_config: Mapping[str, object], new_config: Mapping[str, object]
 ) -> Iterator[str]:
-    for path, text in _IRREVERSIBLE.items():
+    for path, text in _LOSS_BY_IRREVERSIBLE_OPTION.items():
         # For a sealed stream the server denies both by itself.
-        is_implied = path != "sealed" and is_on(new_config, "sealed")
-        if is_on(new_config, path) and not is_on(old_config, path) and not is_implied:
+        is_implied_by_seal = path != "sealed" and is_on(new_config, "sealed")
+        if is_on(new_config, path) and not is_on(old_config, path) and not is_implied_by_seal:
             yield f"{text}: this cannot be undone"
 
 
-def _mirror_loss(
+def _mirror_loss_texts(
     old_config: Mapping[str, object], new_config: Mapping[str, object]
 ) -> Iterator[str]:
     if read(old_config, "mirror") and not read(new_config, "mirror"):
@@ -264,34 +280,36 @@ def replicas_of(config: Mapping[str, object]) -> int:
     return max(1, int(number_at(config, "num_replicas")))
 
 
-def removed_copies_count(before: Mapping[str, object], after: Mapping[str, object]) -> int:
+def removed_replicas_count(before: Mapping[str, object], after: Mapping[str, object]) -> int:
     """Return the number of replicas that an edit removes."""
     return max(0, replicas_of(before) - replicas_of(after))
 
 
-def _replica_loss(
+def _replica_loss_texts(
     old_config: Mapping[str, object], new_config: Mapping[str, object]
 ) -> Iterator[str]:
-    count = removed_copies_count(old_config, new_config)
+    count = removed_replicas_count(old_config, new_config)
     if count > 0:
-        replicas_after = replicas_of(new_config)
+        new_replicas_count = replicas_of(new_config)
         removed_text = f"{count} of {replicas_of(old_config)} copies"
         verb = "is" if count == 1 else "are"
-        if replicas_after == 1:
+        if new_replicas_count == 1:
             yield f"{removed_text} {verb} removed: one server then has the only copy"
         else:
-            yield f"{removed_text} {verb} removed, {replicas_after} are left"
+            yield f"{removed_text} {verb} removed, {new_replicas_count} are left"
 
 
-def _consumer_loss(
+def _deleted_consumers_texts(
     old_config: Mapping[str, object], new_config: Mapping[str, object], stored: StoredMessages
 ) -> Iterator[str]:
     path = "consumer_limits.inactive_threshold"
-    if _is_lowered(old_config, new_config, path) and stored.unlimited_consumers_count:
-        unused_text = duration_text(number_at(new_config, path) / 1e9)
-        consumers_text = counted(stored.unlimited_consumers_count, "consumer")
-        text = f"{consumers_text} without a threshold may be deleted once unused for {unused_text}"
-        if needed_msgs := stored.unlimited_needed_msgs:
+    if _is_lowered(old_config, new_config, path) and stored.consumers_without_threshold_count:
+        threshold_text = duration_text(number_at(new_config, path) / 1e9)
+        consumers_text = counted(stored.consumers_without_threshold_count, "consumer")
+        text = (
+            f"{consumers_text} without a threshold may be deleted once unused for {threshold_text}"
+        )
+        if needed_msgs := stored.needed_without_threshold_msgs:
             text += f", with up to {counted(f'{needed_msgs:,}', 'message')} that only they need"
         yield text
 
@@ -309,14 +327,14 @@ def consumer_edit_loss(
     by this consumer only, which interest retention deletes; `ack_pending_msgs` are ack pending.
     """
     old_config, new_config = normalize_consumer(before), normalize_consumer(after)
-    is_interest = text_at(stream, "retention") == "interest"
-    lines, most_msgs, grows = [], 0, False
+    has_interest_retention = text_at(stream, "retention") == "interest"
+    lines, most_msgs, grows_until_confirmed = [], 0, False
     if _is_lowered(old_config, new_config, "inactive_threshold"):
-        unused_text = duration_text(number_at(new_config, "inactive_threshold") / 1e9)
-        lines.append(f"the consumer is deleted once it is unused for {unused_text}")
-        most_msgs = needed_msgs if is_interest else 0
-        grows = is_interest
-        if grows and not needed_msgs:
+        threshold_text = duration_text(number_at(new_config, "inactive_threshold") / 1e9)
+        lines.append(f"the consumer is deleted once it is unused for {threshold_text}")
+        most_msgs = needed_msgs if has_interest_retention else 0
+        grows_until_confirmed = has_interest_retention
+        if grows_until_confirmed and not needed_msgs:
             lines.append(NONE_NEEDED_TEXT)
     if ack_pending_msgs and _is_lowered(old_config, new_config, "max_deliver"):
         max_deliver = number_at(new_config, "max_deliver")
@@ -325,18 +343,18 @@ def consumer_edit_loss(
             "delivered until you confirm, each that was delivered "
             f"{counted(max_deliver, 'time')} or more is dropped after max deliver"
         )
-    if is_interest and filters_of(old_config) != filters_of(new_config):
+    if has_interest_retention and filters_of(old_config) != filters_of(new_config):
         most_msgs = needed_msgs
     if most_msgs:
         lines.append(
             f"at most {counted(most_msgs, 'message')} that no other consumer needs are removed "
             "for good"
         )
-    return Loss(tuple(lines), most_msgs, grows)
+    return Loss(tuple(lines), most_msgs, grows_until_confirmed)
 
 
 def filters_of(config: Mapping[str, object]) -> tuple[str, ...]:
     """Return the sorted filter subjects of a consumer; empty for all subjects."""
     filters = strings_at(config, "filter_subjects")
-    single = read(config, "filter_subject")
-    return tuple(sorted(filters)) or ((str(single),) if single else ())
+    single_filter = read(config, "filter_subject")
+    return tuple(sorted(filters)) or ((str(single_filter),) if single_filter else ())

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from natstui.model.assets.consumer_fields import CONSUMER_FIELD
-from natstui.model.assets.differences import AssetKind, normalize
+from natstui.model.assets.consumer_fields import CONSUMER_FIELD_BY_PATH
+from natstui.model.assets.differences import AssetKind, normalize_config
 from natstui.model.assets.fields import (
     Config,
     Field,
@@ -16,7 +16,7 @@ from natstui.model.assets.fields import (
     strings_at,
     text_at,
 )
-from natstui.model.assets.stream_fields import STREAM_FIELD
+from natstui.model.assets.stream_fields import STREAM_FIELD_BY_PATH
 from natstui.model.assets.text import exact_bytes, format_field, parse_field
 from natstui.units import bytes_text, counted, parse_duration_ns, parse_moment
 
@@ -26,16 +26,19 @@ FILE_HEADER_OVERHEAD_BYTES = 4
 """Additional overhead in a file of a message with headers."""
 MEMORY_MESSAGE_OVERHEAD_BYTES = 16
 _EMPTY_VALUES: tuple[object, ...] = (None, "", 0, -1, [], ())
-_UNITS_NS = (
+_UNIT_SIZES_NS = (
     (86_400_000_000_000, "day"), (3_600_000_000_000, "hour"), (60_000_000_000, "minute"),
     (1_000_000_000, "second"), (1_000_000, "millisecond"), (1_000, "microsecond"),
     (1, "nanosecond"),
 )  # fmt: skip
 
 
-def empty_text(field: Field, completed: Mapping[str, object]) -> str:
-    """Return the effect of an empty field; `completed` is the configuration of the server."""
-    value = read_field(completed, field)
+def empty_text(field: Field, server_config: Mapping[str, object]) -> str:
+    """Return the effect of an empty field, as text.
+
+    `server_config` is the configuration as the server would store it.
+    """
+    value = read_field(server_config, field)
     if field.absent and value in _EMPTY_VALUES:
         return field.absent
     return format_field(field, value)
@@ -43,11 +46,13 @@ def empty_text(field: Field, completed: Mapping[str, object]) -> str:
 
 def behaviour_text(kind: AssetKind, stream: str, config: Mapping[str, object]) -> str:
     """Return a sentence about the behaviour of a stream or consumer with a configuration."""
-    completed = normalize(kind, config)
-    parts = (
-        _stream_clauses(completed) if kind == "stream" else _consumer_clauses(stream, completed)
+    server_config = normalize_config(kind, config)
+    clauses = (
+        _stream_clauses(server_config)
+        if kind == "stream"
+        else _consumer_clauses(stream, server_config)
     )
-    text = "; ".join(parts)
+    text = "; ".join(clauses)
     return text[0].upper() + text[1:] + "."
 
 
@@ -67,68 +72,75 @@ def _stream_clauses(config: Config) -> Iterator[str]:
         yield ", ".join(
             [" ".join(["keeps each message", *_age_clauses(config)]), *_size_clauses(config)]
         )
-    replicas = number_at(config, "num_replicas")
+    replicas_count = number_at(config, "num_replicas")
     storage_text = "in the memory" if text_at(config, "storage") == "memory" else "on disk"
     yield (
-        f"{storage_text} of {replicas} servers"
-        if replicas > 1
+        f"{storage_text} of {replicas_count} servers"
+        if replicas_count > 1
         else f"{storage_text} of one server"
     )
 
 
 def _origin_clauses(config: Config) -> Iterator[str]:
-    mirrors = [
+    mirror_names = [
         text_at(upstream, "name")
         for upstream in objects_at({"all": [config.get("mirror")]}, "all")
     ]
-    if mirrors:
-        yield f"is a copy of {mirrors[0] or '?'}"
+    if mirror_names:
+        yield f"is a copy of {mirror_names[0] or '?'}"
         return
-    subjects = ", ".join(strings_at(config, "subjects"))
-    if subjects:
-        yield f"stores {subjects}"
-    sources = " and ".join(
+    subjects_text = ", ".join(strings_at(config, "subjects"))
+    if subjects_text:
+        yield f"stores {subjects_text}"
+    sources_text = " and ".join(
         text_at(upstream, "name") or "?" for upstream in objects_at(config, "sources")
     )
-    if sources:
-        yield f"copies {sources}"
+    if sources_text:
+        yield f"copies {sources_text}"
 
 
 def _age_clauses(config: Config) -> Iterator[str]:
     """Yield clauses about the time when a message is deleted by acks or max age."""
-    retention, max_age = text_at(config, "retention"), _limit_text(STREAM_FIELD["max_age"], config)
+    retention, max_age_text = (
+        text_at(config, "retention"),
+        _limit_text(STREAM_FIELD_BY_PATH["max_age"], config),
+    )
     if retention == "workqueue":
         yield "until one consumer has acknowledged it"
     elif retention == "interest":
         yield "until every consumer whose filter matches has acknowledged it"
-    if max_age:
-        yield f"for {max_age}" if retention == "limits" else f"or is {max_age} old"
+    if max_age_text:
+        yield f"for {max_age_text}" if retention == "limits" else f"or is {max_age_text} old"
     elif retention == "limits" and not list(_size_clauses(config)):
         yield "for ever"
 
 
 def _size_clauses(config: Config) -> Iterator[str]:
     """Yield clauses about size limits, and their effect."""
-    refuses = text_at(config, "discard") == "new"
-    count = number_at(config, "max_msgs")
-    limits = [counted(f"{count:,}", "message")] if count > 0 else []
-    size = _limit_text(STREAM_FIELD["max_bytes"], config)
-    limits += [size] if size else []
-    if limits:
-        effect_text = "new ones are refused" if refuses else "the oldest are removed"
-        yield f"at most {' and '.join(limits)} in total, then {effect_text}"
-    subject_msgs = number_at(config, "max_msgs_per_subject")
-    if subject_msgs > 0:
-        is_refusing = refuses and is_on(config, "discard_new_per_subject")
-        last_text = "only the last" if subject_msgs == 1 else f"only the last {subject_msgs:,}"
+    discards_new = text_at(config, "discard") == "new"
+    max_msgs = number_at(config, "max_msgs")
+    limit_texts = [counted(f"{max_msgs:,}", "message")] if max_msgs > 0 else []
+    max_bytes_text = _limit_text(STREAM_FIELD_BY_PATH["max_bytes"], config)
+    limit_texts += [max_bytes_text] if max_bytes_text else []
+    if limit_texts:
+        effect_text = "new ones are refused" if discards_new else "the oldest are removed"
+        yield f"at most {' and '.join(limit_texts)} in total, then {effect_text}"
+    max_msgs_per_subject = number_at(config, "max_msgs_per_subject")
+    if max_msgs_per_subject > 0:
+        refuses_new_messages = discards_new and is_on(config, "discard_new_per_subject")
+        kept_text = (
+            "only the last"
+            if max_msgs_per_subject == 1
+            else f"only the last {max_msgs_per_subject:,}"
+        )
         yield (
-            f"at most {subject_msgs:,} of each subject, then refuses"
-            if is_refusing
-            else (f"{last_text} of each subject")
+            f"at most {max_msgs_per_subject:,} of each subject, then refuses"
+            if refuses_new_messages
+            else (f"{kept_text} of each subject")
         )
 
 
-_START_TEXTS = {
+_START_TEXT_BY_DELIVER_POLICY = {
     "all": "from the first message",
     "new": "from the next message",
     "last": "from the last message",
@@ -141,24 +153,24 @@ def _consumer_clauses(stream: str, config: Config) -> Iterator[str]:
     subject, group = text_at(config, "deliver_subject"), text_at(config, "deliver_group")
     group_text = f", shared by the group {group}" if subject and group else ""
     yield (
-        f"delivers {filters or 'everything'} of {stream} {_start_text(config)}, "
+        f"delivers {filters or 'everything'} of {stream} {_start_position_text(config)}, "
         f"to {subject or 'whoever pulls'}{group_text}"
     )
     yield from _ack_clauses(config)
-    inactive_text = _limit_text(CONSUMER_FIELD["inactive_threshold"], config)
-    if inactive_text:
-        state_text = "is" if text_at(config, "durable_name") else "is ephemeral:"
+    inactive_threshold_text = _limit_text(CONSUMER_FIELD_BY_PATH["inactive_threshold"], config)
+    if inactive_threshold_text:
+        deletion_text = "is" if text_at(config, "durable_name") else "is ephemeral:"
         verb = "subscribes" if subject else "pulls"
-        yield f"{state_text} deleted when no client {verb} for {inactive_text}"
+        yield f"{deletion_text} deleted when no client {verb} for {inactive_threshold_text}"
 
 
-def _start_text(config: Config) -> str:
+def _start_position_text(config: Config) -> str:
     policy = text_at(config, "deliver_policy")
     if policy == "by_start_sequence":
         return f"from sequence {number_at(config, 'opt_start_seq'):,} on"
     if policy == "by_start_time":
         return f"from {text_at(config, 'opt_start_time') or '?'} on"
-    return _START_TEXTS.get(policy, policy)
+    return _START_TEXT_BY_DELIVER_POLICY.get(policy, policy)
 
 
 def _ack_clauses(config: Config) -> Iterator[str]:
@@ -166,24 +178,28 @@ def _ack_clauses(config: Config) -> Iterator[str]:
     if policy == "none":
         yield "each once, acknowledged or not"
         return
-    pauses = config.get("backoff")
-    waits_ns = pauses if isinstance(pauses, Sequence) and pauses else [config.get("ack_wait")]
-    field = CONSUMER_FIELD["ack_wait"]
-    waits_text = ", then ".join(format_field(field, wait) for wait in waits_ns)
+    backoff_ns = config.get("backoff")
+    ack_waits_ns = (
+        backoff_ns if isinstance(backoff_ns, Sequence) and backoff_ns else [config.get("ack_wait")]
+    )
+    field = CONSUMER_FIELD_BY_PATH["ack_wait"]
+    ack_waits_text = ", then ".join(
+        format_field(field, ack_wait_ns) for ack_wait_ns in ack_waits_ns
+    )
     max_deliver = number_at(config, "max_deliver")
     if max_deliver == 1:
         yield "each once, also when it is not acknowledged"
     else:
-        times = (
+        deliveries_text = (
             f"at most {max_deliver:,} times in total"
             if max_deliver > 0
             else "until it is acknowledged"
         )
-        yield f"each again after {waits_text} without an acknowledgement, {times}"
-    pending_text = _limit_text(CONSUMER_FIELD["max_ack_pending"], config)
-    if pending_text:
-        verb = "is" if pending_text == "1" else "are"
-        yield f"waits while {pending_text} {verb} unacknowledged"
+        yield f"each again after {ack_waits_text} without an acknowledgement, {deliveries_text}"
+    max_ack_pending_text = _limit_text(CONSUMER_FIELD_BY_PATH["max_ack_pending"], config)
+    if max_ack_pending_text:
+        verb = "is" if max_ack_pending_text == "1" else "are"
+        yield f"waits while {max_ack_pending_text} {verb} unacknowledged"
     if policy == "all":
         yield "an acknowledgement covers all earlier messages"
 
@@ -200,18 +216,20 @@ def stored_bytes(
 
     The sizes are those of one message; `storage` is `file` or `memory`.
     """
-    fixed_bytes = MEMORY_MESSAGE_OVERHEAD_BYTES
+    overhead_per_message_bytes = MEMORY_MESSAGE_OVERHEAD_BYTES
     if storage != "memory":
-        fixed_bytes = FILE_MESSAGE_OVERHEAD_BYTES + (
+        overhead_per_message_bytes = FILE_MESSAGE_OVERHEAD_BYTES + (
             FILE_HEADER_OVERHEAD_BYTES if header_bytes else 0
         )
-    return messages_count * (fixed_bytes + subject_bytes + payload_bytes + header_bytes)
+    return messages_count * (
+        overhead_per_message_bytes + subject_bytes + payload_bytes + header_bytes
+    )
 
 
 def size_estimate_text(
     config: Mapping[str, object], messages_count: int, payload_bytes: int
 ) -> str:
-    """Return the size of messages as text, with overhead and all replicas.
+    """Return the stored size of messages as text, with overhead and all replicas.
 
     `payload_bytes` is the size of one payload.
     """
@@ -219,21 +237,23 @@ def size_estimate_text(
     replica_bytes = stored_bytes(
         messages_count, payload_bytes, subject_bytes, storage=text_at(config, "storage")
     )
-    replicas = max(1, number_at(config, "num_replicas"))
+    replicas_count = max(1, number_at(config, "num_replicas"))
     storage_text = "of memory" if text_at(config, "storage") == "memory" else "on disk"
     overhead_bytes = replica_bytes - messages_count * payload_bytes
     text = (
         f"{counted(f'{messages_count:,}', 'message')} of {exact_bytes(payload_bytes)} take "
         f"{bytes_text(replica_bytes)}"
     )
-    times = (
-        f" × {replicas} replicas = {bytes_text(replica_bytes * replicas)}" if replicas > 1 else ""
+    replicas_text = (
+        f" × {replicas_count} replicas = {bytes_text(replica_bytes * replicas_count)}"
+        if replicas_count > 1
+        else ""
     )
-    return f"{text}{times} {storage_text}; {bytes_text(overhead_bytes)} of it is overhead"
+    return f"{text}{replicas_text} {storage_text}; {bytes_text(overhead_bytes)} of it is overhead"
 
 
 def meaning_of(field: Field, text: str) -> str:
-    """Return the meaning of a typed text for a field; empty if obvious or invalid."""
+    """Return what a typed text means for a field, as text; empty if obvious or invalid."""
     if field.kind not in ("duration", "durations", "bytes", "count", "time"):
         return ""
     try:
@@ -248,14 +268,14 @@ def meaning_of(field: Field, text: str) -> str:
         return ""
     if field.kind == "duration":
         return exact_duration_text(value)
-    is_plain = text.strip() == str(value)
+    is_plain_number = text.strip() == str(value)
     if field.kind == "bytes":
-        return "" if is_plain and value < 1024 else counted(f"{value:,}", "byte")
-    return "" if is_plain else f"{value:,}"
+        return "" if is_plain_number and value < 1024 else counted(f"{value:,}", "byte")
+    return "" if is_plain_number else f"{value:,}"
 
 
 def duration_meaning(text: str) -> str:
-    """Return the meaning of a duration; empty for another text."""
+    """Return a typed duration in full, as `1 day 3 hours`; empty for another text."""
     try:
         return exact_duration_text(parse_duration_ns(text))
     except ValueError:
@@ -263,7 +283,7 @@ def duration_meaning(text: str) -> str:
 
 
 def time_meaning(text: str) -> str:
-    """Return the local time of `10m ago` or of a written time; empty for another text."""
+    """Return the local time of a text such as `10m ago` or an ISO time; empty for another text."""
     try:
         return parse_moment(text).astimezone().strftime("%Y-%m-%d %H:%M:%S")
     except (ValueError, OverflowError):
@@ -272,8 +292,8 @@ def time_meaning(text: str) -> str:
 
 def exact_duration_text(duration_ns: int) -> str:
     """Return the exact duration as text: `1 day 3 hours`."""
-    parts = []
-    for size_ns, noun in _UNITS_NS:
-        amount, duration_ns = divmod(duration_ns, size_ns)
-        parts += [counted(amount, noun)] if amount else []
-    return " ".join(parts) or "0"
+    unit_texts = []
+    for unit_ns, unit_noun in _UNIT_SIZES_NS:
+        units_count, duration_ns = divmod(duration_ns, unit_ns)
+        unit_texts += [counted(units_count, unit_noun)] if units_count else []
+    return " ".join(unit_texts) or "0"

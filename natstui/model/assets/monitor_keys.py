@@ -13,8 +13,8 @@ from natstui.units import parse_duration_ns
 
 PREFIX = "io.nats.monitor."
 
-KeyKind = Literal["count", "whole", "duration", "switch"]
-"""A `count` has no sign; the NATS CLI accepts one before a `whole` number."""
+KeyKind = Literal["count", "integer", "duration", "switch"]
+"""A `count` has no sign; the NATS CLI accepts one before an `integer`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,13 +32,13 @@ class MonitorKey:
         return PREFIX + self.name
 
 
-_ENABLED = MonitorKey(
+_ENABLED_KEY = MonitorKey(
     "enabled", "Watched by audits", "switch",
     "yes: tools such as nats audit check the thresholds below.",
 )  # fmt: skip
 
 STREAM_KEYS = (
-    _ENABLED,
+    _ENABLED_KEY,
     MonitorKey(
         "lag-critical", "Source lag", "count",
         "Critical when the stream is this many messages behind its origin or a source.",
@@ -47,10 +47,12 @@ STREAM_KEYS = (
         "seen-critical", "Source silent", "duration",
         "Critical after this time without contact to the origin or a source.",
     ),
-    MonitorKey("min-sources", "Fewest sources", "whole", "Critical with fewer sources than this."),
-    MonitorKey("max-sources", "Most sources", "whole", "Critical with more sources than this."),
     MonitorKey(
-        "peer-expect", "Replicas expected", "whole",
+        "min-sources", "Fewest sources", "integer", "Critical with fewer sources than this."
+    ),
+    MonitorKey("max-sources", "Most sources", "integer", "Critical with more sources than this."),
+    MonitorKey(
+        "peer-expect", "Replicas expected", "integer",
         "Critical when the number of replicas, leader included, differs from this.",
     ),
     MonitorKey(
@@ -70,30 +72,30 @@ STREAM_KEYS = (
         "Critical at this many messages or fewer.",
     ),
     MonitorKey(
-        "subjects-warn", "Subjects, warning", "whole",
+        "subjects-warn", "Subjects, warning", "integer",
         "Warning at this many subjects or more (at this many or fewer if critical is below it).",
     ),
     MonitorKey(
-        "subjects-critical", "Subjects, critical", "whole",
+        "subjects-critical", "Subjects, critical", "integer",
         "Critical at this many subjects or more (at this many or fewer if warning is above it).",
     ),
 )  # fmt: skip
 
 CONSUMER_KEYS = (
-    _ENABLED,
+    _ENABLED_KEY,
     MonitorKey(
-        "outstanding-ack-critical", "Ack pending", "whole",
+        "outstanding-ack-critical", "Ack pending", "integer",
         "Critical at this many delivered and unacknowledged messages or more.",
     ),
     MonitorKey(
-        "waiting-critical", "Waiting pulls", "whole", "Critical at this many open pulls or more."
+        "waiting-critical", "Waiting pulls", "integer", "Critical at this many open pulls or more."
     ),
     MonitorKey(
-        "unprocessed-critical", "Pending", "whole",
+        "unprocessed-critical", "Pending", "integer",
         "Critical at this many pending messages or more.",
     ),
     MonitorKey(
-        "redelivery-critical", "Redelivered", "whole",
+        "redelivery-critical", "Redelivered", "integer",
         "Critical at this many redelivered messages or more.",
     ),
     MonitorKey(
@@ -110,7 +112,7 @@ CONSUMER_KEYS = (
 )  # fmt: skip
 
 
-_BY_KEY = {key.key: key for key in (*STREAM_KEYS, *CONSUMER_KEYS)}
+_MONITOR_KEY_BY_KEY = {key.key: key for key in (*STREAM_KEYS, *CONSUMER_KEYS)}
 
 
 def parse_threshold(key: MonitorKey, text: str) -> int:
@@ -119,14 +121,14 @@ def parse_threshold(key: MonitorKey, text: str) -> int:
     Raises ValueError with a sentence.
     """
     try:
-        return _PARSERS[key.kind](text)
+        return _VALUE_PARSER_BY_KIND[key.kind](text)
     except ValueError:
-        raise ValueError(f"{key.key}={text!r} is no {_KIND_NAMES[key.kind]}") from None
+        raise ValueError(f"{key.key}={text!r} is no {_VALUE_TEXT_BY_KIND[key.kind]}") from None
 
 
 def check_threshold(key: str, text: str) -> str:
     """Return the text of the threshold `key` unchanged; raises ValueError if it is invalid."""
-    parse_threshold(_BY_KEY[key], text)
+    parse_threshold(_MONITOR_KEY_BY_KEY[key], text)
     return text
 
 
@@ -140,7 +142,7 @@ def thresholds_of(metadata: Mapping[str, object]) -> dict[str, object]:
     return {key: value for key, value in metadata.items() if key.startswith(PREFIX)}
 
 
-def _parse_count(text: str) -> int:
+def _parse_unsigned_integer(text: str) -> int:
     # As the NATS CLI reads it: digits and nothing around them.
     if not (text.isascii() and text.isdigit()) or int(text) >= 2**64:
         raise ValueError
@@ -163,15 +165,15 @@ def _parse_switch(text: str) -> int:
     raise ValueError
 
 
-_PARSERS: dict[KeyKind, Callable[[str], int]] = {
-    "count": _parse_count,
-    "whole": _parse_integer,
+_VALUE_PARSER_BY_KIND: dict[KeyKind, Callable[[str], int]] = {
+    "count": _parse_unsigned_integer,
+    "integer": _parse_integer,
     "duration": parse_duration_ns,
     "switch": _parse_switch,
 }
-_KIND_NAMES: dict[KeyKind, str] = {
+_VALUE_TEXT_BY_KIND: dict[KeyKind, str] = {
     "count": "whole number without a sign",
-    "whole": "whole number",
+    "integer": "whole number",
     "duration": "duration such as 90s or 1d",
     "switch": "true or false",
 }

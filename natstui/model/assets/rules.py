@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from natstui.model.assets.fields import (
-    SERVER_OF_LEVEL,
+    SERVER_VERSION_BY_API_LEVEL,
     Config,
     Field,
     number_at,
@@ -17,11 +17,11 @@ from natstui.model.assets.fields import (
 )
 from natstui.model.assets.templates import Template
 
-MAX_NAME_LETTERS = 255
+MAX_NAME_BYTES = 255
 MAX_DESCRIPTION_BYTES = 4096
 MAX_METADATA_BYTES = 128 * 1024
 
-_BAD_NAME = re.compile(r"[.*>/\\\s\x00-\x1f\x7f]")
+_INVALID_NAME_CHARACTER = re.compile(r"[.*>/\\\s\x00-\x1f\x7f]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,32 +57,34 @@ class NamesInUse:
 
 
 def name_problems(path: str, name: str, noun: str) -> Iterator[Problem]:
-    """Yield the problems of a name; `noun` (stream or consumer) and `path` are for the texts."""
+    """Yield the problems of a name; `noun` is `stream` or `consumer`, `path` the name's field."""
     if not name:
         yield Problem(path, f"a {noun} needs a name")
-    elif _BAD_NAME.search(name):
+    elif _INVALID_NAME_CHARACTER.search(name):
         yield Problem(
             path,
             f"the name of the {noun} has a space, a dot, a control character, or one of * > / \\",
         )
-    elif len(name.encode()) > MAX_NAME_LETTERS:
-        yield Problem(path, f"the name of the {noun} is longer than {MAX_NAME_LETTERS} bytes")
+    elif len(name.encode()) > MAX_NAME_BYTES:
+        yield Problem(path, f"the name of the {noun} is longer than {MAX_NAME_BYTES} bytes")
 
 
 def common_problems(
     config: Mapping[str, object], fields: Sequence[Field], api_level: int | None
 ) -> Iterator[Problem]:
-    """Yield the problems of description, metadata, replicas, values, and too new options."""
+    """Yield the problems that streams and consumers share: of description, metadata, replicas,
+    values, and options that the server is too old for.
+    """
     if len(text_at(config, "description").encode()) > MAX_DESCRIPTION_BYTES:
         yield Problem(
             "description", f"the description is longer than {MAX_DESCRIPTION_BYTES} bytes"
         )
     metadata = config.get("metadata")
     if isinstance(metadata, Mapping):
-        size_bytes = sum(
+        metadata_bytes = sum(
             len(str(key).encode()) + len(str(item).encode()) for key, item in metadata.items()
         )
-        if size_bytes > MAX_METADATA_BYTES:
+        if metadata_bytes > MAX_METADATA_BYTES:
             yield Problem("metadata", f"the metadata is larger than {MAX_METADATA_BYTES} bytes")
     if not 0 <= number_at(config, "num_replicas") <= 5:
         yield Problem("num_replicas", "the number of replicas must be between 1 and 5")
@@ -90,7 +92,7 @@ def common_problems(
         value = read(config, option.path)
         yield from _value_problems(option, value)
         if api_level is not None:
-            yield from _level_problems(option, value, api_level)
+            yield from _api_level_problems(option, value, api_level)
 
 
 def _value_problems(field: Field, value: object) -> Iterator[Problem]:
@@ -106,12 +108,12 @@ def _value_problems(field: Field, value: object) -> Iterator[Problem]:
 
 
 def drop_newer_fields(config: Config, fields: Sequence[Field], api_level: int | None) -> Config:
-    """Return the configuration without unset fields that the server of `api_level` lacks.
+    """Return the configuration without unset fields that a server of `api_level` does not know.
 
     Servers since 2.12 refuse any unknown field, whatever its value.
     """
     for option in fields:
-        if api_level is None or option.api_level_count <= api_level:
+        if api_level is None or option.needed_api_level <= api_level:
             continue
         value = read(config, option.path)
         if value is not None and _is_unset(option, value):
@@ -123,17 +125,19 @@ def _is_unset(field: Field, value: object) -> bool:
     return value in (None, field.default, [], "")
 
 
-def _level_problems(field: Field, value: object, api_level: int) -> Iterator[Problem]:
+def _api_level_problems(field: Field, value: object, api_level: int) -> Iterator[Problem]:
     if _is_unset(field, value):
         return
-    if field.api_level_count > api_level:
+    if field.needed_api_level > api_level:
         yield Problem(field.path, newer_server_text(field))
-    for choice, level in field.choice_levels_count:
-        if value == choice and level > api_level:
-            text = f"{field.label} {choice} needs server {SERVER_OF_LEVEL[level]} or newer"
+    for choice, min_api_level in field.choices_min_api_level:
+        if value == choice and min_api_level > api_level:
+            version = SERVER_VERSION_BY_API_LEVEL[min_api_level]
+            text = f"{field.label} {choice} needs server {version} or newer"
             yield Problem(field.path, text)
 
 
 def newer_server_text(field: Field) -> str:
     """Return the sentence that an option needs a newer server."""
-    return f"{field.label} needs server {SERVER_OF_LEVEL[field.api_level_count]} or newer"
+    version = SERVER_VERSION_BY_API_LEVEL[field.needed_api_level]
+    return f"{field.label} needs server {version} or newer"

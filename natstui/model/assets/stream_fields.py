@@ -5,7 +5,7 @@ from __future__ import annotations
 from natstui.model.assets.fields import Field, monitoring_fields
 from natstui.model.assets.monitor_keys import STREAM_KEYS
 
-BASIC = (
+BASIC_FIELDS = (
     Field(
         "name", "Name", "text", "Stream",
         "Up to 255 characters; no spaces, dots, * > / or \\.",
@@ -45,7 +45,7 @@ BASIC = (
 )  # fmt: skip
 
 
-LIMITS = (
+LIMIT_FIELDS = (
     Field(
         "max_age", "Maximum age", "duration", "Limits",
         "Messages older than this are removed, as 1d3h; at least 100ms.",
@@ -106,7 +106,7 @@ LIMITS = (
 )  # fmt: skip
 
 
-PUBLISHING = (
+PUBLISHING_FIELDS = (
     Field(
         "no_ack", "No acknowledgement", "switch", "Publishing",
         "Publishers get no ack; needed to store > or system subjects.",
@@ -115,12 +115,12 @@ PUBLISHING = (
     Field(
         "allow_msg_ttl", "Message TTL", "switch", "Publishing",
         "A message may have its own time to live in the header Nats-TTL.",
-        default=False, api_level_count=1, flag="allow-msg-ttl",
+        default=False, needed_api_level=1, flag="allow-msg-ttl",
     ),
     Field(
         "subject_delete_marker_ttl", "Delete marker TTL", "duration", "Publishing",
         "When age removes the last message of a subject, a marker stays this long; at least 1s.",
-        default=0, api_level_count=1, flag="subject-del-markers-ttl",
+        default=0, needed_api_level=1, flag="subject-del-markers-ttl",
         absent="no markers",
     ),
     Field(
@@ -131,27 +131,27 @@ PUBLISHING = (
     Field(
         "allow_atomic", "Atomic batches", "switch", "Publishing",
         "Publishers may send batches that are stored completely or not at all.",
-        default=False, api_level_count=2, flag="allow-batch",
+        default=False, needed_api_level=2, flag="allow-batch",
     ),
     Field(
         "allow_batched", "Fast batches", "switch", "Publishing",
         "Publishers may send batches that are acknowledged together.",
-        default=False, api_level_count=4, flag="allow-fast",
+        default=False, needed_api_level=4, flag="allow-fast",
     ),
     Field(
         "allow_msg_counter", "Counters", "switch", "Publishing",
         "Each subject is a counter; the header Nats-Incr adds to it.",
-        default=False, api_level_count=2, flag="allow-counter",
+        default=False, needed_api_level=2, flag="allow-counter",
         fixed="counters cannot be switched on or off after the creation of the stream",
     ),
     Field(
         "allow_msg_schedules", "Schedules", "switch", "Publishing",
         "A stored message may be published later or repeatedly (header Nats-Schedule).",
-        default=False, api_level_count=2, flag="allow-schedules",
+        default=False, needed_api_level=2, flag="allow-schedules",
     ),
 )  # fmt: skip
 
-SUBJECTS = (
+SUBJECT_FIELDS = (
     Field(
         "subject_transform.src", "Transform from", "subject", "Subjects",
         "Subjects that match this are renamed before the message is stored.",
@@ -182,7 +182,7 @@ SUBJECTS = (
 )  # fmt: skip
 
 
-REPLICATION = (
+REPLICATION_FIELDS = (
     Field(
         "num_replicas", "Replicas", "count", "Replication",
         "Copies on different servers: 3 survive the loss of one server, 5 of two.",
@@ -221,7 +221,7 @@ REPLICATION = (
 )  # fmt: skip
 
 
-STORAGE = (
+STORAGE_FIELDS = (
     Field(
         "compression", "Compression", "choice", "Storage",
         "s2 makes files smaller but uses some CPU time.",
@@ -230,7 +230,7 @@ STORAGE = (
     Field(
         "persist_mode", "Persist mode", "choice", "Storage",
         "async acks before the message is on disk: faster, but a crash may lose messages.",
-        default="default", choices=("default", "async"), api_level_count=2,
+        default="default", choices=("default", "async"), needed_api_level=2,
         flag="persist-mode", flag_add_only=True,
         fixed="the persist mode of a stream cannot change",
     ),
@@ -244,7 +244,7 @@ STORAGE = (
     ),
 )  # fmt: skip
 
-ACCESS = (
+ACCESS_FIELDS = (
     Field(
         "allow_direct", "Direct get", "switch", "Access",
         "Every replica serves reads of single messages: faster, but perhaps slightly behind.",
@@ -268,13 +268,20 @@ ACCESS = (
 )  # fmt: skip
 
 
-MONITORING = monitoring_fields(STREAM_KEYS)
+MONITORING_FIELDS = monitoring_fields(STREAM_KEYS)
 
 STREAM_FIELDS: tuple[Field, ...] = (
-    BASIC + LIMITS + REPLICATION + STORAGE + PUBLISHING + SUBJECTS + ACCESS + MONITORING
+    BASIC_FIELDS
+    + LIMIT_FIELDS
+    + REPLICATION_FIELDS
+    + STORAGE_FIELDS
+    + PUBLISHING_FIELDS
+    + SUBJECT_FIELDS
+    + ACCESS_FIELDS
+    + MONITORING_FIELDS
 )
 
-STREAM_FIELD = {field.path: field for field in STREAM_FIELDS}
+STREAM_FIELD_BY_PATH = {field.path: field for field in STREAM_FIELDS}
 
-NEW_STREAM: dict[str, object] = {"name": "", "storage": "file", "allow_direct": True}
+NEW_STREAM_CONFIG: dict[str, object] = {"name": "", "storage": "file", "allow_direct": True}
 """Initial values of an empty creation form."""

@@ -19,13 +19,13 @@ from natstui.model.assets.stream_fields import STREAM_FIELDS
 from natstui.model.assets.subjects import (
     first_overlap,
     has_wildcard,
-    is_subject,
+    is_valid_subject,
     mapping_problem,
     overlap,
 )
 from natstui.units import counted
 
-_NOT_IN_A_MIRROR = {
+_OPTIONS_NOT_IN_A_MIRROR = {
     "allow_msg_counter": "counters",
     "allow_msg_schedules": "schedules",
     "allow_atomic": "atomic batches",
@@ -38,11 +38,11 @@ def upstream_problems(config: Mapping[str, object]) -> Iterator[Problem]:
     mirror, sources = read(config, "mirror"), objects_at(config, "sources")
     if isinstance(mirror, Mapping):
         yield from _mirror_problems(config)
-        yield from _upstream_problems("mirror", dict(mirror), text_at(config, "name"))
+        yield from _source_problems("mirror", dict(mirror), text_at(config, "name"))
     elif is_on(config, "mirror_direct"):
         yield Problem("mirror_direct", "mirror direct works only for mirrors")
     for source in sources:
-        yield from _upstream_problems("sources", source, text_at(config, "name"))
+        yield from _source_problems("sources", source, text_at(config, "name"))
     keys = [_source_identity(source) for source in sources]
     if len(set(keys)) < len(keys):
         yield Problem("sources", "the same source with the same filters is listed twice")
@@ -50,9 +50,9 @@ def upstream_problems(config: Mapping[str, object]) -> Iterator[Problem]:
 
 def _source_identity(source: Config) -> tuple[str, ...]:
     transforms = objects_at(source, "subject_transforms")
-    maps = [f"{text_at(item, 'src')}:{text_at(item, 'dest')}" for item in transforms]
-    filter_subject = text_at(source, "filter_subject") or ("" if maps else ">")
-    return text_at(source, "name"), text_at(source, "external.api"), filter_subject, *maps
+    mapping_texts = [f"{text_at(item, 'src')}:{text_at(item, 'dest')}" for item in transforms]
+    filter_subject = text_at(source, "filter_subject") or ("" if mapping_texts else ">")
+    return text_at(source, "name"), text_at(source, "external.api"), filter_subject, *mapping_texts
 
 
 def _mirror_problems(config: Mapping[str, object]) -> Iterator[Problem]:
@@ -65,24 +65,27 @@ def _mirror_problems(config: Mapping[str, object]) -> Iterator[Problem]:
             "first_seq",
             "a mirror cannot have a first sequence: it keeps the sequences of its origin",
         )
-    for path, option_text in _NOT_IN_A_MIRROR.items():
+    for path, option_text in _OPTIONS_NOT_IN_A_MIRROR.items():
         if is_on(config, path):
             yield Problem(path, f"a mirror cannot have {option_text}: publish to its origin")
 
 
-def _upstream_problems(path: str, source: Config, own_name: str) -> Iterator[Problem]:
-    name, api = text_at(source, "name"), text_at(source, "external.api")
+def _source_problems(path: str, source: Config, stream_name: str) -> Iterator[Problem]:
+    name, api_prefix = text_at(source, "name"), text_at(source, "external.api")
     for problem in name_problems(path, name, "stream"):
         yield Problem(path, f"{path}: {problem.text}")
-    if name == own_name and name and not api:
+    if name == stream_name and name and not api_prefix:
         yield Problem(path, f"{path}: a stream cannot copy from itself")
     if number_at(source, "opt_start_seq") and text_at(source, "opt_start_time"):
         yield Problem(path, f"{path}: start at a sequence or at a time, not both")
-    for prefix in (api, text_at(source, "external.deliver")):
-        if prefix and (not is_subject(prefix) or has_wildcard(prefix)):
+    for prefix in (api_prefix, text_at(source, "external.deliver")):
+        if prefix and (not is_valid_subject(prefix) or has_wildcard(prefix)):
             yield Problem(path, f"{path}: {prefix!r} is not a valid subject prefix")
-    named, subject = text_at(source, "consumer.name"), text_at(source, "consumer.deliver_subject")
-    if bool(named) != bool(subject):
+    consumer_name, deliver_subject = (
+        text_at(source, "consumer.name"),
+        text_at(source, "consumer.deliver_subject"),
+    )
+    if bool(consumer_name) != bool(deliver_subject):
         yield Problem(path, f"{path}: a custom consumer needs consumer= and consumer-deliver=")
     yield from _filter_problems(path, source)
 
@@ -90,17 +93,22 @@ def _upstream_problems(path: str, source: Config, own_name: str) -> Iterator[Pro
 def _filter_problems(path: str, source: Config) -> Iterator[Problem]:
     filter_subject = text_at(source, "filter_subject")
     transforms = objects_at(source, "subject_transforms")
-    if filter_subject and not is_subject(filter_subject):
+    if filter_subject and not is_valid_subject(filter_subject):
         yield Problem(path, f"{path}: {filter_subject!r} is not a valid subject")
     if filter_subject and transforms:
         yield Problem(path, f"{path}: both a filter and maps are set: use only one of them")
-    for item in transforms:
-        problem = mapping_problem(text_at(item, "src"), text_at(item, "dest"))
+    for transform in transforms:
+        problem = mapping_problem(text_at(transform, "src"), text_at(transform, "dest"))
         if problem:
             yield Problem(path, f"{path}: {problem}")
-    pair = first_overlap([text_at(item, "src") or ">" for item in transforms])
-    if pair:
-        yield Problem(path, f"{path}: the filters {pair[0]!r} and {pair[1]!r} overlap")
+    overlapping_pair = first_overlap(
+        [text_at(transform, "src") or ">" for transform in transforms]
+    )
+    if overlapping_pair:
+        yield Problem(
+            path,
+            f"{path}: the filters {overlapping_pair[0]!r} and {overlapping_pair[1]!r} overlap",
+        )
 
 
 _MIN_MARKER_TTL_NS = 1_000_000_000
@@ -122,8 +130,8 @@ def stream_problems(
     """
     problems = _find_problems(config, api_level)
     if config_before is not None:
-        accepted = _find_problems(config_before, api_level)
-        return tuple(problem for problem in problems if problem not in accepted)
+        accepted_problems = _find_problems(config_before, api_level)
+        return tuple(problem for problem in problems if problem not in accepted_problems)
     if is_on(config, "sealed"):
         problems.append(
             Problem("sealed", "a new stream cannot be sealed: nothing could be stored")
@@ -151,7 +159,7 @@ def _find_problems(config: Mapping[str, object], api_level: int | None) -> list[
 def _check_subjects(config: Mapping[str, object]) -> Iterator[Problem]:
     subjects = strings_at(config, "subjects")
     for subject in subjects:
-        if not is_subject(subject):
+        if not is_valid_subject(subject):
             yield Problem("subjects", f"Subjects: {subject!r} is not a valid subject")
         elif not is_on(config, "no_ack") and subject == ">":
             yield Problem("subjects", "to store every subject (>), switch acknowledgements off")
@@ -161,9 +169,11 @@ def _check_subjects(config: Mapping[str, object]) -> Iterator[Problem]:
                 "store them"
             )
             yield Problem("subjects", text)
-    pair = first_overlap(subjects)
-    if pair:
-        yield Problem("subjects", f"the subjects {pair[0]!r} and {pair[1]!r} overlap")
+    overlapping_pair = first_overlap(subjects)
+    if overlapping_pair:
+        yield Problem(
+            "subjects", f"the subjects {overlapping_pair[0]!r} and {overlapping_pair[1]!r} overlap"
+        )
 
 
 def _matches_server_requests(subject: str) -> bool:
@@ -181,26 +191,29 @@ def _check_limits(config: Mapping[str, object]) -> Iterator[Problem]:
 
 
 def _check_duplicate_window(config: Mapping[str, object]) -> Iterator[Problem]:
-    window_ns, age_ns = number_at(config, "duplicate_window"), number_at(config, "max_age")
-    if window_ns < 0:
+    duplicate_window_ns, max_age_ns = (
+        number_at(config, "duplicate_window"),
+        number_at(config, "max_age"),
+    )
+    if duplicate_window_ns < 0:
         yield Problem("duplicate_window", "the duplicate window is negative")
-    elif 0 < window_ns < _MIN_AGE_OR_WINDOW_NS:
+    elif 0 < duplicate_window_ns < _MIN_AGE_OR_WINDOW_NS:
         yield Problem("duplicate_window", "the duplicate window is shorter than 100ms")
-    elif 0 < age_ns < window_ns:
+    elif 0 < max_age_ns < duplicate_window_ns:
         text = "the duplicate window is longer than the maximum age"
         yield Problem("duplicate_window", text)
 
 
 def _check_ages(config: Mapping[str, object]) -> Iterator[Problem]:
-    age_ns = number_at(config, "max_age")
-    if age_ns < 0:
+    max_age_ns = number_at(config, "max_age")
+    if max_age_ns < 0:
         yield Problem("max_age", "the maximum age is negative")
-    elif 0 < age_ns < _MIN_AGE_OR_WINDOW_NS:
+    elif 0 < max_age_ns < _MIN_AGE_OR_WINDOW_NS:
         yield Problem("max_age", "the maximum age is shorter than 100ms")
-    marker_ns = number_at(config, "subject_delete_marker_ttl")
-    if marker_ns < 0 or 0 < marker_ns < _MIN_MARKER_TTL_NS:
+    marker_ttl_ns = number_at(config, "subject_delete_marker_ttl")
+    if marker_ttl_ns < 0 or 0 < marker_ttl_ns < _MIN_MARKER_TTL_NS:
         yield Problem("subject_delete_marker_ttl", "the time of delete markers is shorter than 1s")
-    if marker_ns > 0 and read(config, "mirror"):
+    if marker_ttl_ns > 0 and read(config, "mirror"):
         yield Problem(
             "subject_delete_marker_ttl", "a mirror cannot have delete markers of its own"
         )
@@ -265,7 +278,7 @@ def _check_transforms(config: Mapping[str, object]) -> Iterator[Problem]:
             yield Problem(f"{name}.dest", f"{option_text}: {problem}")
     target = text_at(config, "republish.dest")
     for subject in strings_at(config, "subjects") or (text_at(config, "name"),):
-        if target and is_subject(target) and overlap(target, subject):
+        if target and is_valid_subject(target) and overlap(target, subject):
             text = f"republish to {target!r} would be stored again by {subject!r}"
             yield Problem("republish.dest", text)
 
@@ -282,8 +295,8 @@ def stream_warnings(
     return (
         *_warn_of_overlaps(normal_config, in_use),
         *_warn_of_missing_origins(normal_config, in_use),
-        *_warn_of_losses(normal_config, in_use),
-        *_warn_of_limits(normal_config),
+        *_warn_of_lossy_settings(normal_config, in_use),
+        *_warn_of_ineffective_limits(normal_config),
         *_warn_of_unmatched_filters(normal_config, consumer_filters),
     )
 
@@ -303,21 +316,25 @@ def _warn_of_overlaps(config: Mapping[str, object], in_use: NamesInUse) -> Itera
 
 def _warn_of_missing_origins(config: Mapping[str, object], in_use: NamesInUse) -> Iterator[str]:
     mirror = read(config, "mirror")
-    upstreams = [("mirrors", mirror)] if isinstance(mirror, Mapping) else []
-    upstreams += [("copies from", source) for source in objects_at(config, "sources")]
-    names = {stream.name for stream in in_use.streams}
-    for verb, source in upstreams:
+    verbs_and_upstreams = [("mirrors", mirror)] if isinstance(mirror, Mapping) else []
+    verbs_and_upstreams += [("copies from", source) for source in objects_at(config, "sources")]
+    existing_stream_names = {stream.name for stream in in_use.streams}
+    for verb, source in verbs_and_upstreams:
         name = text_at(source, "name")
         # Streams of other accounts and domains are not in this list.
-        if in_use.streams_known and not source.get("external") and name not in names:
+        if (
+            in_use.streams_known
+            and not source.get("external")
+            and name not in existing_stream_names
+        ):
             yield f"this stream {verb} {name}, which does not exist: it stays empty until then"
 
 
-def _warn_of_losses(config: Mapping[str, object], in_use: NamesInUse) -> Iterator[str]:
+def _warn_of_lossy_settings(config: Mapping[str, object], in_use: NamesInUse) -> Iterator[str]:
     replicas = number_at(config, "num_replicas")
     if in_use.servers_count is not None and replicas > in_use.servers_count:
-        servers = counted(in_use.servers_count, "server")
-        yield f"{replicas} replicas need {replicas} servers; available: {servers}"
+        servers_text = counted(in_use.servers_count, "server")
+        yield f"{replicas} replicas need {replicas} servers; available: {servers_text}"
     if replicas in (2, 4):
         yield f"{replicas} replicas survive no more losses than {replicas - 1}: use an odd number"
     if text_at(config, "storage") == "memory":
@@ -332,14 +349,14 @@ def _warn_of_losses(config: Mapping[str, object], in_use: NamesInUse) -> Iterato
         yield "no acknowledgements: publishers do not notice when a message is refused"
 
 
-def _warn_of_limits(config: Mapping[str, object]) -> Iterator[str]:
-    has_limit = any(
+def _warn_of_ineffective_limits(config: Mapping[str, object]) -> Iterator[str]:
+    has_size_limit = any(
         number_at(config, path) > 0 for path in ("max_msgs", "max_bytes", "max_msgs_per_subject")
     )
-    if text_at(config, "discard") == "new" and not has_limit:
+    if text_at(config, "discard") == "new" and not has_size_limit:
         yield "discard new has no effect without a limit of messages or bytes"
     has_max_age = number_at(config, "max_age") > 0
-    if text_at(config, "retention") == "limits" and not has_limit and not has_max_age:
+    if text_at(config, "retention") == "limits" and not has_size_limit and not has_max_age:
         yield "no limit at all: the stream grows until the disk or the account is full"
     if text_at(config, "retention") == "interest":
         yield "interest retention: messages published while there is no consumer are not kept"

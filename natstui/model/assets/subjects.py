@@ -6,24 +6,24 @@ import re
 from collections.abc import Sequence
 from contextlib import suppress
 
-_SPACE = re.compile(r"\s", re.ASCII)
+_ASCII_SPACE = re.compile(r"\s", re.ASCII)
 
 
-def is_subject(text: str) -> bool:
+def is_valid_subject(text: str) -> bool:
     """Return whether `text` is a valid subject or filter, without any white space."""
-    return is_stored_subject(text) and not any(letter.isspace() for letter in text)
+    return is_stored_subject(text) and not any(character.isspace() for character in text)
 
 
 def is_stored_subject(text: str) -> bool:
     """Return whether servers accept `text` as a subject or filter: without ASCII white space.
 
-    `is_subject` also refuses other white space, which may be in stored subjects.
+    `is_valid_subject` also refuses other white space, which may be in stored subjects.
     """
     tokens = text.split(".")
-    return _SPACE.search(text) is None and all(tokens) and ">" not in tokens[:-1]
+    return _ASCII_SPACE.search(text) is None and all(tokens) and ">" not in tokens[:-1]
 
 
-_INTERNAL = (
+_INTERNAL_FIRST_TOKENS = (
     "$JS", "$SYS", "$SRV", "$NRG", "$GNR", "$LDS", "_INBOX", "_R_", "_GR_", "_EF_",
 )  # fmt: skip
 """First tokens of subjects that servers and clients use internally."""
@@ -31,16 +31,16 @@ _INTERNAL = (
 
 def is_internal(subject: str) -> bool:
     """Return whether a subject is used internally by servers and clients."""
-    return subject.partition(".")[0] in _INTERNAL
+    return subject.partition(".")[0] in _INTERNAL_FIRST_TOKENS
 
 
 def has_wildcard(subject: str) -> bool:
-    """Return whether a token is `*` or `>`."""
+    """Return whether a token of a subject is `*` or `>`."""
     return any(token in ("*", ">") for token in subject.split("."))
 
 
 def is_literal(subject: str) -> bool:
-    """Return whether `subject` is a single subject for servers, without wildcards."""
+    """Return whether servers accept `subject` as a subject without wildcards."""
     return is_stored_subject(subject) and not has_wildcard(subject)
 
 
@@ -53,7 +53,7 @@ def is_token(text: str) -> bool:
 
 
 def is_stream_name(text: str) -> bool:
-    """Return whether a server may have a stream of this name; it allows control characters."""
+    """Return whether a server may have a stream named `text`; control characters are allowed."""
     return is_token(text) and not set("*>/\\") & set(text)
 
 
@@ -66,9 +66,9 @@ def is_flow_control(subject: str, stream: str, consumer: str) -> bool:
     return tokens[:-1] == ["$JS", "FC", stream, consumer] and is_literal(subject)
 
 
-def overlap(first: str, second: str) -> bool:
+def overlap(first_filter: str, second_filter: str) -> bool:
     """Return whether some subject matches both filters."""
-    first_tokens, second_tokens = first.split("."), second.split(".")
+    first_tokens, second_tokens = first_filter.split("."), second_filter.split(".")
     for index in range(max(len(first_tokens), len(second_tokens))):
         if index >= len(first_tokens) or index >= len(second_tokens):
             return False
@@ -102,8 +102,8 @@ def first_overlap(subjects: Sequence[str]) -> tuple[str, str] | None:
     return None
 
 
-_FUNCTION = re.compile(r"\{\{\s*(\w+)\s*\(([^)]*)\)\s*\}\}")
-_FUNCTIONS = {
+_MAPPING_FUNCTION = re.compile(r"\{\{\s*(\w+)\s*\(([^)]*)\)\s*\}\}")
+_MAPPING_FUNCTION_NAMES = {
     "wildcard", "partition", "split", "splitfromleft", "splitfromright", "slicefromleft",
     "slicefromright", "left", "right", "random",
 }  # fmt: skip
@@ -114,32 +114,39 @@ def mapping_problem(source: str, destination: str) -> str | None:
 
     A destination names wildcards of the source as `$1` or `{{wildcard(1)}}`.
     """
-    if source and not is_subject(source):
+    if source and not is_valid_subject(source):
         return f"{source!r} is not a valid subject"
     if not destination:
         return None
-    if not is_subject(_FUNCTION.sub("x", destination)):
+    if not is_valid_subject(_MAPPING_FUNCTION.sub("x", destination)):
         return f"{destination!r} is not a valid subject"
-    return _reference_problem(source or ">", destination) or _shape_problem(source, destination)
+    return _wildcard_reference_problem(source or ">", destination) or _wildcard_syntax_problem(
+        source, destination
+    )
 
 
-def _reference_problem(source: str, destination: str) -> str | None:
+def _wildcard_reference_problem(source: str, destination: str) -> str | None:
     wildcards_count = source.split(".").count("*")
-    numbers = [int(text) for text in re.findall(r"\$(\d+)", destination)]
-    for name, arguments in _FUNCTION.findall(destination):
-        if name.lower() not in _FUNCTIONS:
+    wildcard_numbers = [int(text) for text in re.findall(r"\$(\d+)", destination)]
+    for name, arguments in _MAPPING_FUNCTION.findall(destination):
+        if name.lower() not in _MAPPING_FUNCTION_NAMES:
             return f"{name!r} is not a mapping function of the server"
         if name.lower() == "wildcard":
-            numbers.append(int(arguments) if arguments.strip().isdigit() else 0)
+            wildcard_numbers.append(int(arguments) if arguments.strip().isdigit() else 0)
     invalid_number = next(
-        (number for number in numbers if not 1 <= number <= wildcards_count), None
+        (
+            wildcard_number
+            for wildcard_number in wildcard_numbers
+            if not 1 <= wildcard_number <= wildcards_count
+        ),
+        None,
     )
     if invalid_number is None:
         return None
     return f"{destination!r} uses wildcard {invalid_number}, but {source!r} has {wildcards_count}"
 
 
-def _shape_problem(source: str, destination: str) -> str | None:
+def _wildcard_syntax_problem(source: str, destination: str) -> str | None:
     tokens = destination.split(".")
     if "*" in tokens:
         return f"write $1 or {{{{wildcard(1)}}}} instead of * in {destination!r}"
@@ -156,25 +163,27 @@ def map_subject(subject: str, source: str, destination: str) -> str | None:
     """
     if not overlap(source, subject):
         return None
-    tokens, pattern = subject.split("."), source.split(".")
-    wildcard_tokens = [tokens[index] for index, part in enumerate(pattern) if part == "*"]
+    tokens, source_tokens = subject.split("."), source.split(".")
+    wildcard_tokens = [
+        tokens[index] for index, source_part in enumerate(source_tokens) if source_part == "*"
+    ]
 
-    def token_of(match: re.Match[str]) -> str:
+    def replace_function(match: re.Match[str]) -> str:
         name, argument = match[1], match[2]
         if name.lower() != "wildcard":
             raise ValueError(f"{name!r} is not supported here: write $1 or {{{{wildcard(1)}}}}")
         return wildcard_tokens[int(argument) - 1]
 
-    mapped_subject = _FUNCTION.sub(token_of, destination)
+    mapped_subject = _MAPPING_FUNCTION.sub(replace_function, destination)
     mapped_subject = re.sub(
         r"\$(\d+)", lambda match: wildcard_tokens[int(match[1]) - 1], mapped_subject
     )
-    if mapped_subject.endswith(">") and pattern[-1] == ">":
-        return mapped_subject[:-1] + ".".join(tokens[len(pattern) - 1 :])
+    if mapped_subject.endswith(">") and source_tokens[-1] == ">":
+        return mapped_subject[:-1] + ".".join(tokens[len(source_tokens) - 1 :])
     return mapped_subject
 
 
-_ONE_TOKEN = {"wildcard", "partition", "random"}
+_ONE_TOKEN_FUNCTIONS = {"wildcard", "partition", "random"}
 
 
 def stored_filter(subject: str, source: str, destination: str) -> str:
@@ -190,11 +199,11 @@ def stored_filter(subject: str, source: str, destination: str) -> str:
     with suppress(ValueError):
         if is_literal(subject):
             return map_subject(subject, source or ">", destination) or subject
-    pattern = _FUNCTION.sub(
-        lambda match: "*" if match[1].lower() in _ONE_TOKEN else ">", destination
+    destination_filter = _MAPPING_FUNCTION.sub(
+        lambda match: "*" if match[1].lower() in _ONE_TOKEN_FUNCTIONS else ">", destination
     )
     tokens: list[str] = []
-    for token in re.sub(r"\$\d+", "*", pattern).split("."):
+    for token in re.sub(r"\$\d+", "*", destination_filter).split("."):
         tokens.append(">" if ">" in token else "*" if "*" in token else token)
         if tokens[-1] == ">":
             break

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 from natstui.model.assets.fields import Config
 
-_S = 1_000_000_000
-_DAY_NS = 86_400 * _S
+_NS_PER_S = 1_000_000_000
+_DAY_NS = 86_400 * _NS_PER_S
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,7 +20,7 @@ class Template:
     config: Mapping[str, object]
 
 
-BUILT_IN: tuple[Template, ...] = (
+BUILT_IN_TEMPLATES: tuple[Template, ...] = (
     Template(
         "work queue",
         "each message goes to one worker and is removed once it is acked",
@@ -37,16 +37,16 @@ BUILT_IN: tuple[Template, ...] = (
         "requests",
         "requests in memory on three servers, kept for 5 seconds",
         {"name": "REQUESTS", "subjects": ["users.requests"], "storage": "memory",
-         "num_replicas": 3, "retention": "workqueue", "discard": "new", "max_age": 5 * _S,
-         "duplicate_window": 5 * _S, "deny_delete": True, "allow_rollup_hdrs": False,
+         "num_replicas": 3, "retention": "workqueue", "discard": "new", "max_age": 5 * _NS_PER_S,
+         "duplicate_window": 5 * _NS_PER_S, "deny_delete": True, "allow_rollup_hdrs": False,
          "allow_direct": True},
     ),
     Template(
         "responses",
         "replies in memory on three servers, one message per subject",
         {"name": "RESPONSES", "subjects": ["users.responses.*"], "storage": "memory",
-         "num_replicas": 3, "max_msgs_per_subject": 1, "max_age": 5 * _S,
-         "duplicate_window": 5 * _S, "deny_delete": True, "allow_rollup_hdrs": False,
+         "num_replicas": 3, "max_msgs_per_subject": 1, "max_age": 5 * _NS_PER_S,
+         "duplicate_window": 5 * _NS_PER_S, "deny_delete": True, "allow_rollup_hdrs": False,
          "allow_direct": True},
     ),
     Template(
@@ -57,7 +57,7 @@ BUILT_IN: tuple[Template, ...] = (
     ),
     Template(
         "mirror",
-        "a copy of another stream that answers reads",
+        "a copy of another stream that serves reads",
         {"storage": "file", "mirror": {"name": "ORIGIN"}, "allow_direct": True,
          "mirror_direct": True},
     ),

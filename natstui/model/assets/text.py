@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 
 from natstui.model.assets.fields import (
-    READ_ONLY_METADATA,
+    READ_ONLY_METADATA_PREFIX,
     Config,
     Field,
     number_at,
@@ -17,11 +17,11 @@ from natstui.model.assets.fields import (
     with_value_at,
 )
 from natstui.model.assets.monitor_keys import check_threshold
-from natstui.model.assets.subjects import is_subject
+from natstui.model.assets.subjects import is_valid_subject
 from natstui.parsing import parse_json
 from natstui.units import parse_bytes, parse_count, parse_duration_ns, parse_moment
 
-_SOURCE_KEYS = {
+_PATH_BY_SOURCE_OPTION = {
     "seq": "opt_start_seq",
     "time": "opt_start_time",
     "filter": "filter_subject",
@@ -30,7 +30,7 @@ _SOURCE_KEYS = {
     "consumer": "consumer.name",
     "consumer-deliver": "consumer.deliver_subject",
 }
-_OPTION = re.compile(r"time=\S+ ago(?!\S)|\S+")
+_SOURCE_NAME_OR_OPTION = re.compile(r"time=\S+ ago(?!\S)|\S+")
 """Pattern of the name or an option in the line of a source; `time=1h ago` has a space."""
 
 
@@ -38,27 +38,29 @@ def parse_source(text: str) -> Config:
     """Return the mirror or source in a line or JSON; raises ValueError with a sentence."""
     if text.lstrip().startswith("{"):
         return _parse_source_json(text)
-    name, *option_texts = _OPTION.findall(text)
+    name, *option_texts = _SOURCE_NAME_OR_OPTION.findall(text)
     source: Config = {"name": name}
-    maps: list[Config] = []
+    subject_transforms: list[Config] = []
     for option_text in option_texts:
         key, equals_sign, value = option_text.partition("=")
         if key == "map" and ":" in value:
-            maps.append(dict(zip(("src", "dest"), value.split(":", 1), strict=True)))
-        elif equals_sign and value and key in _SOURCE_KEYS:
+            subject_transforms.append(dict(zip(("src", "dest"), value.split(":", 1), strict=True)))
+        elif equals_sign and value and key in _PATH_BY_SOURCE_OPTION:
             is_sequence = key == "seq"
             if is_sequence and not value.isdigit():
                 raise ValueError(f"{value!r} is not a sequence: write it as seq=100")
             if value.endswith(" ago"):
                 value = parse_moment(value).isoformat().replace("+00:00", "Z")
-            source = with_value_at(source, _SOURCE_KEYS[key], int(value) if is_sequence else value)
+            source = with_value_at(
+                source, _PATH_BY_SOURCE_OPTION[key], int(value) if is_sequence else value
+            )
         else:
-            keys_text = ", ".join([*_SOURCE_KEYS, "map"])
+            keys_text = ", ".join([*_PATH_BY_SOURCE_OPTION, "map"])
             raise ValueError(
                 f"{option_text!r} is not a known option: write key=value, with a key of "
                 f"{keys_text}"
             )
-    return {**source, "subject_transforms": maps} if maps else source
+    return {**source, "subject_transforms": subject_transforms} if subject_transforms else source
 
 
 def parse_sources(text: str) -> list[Config]:
@@ -67,11 +69,14 @@ def parse_sources(text: str) -> list[Config]:
     Raises ValueError with a sentence.
     """
     if text.lstrip().startswith(("{", "[")):
-        decoded = _parse_json(text)
+        decoded_json = _parse_json(text)
         return [
-            _check_source(item) for item in (decoded if isinstance(decoded, list) else [decoded])
+            _check_source(source_object)
+            for source_object in (
+                decoded_json if isinstance(decoded_json, list) else [decoded_json]
+            )
         ]
-    return [parse_source(part) for part in text.split(";") if part.strip()]
+    return [parse_source(source_text) for source_text in text.split(";") if source_text.strip()]
 
 
 def _parse_source_json(text: str) -> Config:
@@ -93,10 +98,10 @@ def _check_source(item: object) -> Config:
 
 def format_source(source: Config) -> str:
     """Return the text from which `parse_source` returns a source: a line, else JSON."""
-    line = _format_line(source)
-    if not text_at(source, "name") or parse_source(line) != source:
+    source_line = _format_source_line(source)
+    if not text_at(source, "name") or parse_source(source_line) != source:
         return json.dumps(source, ensure_ascii=False)
-    return line
+    return source_line
 
 
 def format_sources(sources: tuple[Config, ...]) -> str:
@@ -107,14 +112,16 @@ def format_sources(sources: tuple[Config, ...]) -> str:
     return "; ".join(texts)
 
 
-def _format_line(source: Config) -> str:
-    parts = [text_at(source, "name")]
-    for key, path in _SOURCE_KEYS.items():
+def _format_source_line(source: Config) -> str:
+    option_texts = [text_at(source, "name")]
+    for key, path in _PATH_BY_SOURCE_OPTION.items():
         value = number_at(source, path) if key == "seq" else text_at(source, path)
-        parts += [f"{key}={value}"] if value else []
-    for mapping in objects_at(source, "subject_transforms"):
-        parts.append(f"map={text_at(mapping, 'src')}:{text_at(mapping, 'dest')}")
-    return " ".join(parts)
+        option_texts += [f"{key}={value}"] if value else []
+    for subject_transform in objects_at(source, "subject_transforms"):
+        option_texts.append(
+            f"map={text_at(subject_transform, 'src')}:{text_at(subject_transform, 'dest')}"
+        )
+    return " ".join(option_texts)
 
 
 _UNITS_NS = (("d", 86_400), ("h", 3600), ("m", 60), ("s", 1))
@@ -124,15 +131,15 @@ def exact_duration(duration_ns: int) -> str:
     """Return the exact text of a duration: `2m`, `1d3h`, `1.5s`, `250ms`, `1ns`."""
     if duration_ns <= 0:
         return "0" if duration_ns == 0 else f"-{exact_duration(-duration_ns)}"
-    seconds, rest_ns = divmod(duration_ns, 1_000_000_000)
-    parts = []
-    for unit, size_s in _UNITS_NS:
-        amount, seconds = divmod(seconds, size_s)
-        parts += [f"{amount}{unit}"] if amount else []
-    for unit, size_ns in (("ms", 1_000_000), ("us", 1000), ("ns", 1)):
-        amount, rest_ns = divmod(rest_ns, size_ns)
-        parts += [f"{amount}{unit}"] if amount else []
-    return "".join(parts)
+    remaining_s, remaining_ns = divmod(duration_ns, 1_000_000_000)
+    unit_texts = []
+    for unit, unit_s in _UNITS_NS:
+        units_count, remaining_s = divmod(remaining_s, unit_s)
+        unit_texts += [f"{units_count}{unit}"] if units_count else []
+    for unit, unit_ns in (("ms", 1_000_000), ("us", 1000), ("ns", 1)):
+        units_count, remaining_ns = divmod(remaining_ns, unit_ns)
+        unit_texts += [f"{units_count}{unit}"] if units_count else []
+    return "".join(unit_texts)
 
 
 def exact_bytes(size_bytes: int) -> str:
@@ -146,7 +153,7 @@ def exact_bytes(size_bytes: int) -> str:
 
 UNLIMITED = "unlimited"
 """Text of a missing limit."""
-_UNLIMITED = {"-1", UNLIMITED, "none"}
+_UNLIMITED_TEXTS = {"-1", UNLIMITED, "none"}
 SWITCH_VALUES = {"yes": True, "true": True, "on": True, "no": False, "false": False, "off": False}
 """Text of a switch → its value."""
 
@@ -157,35 +164,37 @@ def parse_field(field: Field, text: str) -> object:
     Raises ValueError with a sentence.
     """
     text = text.strip()
-    return _PARSERS[field.kind](field, text) if text else None
+    return _PARSER_BY_KIND[field.kind](field, text) if text else None
 
 
 def parse_repeated(field: Field, texts: Sequence[str]) -> object:
     """Return the value of a repeated flag; None if all of its texts are empty.
 
-    Lists are concatenated; of other fields the last text counts. A pair of metadata is not split
-    at commas, because each pair has its own flag. Raises ValueError with a sentence.
+    Lists are concatenated; for other fields only the last text is used. A pair of metadata is
+    not split at commas, because each pair has its own flag. Raises ValueError with a sentence.
     """
     non_empty_texts = [text for text in texts if text.strip()]
     if not non_empty_texts:
         return None
     if field.kind == "metadata":
         return {
-            key: item for text in non_empty_texts for key, item in _parse_pair(field, text).items()
+            key: item
+            for text in non_empty_texts
+            for key, item in _parse_metadata_pair(field, text).items()
         }
-    if field.kind in _LISTS:
-        return [item for text in non_empty_texts for item in _items(parse_field(field, text))]
+    if field.kind in _LIST_KINDS:
+        return [item for text in non_empty_texts for item in _as_list(parse_field(field, text))]
     return parse_field(field, texts[-1])
 
 
-_LISTS = ("subjects", "words", "durations", "sources")
+_LIST_KINDS = ("subjects", "words", "durations", "sources")
 
 
-def _items(value: object) -> Sequence[object]:
+def _as_list(value: object) -> Sequence[object]:
     return value if isinstance(value, list) else []
 
 
-def _parse_pair(field: Field, text: str) -> dict[str, str]:
+def _parse_metadata_pair(field: Field, text: str) -> dict[str, str]:
     if text.lstrip().startswith("{"):
         return _parse_metadata(field, text)
     key, equals_sign, value = text.partition("=")
@@ -197,7 +206,7 @@ def _parse_pair(field: Field, text: str) -> dict[str, str]:
             f"{field.label}: the NATS CLI ends a key at its colon: write {key.strip()!r} as JSON, "
             f"{json_text}"
         )
-    return _check_not_reserved(field, {key.strip(): value})
+    return _check_no_reserved_key(field, {key.strip(): value})
 
 
 def format_field(field: Field, value: object) -> str:
@@ -216,10 +225,11 @@ def format_field(field: Field, value: object) -> str:
         return format_source(dict(value))
     if isinstance(value, Mapping):
         users_metadata = {
-            str(key): str(v) for key, v in value.items() if not _is_reserved(str(key))
+            str(key): str(v) for key, v in value.items() if not _is_reserved_metadata_key(str(key))
         }
         return ", ".join(
-            f"{_quote(key, _IN_KEYS)}={_quote(v, ',')}" for key, v in users_metadata.items()
+            f"{_quote_if_needed(key, _CHARACTERS_QUOTED_IN_KEYS)}={_quote_if_needed(v, ',')}"
+            for key, v in users_metadata.items()
         )
     if isinstance(value, (list, tuple)):
         return ", ".join(map(str, value))
@@ -239,7 +249,7 @@ def _parse_text(_field: Field, text: str) -> object:
 
 
 def _parse_subject(field: Field, text: str) -> object:
-    if not is_subject(text):
+    if not is_valid_subject(text):
         raise ValueError(f"{field.label}: {text!r} is not a valid subject")
     return text
 
@@ -247,7 +257,7 @@ def _parse_subject(field: Field, text: str) -> object:
 def _parse_list(field: Field, text: str) -> object:
     items = [item for item in re.split(r"[,\s]+", text) if item]
     invalid_subject = next(
-        (item for item in items if field.kind == "subjects" and not is_subject(item)), None
+        (item for item in items if field.kind == "subjects" and not is_valid_subject(item)), None
     )
     if invalid_subject is not None:
         raise ValueError(f"{field.label}: {invalid_subject!r} is not a valid subject")
@@ -268,21 +278,25 @@ def _parse_switch(field: Field, text: str) -> object:
 
 
 def _parse_number(field: Field, text: str) -> object:
-    if text.lower() in _UNLIMITED:
+    if text.lower() in _UNLIMITED_TEXTS:
         return 0 if field.default == 0 else -1
-    parse: Callable[[str], int] = {
+    parse_text: Callable[[str], int] = {
         "count": parse_count,
         "bytes": parse_bytes,
         "duration": parse_duration_ns,
     }[field.kind]
     try:
-        return parse(text)
+        return parse_text(text)
     except ValueError as error:
         raise ValueError(f"{field.label}: {error}") from error
 
 
 def _parse_durations(field: Field, text: str) -> object:
-    return [_parse_duration(field, part) for part in re.split(r"[,\s]+", text) if part]
+    return [
+        _parse_duration(field, duration_text)
+        for duration_text in re.split(r"[,\s]+", text)
+        if duration_text
+    ]
 
 
 def _parse_duration(field: Field, text: str) -> int:
@@ -302,20 +316,20 @@ def _parse_time(field: Field, text: str) -> object:
     return moment.isoformat().replace("+00:00", "Z")
 
 
-_IN_KEYS = ',="{'
+_CHARACTERS_QUOTED_IN_KEYS = ',="{'
 """Characters for which a metadata key is quoted; a value is quoted only for a comma."""
-_QUOTED = r'"(?:[^"\\]|\\.)*"'
-_PAIR = re.compile(
-    rf"\s*({_QUOTED}(?=\s*=)|[^=,\"]*)\s*=\s*({_QUOTED}(?=\s*(?:,|$))|[^,]*)\s*(?:,|$)"
+_QUOTED_TEXT = r'"(?:[^"\\]|\\.)*"'
+_METADATA_PAIR = re.compile(
+    rf"\s*({_QUOTED_TEXT}(?=\s*=)|[^=,\"]*)\s*=\s*({_QUOTED_TEXT}(?=\s*(?:,|$))|[^,]*)\s*(?:,|$)"
 )
 
 
-def _quote(text: str, separating: str) -> str:
-    """Return a text, as a JSON string if it needs quotes in a `key=value` pair."""
-    is_plain = text == text.strip() and not text.startswith('"') and text.isprintable()
-    is_plain = is_plain and (bool(text) or separating != _IN_KEYS)
-    is_plain = is_plain and not any(letter in text for letter in separating)
-    return text if is_plain else json.dumps(text, ensure_ascii=False)
+def _quote_if_needed(text: str, separators: str) -> str:
+    """Return a text, as a JSON string if it has one of `separators` or is ambiguous."""
+    needs_no_quotes = text == text.strip() and not text.startswith('"') and text.isprintable()
+    needs_no_quotes = needs_no_quotes and (bool(text) or separators != _CHARACTERS_QUOTED_IN_KEYS)
+    needs_no_quotes = needs_no_quotes and not any(character in text for character in separators)
+    return text if needs_no_quotes else json.dumps(text, ensure_ascii=False)
 
 
 def _unquote(field: Field, text: str) -> str:
@@ -327,7 +341,7 @@ def _unquote(field: Field, text: str) -> str:
         raise ValueError(f"{field.label}: {text} is not a string of JSON") from error
 
 
-def _parse_threshold(field: Field, text: str) -> object:
+def _parse_monitor_threshold(field: Field, text: str) -> object:
     try:
         return check_threshold(field.path.removeprefix("metadata."), text)
     except ValueError as error:
@@ -338,41 +352,41 @@ def _parse_metadata(field: Field, text: str) -> dict[str, str]:
     """Return the pairs of `key=value, note="a, b"`, or of a JSON object."""
     if text.lstrip().startswith("{"):
         try:
-            decoded = parse_json(text)
+            decoded_json = parse_json(text)
         except ValueError as error:
             raise ValueError(f"{field.label}: this is not valid JSON: {error}") from error
-        return _check_not_reserved(
-            field, {key: metadata_text(item) for key, item in decoded.items()}
+        return _check_no_reserved_key(
+            field, {key: metadata_text(item) for key, item in decoded_json.items()}
         )
-    pairs, position = {}, 0
-    while position < len(text):
-        match = _PAIR.match(text, position)
+    pairs, text_index = {}, 0
+    while text_index < len(text):
+        match = _METADATA_PAIR.match(text, text_index)
         if match is None or not match[1].strip():
-            invalid_pair = text[position:].split(",")[0].strip()
+            invalid_pair = text[text_index:].split(",")[0].strip()
             if invalid_pair:
                 raise ValueError(f"{field.label}: write {invalid_pair!r} as key=value")
-            position = text.find(",", position) + 1 or len(text)
+            text_index = text.find(",", text_index) + 1 or len(text)
             continue
         pairs[_unquote(field, match[1].strip())] = _unquote(field, match[2].strip())
-        position = match.end()
-    return _check_not_reserved(field, pairs)
+        text_index = match.end()
+    return _check_no_reserved_key(field, pairs)
 
 
-def _is_reserved(key: str) -> bool:
-    return key.startswith(READ_ONLY_METADATA)
+def _is_reserved_metadata_key(key: str) -> bool:
+    return key.startswith(READ_ONLY_METADATA_PREFIX)
 
 
 def metadata_text(value: object) -> str:
-    """Return a value of metadata as text, as the server accepts only texts."""
+    """Return a metadata value as the text that the server accepts: a string, else JSON."""
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
-def _check_not_reserved(field: Field, pairs: dict[str, str]) -> dict[str, str]:
-    reserved = next(filter(_is_reserved, pairs), None)
-    if reserved is not None:
+def _check_no_reserved_key(field: Field, pairs: dict[str, str]) -> dict[str, str]:
+    reserved_key = next(filter(_is_reserved_metadata_key, pairs), None)
+    if reserved_key is not None:
         text = (
-            f"{reserved!r} is set by the server: keys that begin with {READ_ONLY_METADATA} "
-            "cannot be changed"
+            f"{reserved_key!r} is set by the server: keys that begin with "
+            f"{READ_ONLY_METADATA_PREFIX} cannot be changed"
         )
         raise ValueError(f"{field.label}: {text}")
     return pairs
@@ -392,7 +406,7 @@ def _parse_sources(field: Field, text: str) -> object:
         raise ValueError(f"{field.label}: {error}") from error
 
 
-_PARSERS: dict[str, Callable[[Field, str], object]] = {
+_PARSER_BY_KIND: dict[str, Callable[[Field, str], object]] = {
     "text": _parse_text,
     "subject": _parse_subject,
     "subjects": _parse_list,
@@ -405,7 +419,7 @@ _PARSERS: dict[str, Callable[[Field, str], object]] = {
     "durations": _parse_durations,
     "time": _parse_time,
     "metadata": _parse_metadata,
-    "threshold": _parse_threshold,
+    "threshold": _parse_monitor_threshold,
     "source": _parse_source,
     "sources": _parse_sources,
 }

@@ -1,4 +1,4 @@
 """Benchmarks as values: plan, counts, latency, result, and the view of a run.
 
-May be imported by every room; `natstui.bench` produces them.
+May be imported by every package; `natstui.bench` produces them.
 """

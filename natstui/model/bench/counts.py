@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, fields
 
-from natstui.model.bench.latency import EMPTY, LatencyCounts, from_counts, merge
+from natstui.model.bench.latency import EMPTY_HISTOGRAM, LatencyCounts, from_counts, merge
 from natstui.model.bench.plan import Role
 
 
@@ -51,38 +51,38 @@ class Counts:
     """Messages refused by a restarting server and sent again; not in `refused_msgs`."""
 
     def plus(self, other: Counts) -> Counts:
-        """Return the sum of these counts and the other ones."""
-        return Counts(*(getattr(self, name) + getattr(other, name) for name in _COUNT_NAMES))
+        """Return the sum of these counts and `other`."""
+        return Counts(*(getattr(self, name) + getattr(other, name) for name in _COUNT_FIELDS))
 
 
-_COUNT_NAMES = tuple(part.name for part in fields(Counts))
+_COUNT_FIELDS = tuple(part.name for part in fields(Counts))
 
 
 def total_counts(counts: Iterable[Counts]) -> Counts:
     """Return the sum of several counts."""
-    values = [tuple(getattr(count, name) for name in _COUNT_NAMES) for count in counts]
-    return Counts(*map(sum, zip(*values, strict=True))) if values else Counts()
+    count_tuples = [tuple(getattr(count, name) for name in _COUNT_FIELDS) for count in counts]
+    return Counts(*map(sum, zip(*count_tuples, strict=True))) if count_tuples else Counts()
 
 
 @dataclass(frozen=True, slots=True)
 class Latencies:
     """The six latencies, corrected and uncorrected, as histograms."""
 
-    ack: LatencyCounts = EMPTY
+    ack: LatencyCounts = EMPTY_HISTOGRAM
     """Publish → ack, from the due time of the message."""
-    e2e: LatencyCounts = EMPTY
+    e2e: LatencyCounts = EMPTY_HISTOGRAM
     """Send → receive, from the due time of the message."""
-    store: LatencyCounts = EMPTY
+    store: LatencyCounts = EMPTY_HISTOGRAM
     """Store → deliver: from the server's clock to the receiver's, exact only on one machine."""
-    rtt: LatencyCounts = EMPTY
+    rtt: LatencyCounts = EMPTY_HISTOGRAM
     """Request → reply or response, from the due time of the request."""
-    ack_uncorrected: LatencyCounts = EMPTY
+    ack_uncorrected: LatencyCounts = EMPTY_HISTOGRAM
     """`ack`, `e2e` and `rtt` from the time of sending."""
-    e2e_uncorrected: LatencyCounts = EMPTY
-    rtt_uncorrected: LatencyCounts = EMPTY
-    response: LatencyCounts = EMPTY
+    e2e_uncorrected: LatencyCounts = EMPTY_HISTOGRAM
+    rtt_uncorrected: LatencyCounts = EMPTY_HISTOGRAM
+    response: LatencyCounts = EMPTY_HISTOGRAM
     """Response stored → received by the requester; `e2e` is that of the request."""
-    late: LatencyCounts = EMPTY
+    late: LatencyCounts = EMPTY_HISTOGRAM
     """Due → sending started, at a fixed rate: the share of the load generator in the others."""
 
 
@@ -112,10 +112,13 @@ def main_latency(latencies: Latencies) -> tuple[str, LatencyCounts] | None:
 
 
 def merge_latencies(all_latencies: Iterable[Latencies]) -> Latencies:
-    """Return the latencies of several workers or intervals as one."""
-    parts = list(all_latencies)
+    """Return the merged histograms of the latencies of several workers or intervals."""
+    latencies_list = list(all_latencies)
     return Latencies(
-        **{name: merge(getattr(latencies, name) for latencies in parts) for name in LATENCY_FIELDS}
+        **{
+            name: merge(getattr(latencies, name) for latencies in latencies_list)
+            for name in LATENCY_FIELDS
+        }
     )
 
 
@@ -123,21 +126,28 @@ class LatencyTotals:
     """Adds up the histograms of reported latencies."""
 
     def __init__(self) -> None:
-        self._counts: dict[str, dict[int, int]] = {name: {} for name in LATENCY_FIELDS}
+        self._count_by_bucket_by_latency: dict[str, dict[int, int]] = {
+            name: {} for name in LATENCY_FIELDS
+        }
 
     def add(self, latencies: Latencies) -> None:
         """Add the latencies of one report."""
-        for name, total in self._counts.items():
-            delta = getattr(latencies, name)
-            for bucket, count in zip(delta.buckets, delta.counts, strict=True):
-                total[bucket] = total.get(bucket, 0) + count
+        for name, count_by_bucket in self._count_by_bucket_by_latency.items():
+            histogram = getattr(latencies, name)
+            for bucket, count in zip(histogram.buckets, histogram.counts, strict=True):
+                count_by_bucket[bucket] = count_by_bucket.get(bucket, 0) + count
 
     def total(self) -> Latencies:
         """Return the histograms of all added reports."""
-        return Latencies(**{name: from_counts(counts) for name, counts in self._counts.items()})
+        return Latencies(
+            **{
+                name: from_counts(counts)
+                for name, counts in self._count_by_bucket_by_latency.items()
+            }
+        )
 
 
-_SINGLE_ACKS = ("explicit", "double")
+_ACK_MODES_PER_MESSAGE = ("explicit", "double")
 
 
 def in_flight_msgs(role: Role, counts: Counts) -> int | None:
@@ -150,7 +160,7 @@ def in_flight_msgs(role: Role, counts: Counts) -> int | None:
         replied_msgs = counts.received_msgs - counts.duplicate_msgs + counts.duplicate_acked_msgs
     elif pattern_traits.sends and pattern_traits.is_stored:
         replied_msgs = counts.acked_msgs + counts.duplicate_acked_msgs
-    elif pattern_traits.has_shared_consumer and role.acks in _SINGLE_ACKS:
+    elif pattern_traits.has_shared_consumer and role.acks in _ACK_MODES_PER_MESSAGE:
         acked_msgs = counts.acks_sent_msgs + counts.naks_sent_msgs + counts.terms_sent_msgs
         return max(counts.received_msgs - acked_msgs - counts.never_acked_msgs, 0)
     else:

@@ -24,7 +24,7 @@ SAMPLED_PERCENTILES = ("p50", "p99")
 COMPARED_PERCENTILES = ("p50", "p99", "p999")
 """Percentiles in comparisons of benchmarks."""
 
-_BUCKETS_PER_POWER = 128
+_BUCKETS_PER_POWER_OF_TWO = 128
 """Buckets per power of two."""
 BUCKETS_COUNT = 8192
 """Number of buckets, enough for every latency in a 64-bit number."""
@@ -33,7 +33,7 @@ _HDR_COMPRESSED_COOKIE = 0x1C849304 | 0x10
 
 
 def bucket_of(latency_ns: int) -> int:
-    """Return the bucket of a latency; a negative latency counts as 0."""
+    """Return the index of the bucket of a latency; a negative latency counts as 0."""
     value = max(latency_ns, 0)
     shift = max(value.bit_length() - 8, 0)
     return (shift << 7) + (value >> shift)
@@ -41,10 +41,10 @@ def bucket_of(latency_ns: int) -> int:
 
 def bucket_low_ns(bucket: int) -> int:
     """Return the smallest latency of a bucket."""
-    if bucket < 2 * _BUCKETS_PER_POWER:
+    if bucket < 2 * _BUCKETS_PER_POWER_OF_TWO:
         return bucket
     shift = (bucket >> 7) - 1
-    return (_BUCKETS_PER_POWER + (bucket & 127)) << shift
+    return (_BUCKETS_PER_POWER_OF_TWO + (bucket & 127)) << shift
 
 
 def bucket_high_ns(bucket: int) -> int:
@@ -79,10 +79,10 @@ class LatencyCounts:
             return None
         # Rounded first: 0.99 × 200 must be 198 and not 198.00000000000003.
         rank = max(math.ceil(round(percent / 100 * total, 6)), 1)
-        seen_count = 0
+        cumulative_count = 0
         for bucket, count in zip(self.buckets, self.counts, strict=True):
-            seen_count += count
-            if seen_count >= rank:
+            cumulative_count += count
+            if cumulative_count >= rank:
                 return bucket_middle_ns(bucket)
         return None
 
@@ -100,80 +100,85 @@ class LatencyCounts:
         return bucket_middle_ns(self.buckets[-1]) if self.buckets else None
 
 
-EMPTY = LatencyCounts()
+EMPTY_HISTOGRAM = LatencyCounts()
 
 
-def is_histogram(histogram: LatencyCounts) -> bool:
-    """Return whether a histogram is valid: ascending existing buckets with positive counts."""
+def is_valid_histogram(histogram: LatencyCounts) -> bool:
+    """Return whether a histogram is valid: buckets ascend and exist, and counts are positive."""
     buckets, counts = histogram.buckets, histogram.counts
     is_ascending = all(low < high for low, high in pairwise(buckets))
-    are_existing = not buckets or (buckets[0] >= 0 and buckets[-1] < BUCKETS_COUNT)
+    are_in_range = not buckets or (buckets[0] >= 0 and buckets[-1] < BUCKETS_COUNT)
     return (
         len(buckets) == len(counts)
         and is_ascending
-        and are_existing
+        and are_in_range
         and min(counts, default=1) > 0
     )
 
 
-def from_counts(counts: Mapping[int, int]) -> LatencyCounts:
+def from_counts(count_by_bucket: Mapping[int, int]) -> LatencyCounts:
     """Return the histogram of a mapping bucket → count, without empty buckets."""
-    filled_buckets = sorted((bucket, count) for bucket, count in counts.items() if count)
-    return LatencyCounts(tuple(b for b, _ in filled_buckets), tuple(c for _, c in filled_buckets))
+    bucket_and_count_pairs = sorted(
+        (bucket, count) for bucket, count in count_by_bucket.items() if count
+    )
+    return LatencyCounts(
+        tuple(b for b, _ in bucket_and_count_pairs),
+        tuple(c for _, c in bucket_and_count_pairs),
+    )
 
 
 def from_latencies(latencies_ns: Iterable[int]) -> LatencyCounts:
-    """Return the histogram of single latencies."""
-    counts: dict[int, int] = {}
+    """Return the histogram of latencies in ns."""
+    count_by_bucket: dict[int, int] = {}
     for latency_ns in latencies_ns:
         bucket = bucket_of(latency_ns)
-        counts[bucket] = counts.get(bucket, 0) + 1
-    return from_counts(counts)
+        count_by_bucket[bucket] = count_by_bucket.get(bucket, 0) + 1
+    return from_counts(count_by_bucket)
 
 
 def merge(histograms: Iterable[LatencyCounts]) -> LatencyCounts:
-    """Return the histogram of the latencies of all histograms."""
-    filled = [histogram for histogram in histograms if histogram.buckets]
-    if len(filled) < 2:
-        return filled[0] if filled else EMPTY
-    total: dict[int, int] = {}
-    for histogram in filled:
+    """Return one histogram of the latencies of all `histograms`."""
+    non_empty_histograms = [histogram for histogram in histograms if histogram.buckets]
+    if len(non_empty_histograms) < 2:
+        return non_empty_histograms[0] if non_empty_histograms else EMPTY_HISTOGRAM
+    count_by_bucket: dict[int, int] = {}
+    for histogram in non_empty_histograms:
         for bucket, count in zip(histogram.buckets, histogram.counts, strict=True):
-            total[bucket] = total.get(bucket, 0) + count
-    return from_counts(total)
+            count_by_bucket[bucket] = count_by_bucket.get(bucket, 0) + count
+    return from_counts(count_by_bucket)
 
 
-def _zigzag(value: int) -> bytes:
+def _encode_zigzag(value: int) -> bytes:
     """Return a number encoded as in HdrHistogram: ZigZag, 7 bits per byte, at most 9 bytes."""
-    rest = (value << 1) ^ (value >> 63)
+    remaining_bits = (value << 1) ^ (value >> 63)
     encoded = bytearray()
-    while rest > 0x7F and len(encoded) < 8:
-        encoded.append((rest & 0x7F) | 0x80)
-        rest >>= 7
-    encoded.append(rest)
+    while remaining_bits > 0x7F and len(encoded) < 8:
+        encoded.append((remaining_bits & 0x7F) | 0x80)
+        remaining_bits >>= 7
+    encoded.append(remaining_bits)
     return bytes(encoded)
 
 
 def hdr_base64(histogram: LatencyCounts) -> str:
     """Return the histogram in the format of HdrHistogram: V2, compressed, base64."""
-    body = bytearray()
+    encoded_counts = bytearray()
     next_bucket = 0
     for bucket, count in zip(histogram.buckets, histogram.counts, strict=True):
         if bucket > next_bucket:
-            body += _zigzag(next_bucket - bucket)
-        body += _zigzag(count)
+            encoded_counts += _encode_zigzag(next_bucket - bucket)
+        encoded_counts += _encode_zigzag(count)
         next_bucket = bucket + 1
-    highest_ns = max(bucket_high_ns(next_bucket), 2 * 2 * _BUCKETS_PER_POWER)
-    head = struct.pack(">iiiiqqd", _HDR_COOKIE, len(body), 0, 2, 1, highest_ns, 1.0)
-    packed = zlib.compress(head + bytes(body))
+    highest_ns = max(bucket_high_ns(next_bucket), 2 * 2 * _BUCKETS_PER_POWER_OF_TWO)
+    header = struct.pack(">iiiiqqd", _HDR_COOKIE, len(encoded_counts), 0, 2, 1, highest_ns, 1.0)
+    compressed_bytes = zlib.compress(header + bytes(encoded_counts))
     return base64.b64encode(
-        struct.pack(">ii", _HDR_COMPRESSED_COOKIE, len(packed)) + packed
+        struct.pack(">ii", _HDR_COMPRESSED_COOKIE, len(compressed_bytes)) + compressed_bytes
     ).decode()
 
 
 @dataclass(frozen=True, slots=True)
 class TaggedInterval:
-    """A line of a histogram log: tag, start, length and histogram."""
+    """A line of a histogram log: a tag, an interval, and its histogram."""
 
     tag: str
     start_s: float
@@ -192,6 +197,8 @@ def hdr_log(base_at_us: int, intervals: Iterable[TaggedInterval]) -> str:
     ]
     for interval in intervals:
         max_ms = (interval.histogram.max_ns or 0) / 1e6
-        head = f"Tag={interval.tag},{interval.start_s:.3f},{interval.length_s:.3f},{max_ms:.3f}"
-        lines.append(f"{head},{hdr_base64(interval.histogram)}")
+        line_start = (
+            f"Tag={interval.tag},{interval.start_s:.3f},{interval.length_s:.3f},{max_ms:.3f}"
+        )
+        lines.append(f"{line_start},{hdr_base64(interval.histogram)}")
     return "\n".join(lines) + "\n"

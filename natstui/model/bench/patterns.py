@@ -56,26 +56,26 @@ class PatternTraits:
     """Sends requests to a service and waits for each reply."""
     awaits_responses: bool = False
     """Stores requests in a stream, and receives the responses over another."""
-    responds: bool = False
+    stores_responses: bool = False
     """Consumes requests from a stream, and stores the responses in another."""
     needs_stream: bool = False
     """Works on a stream or a KV bucket."""
     feeds_stream: bool = False
     """Its subject is stored by the run's own stream."""
-    stream_switch: str | None = None
+    required_stream_option: str | None = None
     """The stream option that must be on; old servers do not have it."""
-    is_slow: bool = False
+    is_one_at_a_time: bool = False
     """Sends one message at a time, so that short forms send fewer."""
 
     @property
-    def has_end(self) -> bool:
+    def has_own_end(self) -> bool:
         """Return whether the role ends by itself, after its messages or its time."""
         return self.sends or self.reads_stored
 
     @property
     def has_rate(self) -> bool:
-        """Return whether the role sends messages, or gets them one by one, by a schedule."""
-        return self.sends or (self.reads_stored and self.is_slow)
+        """Return whether the role has a rate: it sends messages, or reads them one by one."""
+        return self.sends or (self.reads_stored and self.is_one_at_a_time)
 
     @property
     def has_shared_consumer(self) -> bool:
@@ -89,28 +89,29 @@ class PatternTraits:
 
     @property
     def receives_replies(self) -> bool:
-        """Return whether the role receives requested messages or replies."""
+        """Return whether the role receives only messages or replies that it requested."""
         return self.reads_stored or self.awaits_reply or self.awaits_responses
 
-    def is_summed(self, count: str) -> bool:
-        """Return whether a count of the workers is part of the sum over all roles.
+    def is_summed(self, count_name: str) -> bool:
+        """Return whether the sum over all roles includes a count, as `sent_msgs`, of this role.
 
-        Replies are not part of the requested load, and responses are reported separately.
+        Sent replies are not part of the requested load, and received responses are reported
+        separately.
         """
-        if count == "sent_msgs":
+        if count_name == "sent_msgs":
             return self.sends
-        return count != "received_msgs" or not self.awaits_responses
+        return count_name != "received_msgs" or not self.awaits_responses
 
     @property
     def needs_responses(self) -> bool:
-        """Return whether the role uses a second stream, for the responses."""
-        return self.awaits_responses or self.responds
+        """Return whether the role uses a second stream, which stores responses."""
+        return self.awaits_responses or self.stores_responses
 
 
-_TABLE = (
+_ALL_TRAITS = (
     PatternTraits("publish", sends=True, feeds_stream=True),
     PatternTraits("subscribe", receives=True),
-    PatternTraits("request", sends=True, awaits_reply=True, is_slow=True),
+    PatternTraits("request", sends=True, awaits_reply=True, is_one_at_a_time=True),
     PatternTraits("serve", replies=True),
     PatternTraits(
         "js-publish-sync",
@@ -118,7 +119,7 @@ _TABLE = (
         is_stored=True,
         needs_stream=True,
         feeds_stream=True,
-        is_slow=True,
+        is_one_at_a_time=True,
     ),
     PatternTraits(
         "js-publish-async", sends=True, is_stored=True, needs_stream=True, feeds_stream=True
@@ -129,7 +130,7 @@ _TABLE = (
         is_stored=True,
         needs_stream=True,
         feeds_stream=True,
-        stream_switch="allow_atomic",
+        required_stream_option="allow_atomic",
     ),
     PatternTraits(
         "js-publish-fast",
@@ -137,7 +138,7 @@ _TABLE = (
         is_stored=True,
         needs_stream=True,
         feeds_stream=True,
-        stream_switch="allow_batched",
+        required_stream_option="allow_batched",
     ),
     PatternTraits(
         "js-request",
@@ -155,23 +156,25 @@ _TABLE = (
         "js-respond",
         receives=True,
         consumes=True,
-        responds=True,
+        stores_responses=True,
         needs_stream=True,
     ),
-    PatternTraits("js-get", reads_stored=True, needs_stream=True, is_slow=True),
+    PatternTraits("js-get", reads_stored=True, needs_stream=True, is_one_at_a_time=True),
     PatternTraits("js-get-batch", reads_stored=True, needs_stream=True),
     PatternTraits("kv-put", sends=True, is_stored=True, needs_stream=True),
-    PatternTraits("kv-get", reads_stored=True, needs_stream=True, is_slow=True),
+    PatternTraits("kv-get", reads_stored=True, needs_stream=True, is_one_at_a_time=True),
 )
-_BY_NAME = {row.pattern: row for row in _TABLE}
-assert tuple(_BY_NAME) == get_args(Pattern)
+_TRAITS_BY_PATTERN = {pattern_traits.pattern: pattern_traits for pattern_traits in _ALL_TRAITS}
+assert tuple(_TRAITS_BY_PATTERN) == get_args(Pattern)
 
 
 def traits(pattern: Pattern) -> PatternTraits:
     """Return the traits of a pattern."""
-    return _BY_NAME[pattern]
+    return _TRAITS_BY_PATTERN[pattern]
 
 
-def patterns_with(has: Callable[[PatternTraits], bool]) -> frozenset[Pattern]:
-    """Return the patterns whose traits satisfy `has`."""
-    return frozenset(row.pattern for row in _TABLE if has(row))
+def patterns_with(condition: Callable[[PatternTraits], bool]) -> frozenset[Pattern]:
+    """Return the patterns for whose traits `condition` returns True."""
+    return frozenset(
+        pattern_traits.pattern for pattern_traits in _ALL_TRAITS if condition(pattern_traits)
+    )

@@ -9,34 +9,40 @@ from natstui.model.bench.plan import Payload
 from natstui.units import bytes_text, parse_bytes
 
 PAYLOAD_HELP = "a size, as 1KB; a range, as 16..4KB; json 512; or file PATH"
-_RANGE = re.compile(r"(\S+?)\s*\.\.\s*(\S+)")
+_SIZE_RANGE = re.compile(r"(\S+?)\s*\.\.\s*(\S+)")
 
 
-def parse_payload(text: str, current: Payload) -> Payload:
-    """Return the payload in `text`, with the headers and ids of `now`.
+def parse_payload(text: str, current_payload: Payload) -> Payload:
+    """Return the payload of a typed text; headers and message ids are of `current_payload`.
 
-    The size of a file is 0. Raises ValueError for an invalid text.
+    The size of a file is 0. Raises ValueError if the text is invalid.
     """
     keyword, _, argument = text.strip().partition(" ")
     if keyword == "file":
         if not argument.strip():
             raise ValueError("write `file PATH`")
         return replace(
-            current, kind="file", file=argument.strip(), size_bytes=0, size_max_bytes=None
+            current_payload, kind="file", file=argument.strip(), size_bytes=0, size_max_bytes=None
         )
-    plain = replace(current, file=None, size_max_bytes=None)
+    payload_without_file = replace(current_payload, file=None, size_max_bytes=None)
     if keyword == "json":
-        size_bytes = parse_bytes(argument) if argument.strip() else current.size_bytes
-        return replace(plain, kind="json", size_bytes=size_bytes)
-    match = _RANGE.fullmatch(text.strip())
+        size_bytes = parse_bytes(argument) if argument.strip() else current_payload.size_bytes
+        return replace(payload_without_file, kind="json", size_bytes=size_bytes)
+    match = _SIZE_RANGE.fullmatch(text.strip())
     if match is None:
         # Only the size changes: JSON stays JSON.
-        plain = plain if current.kind == "json" else replace(plain, kind="fixed")
-        return replace(plain, size_bytes=parse_bytes(text))
-    low_bytes, high_bytes = parse_bytes(match[1]), parse_bytes(match[2])
-    if high_bytes < low_bytes:
+        payload_without_file = (
+            payload_without_file
+            if current_payload.kind == "json"
+            else replace(payload_without_file, kind="fixed")
+        )
+        return replace(payload_without_file, size_bytes=parse_bytes(text))
+    min_bytes, max_bytes = parse_bytes(match[1]), parse_bytes(match[2])
+    if max_bytes < min_bytes:
         raise ValueError(f"{text.strip()!r} has a maximum below its minimum")
-    return replace(plain, kind="range", size_bytes=low_bytes, size_max_bytes=high_bytes)
+    return replace(
+        payload_without_file, kind="range", size_bytes=min_bytes, size_max_bytes=max_bytes
+    )
 
 
 def format_payload(payload: Payload) -> str:

@@ -11,9 +11,9 @@ from natstui.model.bench.patterns import PatternTraits, traits
 Acks = Literal["explicit", "all", "none", "double"]
 FaultKind = Literal["kill", "add", "pause", "resume"]
 
-BENCHMARK_STREAM = "made by natstui for a benchmark"
+BENCHMARK_STREAM_DESCRIPTION = "made by natstui for a benchmark"
 """Description of a stream that is created for a run and deleted after it."""
-SERVICE_QUEUE = "natstui-bench"
+SERVICE_QUEUE_GROUP = "natstui-bench"
 """Queue group of services that name none."""
 
 

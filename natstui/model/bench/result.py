@@ -36,7 +36,7 @@ class WorkerResult:
 
 @dataclass(frozen=True, slots=True)
 class Accounting:
-    """The account of every message; `missing` has a sentence for each sum that is not equal."""
+    """The account of every message; `missing` has a sentence for each sum that does not add up."""
 
     sent_msgs: int
     acked_msgs: int
@@ -60,7 +60,7 @@ class Accounting:
     out_of_order_msgs: int
     closes: bool
     missing: tuple[str, ...] = ()
-    """A sentence for each sum that is not equal."""
+    """A sentence for each sum that does not add up."""
     delivered_msgs: int | None = None
     """Deliveries of shared consumers with all redeliveries, by the server: received and unread
     ones. None without such a consumer."""
@@ -83,7 +83,7 @@ class Accounting:
     @property
     def incomplete_reasons(self) -> tuple[str, ...]:
         """Return a sentence for each reason why the result is incomplete: no measurement, lost
-        messages, requests without a response, and sums that are not equal.
+        messages, requests without a response, and sums that do not add up.
         """
         lost_msgs, unresponded_msgs = self.lost_msgs or 0, self.unresponded_msgs
         reasons = [*self._no_measurement_texts()]

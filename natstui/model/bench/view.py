@@ -1,4 +1,4 @@
-"""The fold of a benchmark's records into the view of its screen."""
+"""The view of a benchmark on its screen, which each of its records updates."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ from natstui.model.records.benchmark import (
     PhaseName,
 )
 
-POINTS_KEPT = 600
-BEHIND_KEPT = 60
-LOGS_KEPT = 500
+MAX_POINTS = 600
+MAX_BACKLOG_VALUES = 60
+MAX_LOGS = 500
 _SECOND_US = 1_000_000
-_MAX_UNMERGED = 32
-_MARKED_PHASES = ("ramp", "warmup", "steady", "drain")
+_MAX_UNMERGED_REPORTS = 32
+_PHASES_MARKED_IN_CHARTS = ("ramp", "warmup", "steady", "drain")
 
-WorkerKey = tuple[str, int]
+RoleAndWorkerId = tuple[str, int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +51,7 @@ class WorkerPoint:
 
 @dataclass(frozen=True, slots=True)
 class WorkerLatency:
-    """A latency of a worker since the start."""
+    """The most important latency of a worker since the start."""
 
     name: str
     """Name of the latency."""
@@ -64,17 +64,19 @@ class WorkerLatency:
         return merge(self.parts)
 
     def after(self, latencies: Latencies) -> WorkerLatency:
-        """Return the latency after one more report."""
+        """Return this latency with those of one more report."""
         histogram: LatencyCounts = getattr(latencies, self.name)
         if not histogram.buckets:
             return self
         parts = (*self.parts, histogram)
-        return replace(self, parts=parts if len(parts) < _MAX_UNMERGED else (merge(parts),))
+        return replace(
+            self, parts=parts if len(parts) < _MAX_UNMERGED_REPORTS else (merge(parts),)
+        )
 
 
 @dataclass(frozen=True, slots=True)
 class LatencyPoint:
-    """Latency → percentiles of about one second."""
+    """Percentiles of each latency, by its name, over about one second."""
 
     at_us: int
     p50_ns: Mapping[str, int]
@@ -89,10 +91,10 @@ class BenchmarkView:
     planned: BenchmarkPlanned | None = None
     phase: PhaseName = "starting"
     progress: BenchmarkProgress | None = None
-    series: Mapping[WorkerKey, tuple[WorkerPoint, ...]] = field(default_factory=dict)
+    series: Mapping[RoleAndWorkerId, tuple[WorkerPoint, ...]] = field(default_factory=dict)
     """Role and number of a worker → its newest intervals, oldest first, bounded."""
-    totals: Mapping[WorkerKey, Counts] = field(default_factory=dict)
-    measured: Mapping[WorkerKey, WorkerLatency] = field(default_factory=dict)
+    totals: Mapping[RoleAndWorkerId, Counts] = field(default_factory=dict)
+    measured: Mapping[RoleAndWorkerId, WorkerLatency] = field(default_factory=dict)
     """Role and number of a worker → its most important measured latency."""
     merged: Latencies = field(default_factory=Latencies)
     """Latencies of all workers since the start, except the newest reports."""
@@ -130,17 +132,17 @@ class BenchmarkView:
                     record.at_us,
                     record.run_id,
                     f"phase {record.phase}",
-                    change="phase" if record.phase in _MARKED_PHASES else None,
+                    change="phase" if record.phase in _PHASES_MARKED_IN_CHARTS else None,
                     mark=record.phase,
                 )
                 return replace(_add_log(self, log), phase=record.phase)
             case BenchmarkReport():
-                return _after_report(self, record)
+                return _add_report(self, record)
             case BenchmarkProgress():
                 behind_msgs = self.behind_msgs
                 if record.pending_msgs is not None:
-                    now_msgs = record.pending_msgs + (record.ack_pending_msgs or 0)
-                    behind_msgs = (*behind_msgs[1 - BEHIND_KEPT :], now_msgs)
+                    backlog_msgs = record.pending_msgs + (record.ack_pending_msgs or 0)
+                    behind_msgs = (*behind_msgs[1 - MAX_BACKLOG_VALUES :], backlog_msgs)
                 return replace(self, progress=record, behind_msgs=behind_msgs)
             case BenchmarkLog():
                 return _add_log(self, record)
@@ -151,10 +153,10 @@ class BenchmarkView:
 
 
 def _add_log(view: BenchmarkView, record: BenchmarkLog) -> BenchmarkView:
-    return replace(view, log=(*view.log[1 - LOGS_KEPT :], record))
+    return replace(view, log=(*view.log[1 - MAX_LOGS :], record))
 
 
-def _after_report(view: BenchmarkView, report: BenchmarkReport) -> BenchmarkView:
+def _add_report(view: BenchmarkView, report: BenchmarkReport) -> BenchmarkView:
     key, counts = (report.role, report.worker_id), report.counts
     point = WorkerPoint(
         at_us=report.at_us,
@@ -165,60 +167,70 @@ def _after_report(view: BenchmarkView, report: BenchmarkReport) -> BenchmarkView
         acks_sent_msgs=counts.acks_sent_msgs,
         cpu_ratio=report.cpu_ratio,
     )
-    view = _after_latencies(view, report)
-    points = (*view.series.get(key, ())[1 - POINTS_KEPT :], point)
+    view = _add_latencies(view, report)
+    points = (*view.series.get(key, ())[1 - MAX_POINTS :], point)
     merged, unmerged = view.merged, (*view.unmerged, report.latencies)
-    if len(unmerged) >= _MAX_UNMERGED:
+    if len(unmerged) >= _MAX_UNMERGED_REPORTS:
         merged, unmerged = merge_latencies((merged, *unmerged)), ()
     return replace(
         view,
         series={**view.series, key: points},
         totals={**view.totals, key: view.totals.get(key, Counts()).plus(counts)},
-        measured=_update_measured(view.measured, key, report.latencies),
+        measured=_update_main_latencies(view.measured, key, report.latencies),
         merged=merged,
         unmerged=unmerged,
     )
 
 
-def _update_measured(
-    before: Mapping[WorkerKey, WorkerLatency], key: WorkerKey, latencies: Latencies
-) -> Mapping[WorkerKey, WorkerLatency]:
+def _update_main_latencies(
+    latency_by_worker: Mapping[RoleAndWorkerId, WorkerLatency],
+    worker_key: RoleAndWorkerId,
+    latencies: Latencies,
+) -> Mapping[RoleAndWorkerId, WorkerLatency]:
     """Return the main latency of each worker, with a report of one worker added."""
-    worker_latency, main = before.get(key), main_latency(latencies)
-    if main is None:
-        return before
-    if worker_latency is None or _is_more_important(main[0], worker_latency.name):
-        return {**before, key: WorkerLatency(main[0], (main[1],))}
-    return {**before, key: worker_latency.after(latencies)}
+    worker_latency, main_name_and_histogram = (
+        latency_by_worker.get(worker_key),
+        main_latency(latencies),
+    )
+    if main_name_and_histogram is None:
+        return latency_by_worker
+    if worker_latency is None or _is_more_important_latency(
+        main_name_and_histogram[0], worker_latency.name
+    ):
+        return {
+            **latency_by_worker,
+            worker_key: WorkerLatency(main_name_and_histogram[0], (main_name_and_histogram[1],)),
+        }
+    return {**latency_by_worker, worker_key: worker_latency.after(latencies)}
 
 
-def _is_more_important(name: str, other: str) -> bool:
-    return LATENCIES_BY_IMPORTANCE.index(name) < LATENCIES_BY_IMPORTANCE.index(other)
+def _is_more_important_latency(name: str, other_name: str) -> bool:
+    return LATENCIES_BY_IMPORTANCE.index(name) < LATENCIES_BY_IMPORTANCE.index(other_name)
 
 
-def _after_latencies(view: BenchmarkView, report: BenchmarkReport) -> BenchmarkView:
+def _add_latencies(view: BenchmarkView, report: BenchmarkReport) -> BenchmarkView:
     """Return the view with a report's latencies added; each complete second becomes a point."""
     second = (*view.second, report.latencies)
     if not view.second_at_us:
         return replace(view, second=second, second_at_us=report.at_us)
     if report.at_us - view.second_at_us < _SECOND_US:
         return replace(view, second=second)
-    merged = merge_latencies(second)
-    histograms = {name: getattr(merged, name) for name in LATENCY_FIELDS}
+    merged_latencies = merge_latencies(second)
+    histograms = {name: getattr(merged_latencies, name) for name in LATENCY_FIELDS}
     point = LatencyPoint(
         report.at_us,
         {
-            name: ns
+            name: latency_ns
             for name, histogram in histograms.items()
-            if (ns := histogram.percentile_ns(50)) is not None
+            if (latency_ns := histogram.percentile_ns(50)) is not None
         },
         {
-            name: ns
+            name: latency_ns
             for name, histogram in histograms.items()
-            if (ns := histogram.percentile_ns(99)) is not None
+            if (latency_ns := histogram.percentile_ns(99)) is not None
         },
     )
-    seconds = (*view.seconds[1 - POINTS_KEPT :], point)
+    seconds = (*view.seconds[1 - MAX_POINTS :], point)
     return replace(view, seconds=seconds, second=(), second_at_us=report.at_us)
 
 
@@ -261,25 +273,31 @@ class BenchmarkSoFar:
     def view(self) -> BenchmarkView:
         """Return the view of these data."""
         return BenchmarkView(
-            series={(w.role, w.worker_id): w.points for w in self.workers},
-            totals={(w.role, w.worker_id): w.totals for w in self.workers},
-            measured={(w.role, w.worker_id): w.measured for w in self.workers if w.measured},
-            **{name: getattr(self, name) for name in _COMMON_FIELDS},
+            series={(worker.role, worker.worker_id): worker.points for worker in self.workers},
+            totals={(worker.role, worker.worker_id): worker.totals for worker in self.workers},
+            measured={
+                (worker.role, worker.worker_id): worker.measured
+                for worker in self.workers
+                if worker.measured
+            },
+            **{name: getattr(self, name) for name in _FIELDS_OF_VIEW_AND_KEYFRAME},
         )
 
 
-_COMMON_FIELDS = (
+_FIELDS_OF_VIEW_AND_KEYFRAME = (
     "run_id", "planned", "phase", "progress", "merged", "unmerged", "seconds", "second",
     "second_at_us", "log", "finished", "summed", "behind_msgs",
 )  # fmt: skip
 
 
-def so_far(view: BenchmarkView, at_us: int) -> BenchmarkSoFar:
-    """Return the data of a benchmark for a keyframe."""
+def make_benchmark_so_far(view: BenchmarkView, at_us: int) -> BenchmarkSoFar:
+    """Return all data of a benchmark's view, for a keyframe."""
     workers = tuple(
         WorkerSoFar(*key, points, view.totals[key], view.measured.get(key))
         for key, points in view.series.items()
     )
     return BenchmarkSoFar(
-        at_us=at_us, workers=workers, **{name: getattr(view, name) for name in _COMMON_FIELDS}
+        at_us=at_us,
+        workers=workers,
+        **{name: getattr(view, name) for name in _FIELDS_OF_VIEW_AND_KEYFRAME},
     )

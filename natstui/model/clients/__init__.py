@@ -1,4 +1,5 @@
 """The clients of an account: their connections, subscriptions and requests.
 
-May be imported by every room. Of the model, it imports `assets`, `traffic` and `live.permissions`.
+May be imported by every package. Of the model, it imports `assets`, `traffic` and
+`live.permissions`.
 """

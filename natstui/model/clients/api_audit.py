@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from natstui.units import bytes_text, counted, duration_text, rate_text
 
-API_AUDIT_S = 10.0
+API_AUDIT_DURATION_S = 10.0
 """Duration of an audit on the screen, in seconds."""
 MAX_AUDITED_MSGS = 100_000
 """Limit of requests at which an audit ends."""
@@ -56,14 +56,17 @@ def error_text(requests: AuditedRequests) -> str:
 
 def audit_counts_text(audit: ApiAudit) -> str:
     """Return the number of requests and of errors as text."""
-    per_s = rate_text(audit.requests_count / audit.elapsed_s if audit.elapsed_s else None)
+    requests_per_s_text = rate_text(
+        audit.requests_count / audit.elapsed_s if audit.elapsed_s else None
+    )
     return (
         f"{counted(audit.requests_count, 'request')} of other clients in "
-        f"{duration_text(audit.elapsed_s)} ({per_s}/s), {counted(audit.errors_count, 'error')}"
+        f"{duration_text(audit.elapsed_s)} ({requests_per_s_text}/s), "
+        f"{counted(audit.errors_count, 'error')}"
     )
 
 
 def audit_cost_text(audit: ApiAudit) -> str:
-    """Return the end and the cost of an audit as text."""
-    cost = f"{counted(audit.read_msgs, 'message')}, {bytes_text(audit.read_bytes)}"
-    return f"{audit.ended}; polling was paused; natstui read {cost}"
+    """Return the reason why an audit ended, and its cost, as text."""
+    cost_text = f"{counted(audit.read_msgs, 'message')}, {bytes_text(audit.read_bytes)}"
+    return f"{audit.ended}; polling was paused; natstui read {cost_text}"

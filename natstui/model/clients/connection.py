@@ -130,21 +130,28 @@ def busiest_connections(connections: Connections, max_count: int) -> Connections
 
 
 def traffic_between(before: Connections, after: Connections) -> dict[tuple[str, int], Traffic]:
-    """Return the traffic per second of the connections in both readings, by their key."""
-    before_at_us = {server.server_id: server.at_us for server in before.servers}
-    elapsed_s = {
-        server.server_id: (server.at_us - before_at_us[server.server_id]) / 1e6
+    """Return the traffic per second of the connections in both readings, by `key`: the ids of
+    server and connection.
+    """
+    at_us_before_by_server = {server.server_id: server.at_us for server in before.servers}
+    elapsed_s_by_server = {
+        server.server_id: (server.at_us - at_us_before_by_server[server.server_id]) / 1e6
         for server in after.servers
-        if server.at_us > before_at_us.get(server.server_id, server.at_us)
+        if server.at_us > at_us_before_by_server.get(server.server_id, server.at_us)
     }
-    before_by_key = {row.key: row for row in before.rows}
+    connection_before_by_key = {row.key: row for row in before.rows}
     # A restarted server has another id, and counts its connections from 1 again.
-    rates = {}
+    traffic_by_key = {}
     for connection in after.rows:
-        if connection.key in before_by_key and connection.server_id in elapsed_s:
+        if (
+            connection.key in connection_before_by_key
+            and connection.server_id in elapsed_s_by_server
+        ):
             traffic = traffic_of(
-                before_by_key[connection.key], connection, elapsed_s[connection.server_id]
+                connection_before_by_key[connection.key],
+                connection,
+                elapsed_s_by_server[connection.server_id],
             )
             if traffic is not None:
-                rates[connection.key] = traffic
-    return rates
+                traffic_by_key[connection.key] = traffic
+    return traffic_by_key

@@ -11,7 +11,7 @@ from natstui.model.clients.connection import ClientConnection, Subscription
 from natstui.model.clients.requests import TappedRequests
 from natstui.model.live.permissions import covers
 
-_LEAFNODE = "Leafnode"
+_LEAFNODE_KIND = "Leafnode"
 _MIN_LITERAL_TOKENS = 2
 """Minimum of literal tokens in the pattern of an inbox; a pattern with fewer matches all."""
 
@@ -30,7 +30,7 @@ class ConsumerDelivery:
 
 
 @dataclass(frozen=True, slots=True)
-class ClientsFound:
+class FoundClients:
     """The clients of a consumer, or the publishers of a stream."""
 
     consumer: ConsumerDelivery | None
@@ -56,7 +56,7 @@ def push_consumers_of(
     connection: ClientConnection, consumers: Iterable[ConsumerConfiguration]
 ) -> list[PushDelivery]:
     """Return the push consumers that deliver to a connection's subscriptions."""
-    deliveries = []
+    push_deliveries = []
     for consumer in consumers:
         if consumer.deliver_subject is None:
             continue
@@ -64,7 +64,7 @@ def push_consumers_of(
             [connection], consumer.deliver_subject, consumer.deliver_group
         ):
             subscription = listeners[0].by
-            deliveries.append(
+            push_deliveries.append(
                 PushDelivery(
                     consumer.stream,
                     consumer.name,
@@ -72,7 +72,7 @@ def push_consumers_of(
                     subscription.delivered_msgs,
                 )
             )
-    return deliveries
+    return push_deliveries
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,32 +88,38 @@ def listeners_of(
 ) -> list[Listener]:
     """Return the connections that receive `subject`; with `queue`, the members of that group.
 
-    Without `queue`, only the subscriptions with the most literal tokens count: wider ones only
-    observe. A server behind a leafnode counts only if there is no client.
+    Without `queue`, only the subscriptions with the most literal tokens are included: wider ones
+    only observe. A leafnode connection is included only if no client receives `subject`.
     """
     listeners = [
-        Listener(connection, by)
+        Listener(connection, subscription)
         for connection in connections
-        for by in connection.listening
-        if by.queue == queue and covers(by.subject, subject)
+        for subscription in connection.listening
+        if subscription.queue == queue and covers(subscription.subject, subject)
     ]
     if queue is None:
-        tokens_count = {
+        literal_tokens_by_pattern = {
             listener.by.subject: _literal_tokens_count(listener.by.subject, subject)
             for listener in listeners
         }
-        max_tokens = max(tokens_count.values(), default=0)
+        max_literal_tokens = max(literal_tokens_by_pattern.values(), default=0)
         listeners = [
             listener
             for listener in listeners
-            if max_tokens and tokens_count[listener.by.subject] == max_tokens
+            if max_literal_tokens
+            and literal_tokens_by_pattern[listener.by.subject] == max_literal_tokens
         ]
-    clients = [listener for listener in listeners if listener.connection.kind != _LEAFNODE]
-    return clients or listeners
+    client_listeners = [
+        listener for listener in listeners if listener.connection.kind != _LEAFNODE_KIND
+    ]
+    return client_listeners or listeners
 
 
 def _literal_tokens_count(pattern: str, subject: str) -> int:
-    """Return the number of literal tokens of a pattern; 0 below `_MIN_LITERAL_TOKENS`."""
+    """Return the number of literal tokens of a pattern that matches `subject`, one more if equal.
+
+    Returns 0 if there are fewer than `_MIN_LITERAL_TOKENS`.
+    """
     if pattern == subject:
         return len(subject.split(".")) + 1
     tokens = [token for token in pattern.split(".") if not has_wildcard(token)]

@@ -1,4 +1,7 @@
-"""Requests in a tap, by the connection that waits for their replies."""
+"""Requests that a tap received, by the connection that waits for their replies.
+
+A tap is a subscription for some seconds to requests of clients.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +12,7 @@ from natstui.model.clients.connection import ClientConnection
 
 @dataclass(frozen=True, slots=True)
 class Requester:
-    """A client with its requests during a tap."""
+    """A client with its requests that a tap received."""
 
     connection: ClientConnection | None
     """Its connection; None for a client of another account, whose connections are unknown."""
@@ -34,7 +37,7 @@ class Requester:
 
 @dataclass(frozen=True, slots=True)
 class TappedRequests:
-    """The results of a tap of requests."""
+    """The results of a tap: the clients whose requests it received, and its cost."""
 
     elapsed_s: float
     ended: str

@@ -9,25 +9,33 @@ from natstui.units import bytes_text, counted, duration_text
 
 _MAX_NAMED_SERVERS = 12
 IDLE_NOTE = "an idle client is listed only once its pull expires"
-_ANONYMOUS = "no reply subject (plain publishes have none): the client cannot be identified"
+_ANONYMOUS_REASON = "no reply subject (plain publishes have none): the client cannot be identified"
 
 
-def summary(connections: Connections, *, closed: bool) -> str:
-    """Return a sentence about the servers that replied, and the rows that were left out."""
+def connections_summary(connections: Connections, *, closed: bool) -> str:
+    """Return a sentence about the number of connections, the servers that replied, and rows that
+    are missing.
+    """
     connections_text = counted(
         len(connections.rows), "closed connection" if closed else "connection"
     )
     # The number of servers is unknown, so their names show which is missing.
-    names = sorted(server.name for server in connections.servers)
-    more_text = f" +{len(names) - _MAX_NAMED_SERVERS}" if len(names) > _MAX_NAMED_SERVERS else ""
-    text = (
-        f"{connections_text} on {counted(len(names), 'server')}: "
-        f"{', '.join(names[:_MAX_NAMED_SERVERS])}{more_text}"
+    server_names = sorted(server.name for server in connections.servers)
+    more_servers_text = (
+        f" +{len(server_names) - _MAX_NAMED_SERVERS}"
+        if len(server_names) > _MAX_NAMED_SERVERS
+        else ""
     )
-    slow_counts = [(server.name, server.slow_consumers_count) for server in connections.servers]
-    slow = [f"{name} {count}" for name, count in slow_counts if count]
-    if slow:
-        text += f"; slow consumer events since the start: {', '.join(slow)}"
+    text = (
+        f"{connections_text} on {counted(len(server_names), 'server')}: "
+        f"{', '.join(server_names[:_MAX_NAMED_SERVERS])}{more_servers_text}"
+    )
+    slow_consumers_by_server = [
+        (server.name, server.slow_consumers_count) for server in connections.servers
+    ]
+    slow_consumer_texts = [f"{name} {count}" for name, count in slow_consumers_by_server if count]
+    if slow_consumer_texts:
+        text += f"; slow consumer events since the start: {', '.join(slow_consumer_texts)}"
     if connections.left_out_count:
         text += f"; the busiest of {connections.left_out_count + len(connections.rows):,}"
     if connections.silent:
@@ -36,16 +44,16 @@ def summary(connections: Connections, *, closed: bool) -> str:
 
 
 def kick_loss_text(connection: ClientConnection) -> str:
-    """Return the effect of kicking a client on its subscriptions and messages, as text."""
-    subscriptions = counted(connection.subscriptions_count, "subscription")
+    """Return what kicking a client does to its subscriptions and messages, as text."""
+    subscriptions_text = counted(connection.subscriptions_count, "subscription")
     return (
-        f"its {subscriptions} end, its unacknowledged messages are redelivered, and the client "
-        "may reconnect by itself"
+        f"its {subscriptions_text} end, its unacknowledged messages are redelivered, and the "
+        "client may reconnect by itself"
     )
 
 
 def kick_prompt(connection: ClientConnection) -> str:
-    """Return the text to confirm before a connection is closed: its name, and the effect."""
+    """Return the text to confirm before a client is kicked: its name, and the effect."""
     identities = (connection.user, connection.address, connection.library)
     identity_text = ", ".join(
         identity for identity in identities if identity and identity != connection.display_name
@@ -62,42 +70,46 @@ def kick_prompt(connection: ClientConnection) -> str:
 
 def idle_text(tap: TappedRequests) -> str:
     """Return the note that idle clients are listed only with their next request."""
-    waits_s = [
+    longest_waits_s = [
         requester.longest_wait_s
         for requester in tap.requesters
         if requester.longest_wait_s is not None
     ]
-    text = f"{IDLE_NOTE}, here within {duration_text(max(waits_s))}" if waits_s else IDLE_NOTE
+    text = (
+        f"{IDLE_NOTE}, here within {duration_text(max(longest_waits_s))}"
+        if longest_waits_s
+        else IDLE_NOTE
+    )
     return f"{text}; {delivered_text(tap)}" if tap.requesters else text
 
 
 def delivered_text(tap: TappedRequests) -> str:
     """Return the note that explains the column of delivered messages of pull clients."""
-    meaning = "delivered counts all messages to a client, also 'no messages' replies"
+    note = "delivered counts all messages to a client, also 'no messages' replies"
     if any(requester.delivered_msgs is None for requester in tap.requesters):
-        return f"{meaning}; unknown for clients that disconnected or use a new inbox for each pull"
-    return meaning
+        return f"{note}; unknown for clients that disconnected or use a new inbox for each pull"
+    return note
 
 
 def anonymous_text(tap: TappedRequests) -> str:
     """Return the number of messages whose client is unknown, with the reason, as text."""
-    return f"{counted(f'{tap.anonymous_msgs:,}', 'message')} {_ANONYMOUS}"
+    return f"{counted(f'{tap.anonymous_msgs:,}', 'message')} {_ANONYMOUS_REASON}"
 
 
 def tap_summary_text(tap: TappedRequests, noun: str) -> str:
-    """Return the summary of a tap: its requests of unknown clients, why it ended, and its cost.
+    """Return the summary of a tap: requests of unknown clients, why it ended, and its cost.
 
-    `noun` names its messages: `pull` or `message`.
+    `noun` is the word for a tapped request: `pull` or `message`.
     """
-    parts = []
+    clauses = []
     if tap.gone_msgs:
-        parts.append(
+        clauses.append(
             f"{counted(f'{tap.gone_msgs:,}', noun)} of unknown clients: their inbox was "
             "closed or belongs to another account"
         )
-    parts.append(
+    clauses.append(
         f"{tap.ended}; it cost {counted(f'{tap.read_msgs:,}', 'message')}, "
         f"{bytes_text(tap.read_bytes)}, and {counted(tap.questions_count, 'request')} "
         "to the servers"
     )
-    return clean_line("; ".join(parts))
+    return clean_line("; ".join(clauses))

@@ -16,15 +16,15 @@ from natstui.model.clients.connection import (
 )
 from natstui.model.traffic import Traffic
 
-WINDOW_US = 60_000_000
+CLOSED_WINDOW_US = 60_000_000
 """Time span in which closed connections are counted."""
 MAX_CONNECTIONS = 2_000
 """Limit of connections in a record, the busiest first."""
-_MAX_CLIENTS = 10
+_MAX_LISTED_CLIENTS = 10
 _MAX_CLOSED_CLIENTS = 100
-_MAX_SUBJECTS = 1_000
+_MAX_SUBJECTS_WITH_GROUPS = 1_000
 """Limit of subjects whose queue groups are counted, the subjects with most connections first."""
-_INBOX = "_INBOX."
+_INBOX_PREFIX = "_INBOX."
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,11 +48,11 @@ class ClosedClient:
 
 @dataclass(frozen=True, slots=True)
 class ClientsRead:
-    """Current facts about the connections of the account. Never recorded."""
+    """Counts and recently closed clients among the connections of the account. Never recorded."""
 
     at_us: int
     connections_count: int
-    subscribed: tuple[ClientCount, ...]
+    most_subscribed: tuple[ClientCount, ...]
     """Connections with the most subscriptions, the worst first."""
     closed: tuple[ClientCount, ...]
     """Client names with the most closed connections within the last minute."""
@@ -80,7 +80,7 @@ class ConnectionsRead:
     connections: Connections
 
 
-_MAX_RATE_SPAN_US = 120_000_000
+_MAX_TRAFFIC_INTERVAL_US = 120_000_000
 """Maximum time between two readings for a rate."""
 
 
@@ -98,57 +98,64 @@ class ConnectionWatch:
 
         Its traffic is empty if the readings are more than 2 minutes apart.
         """
-        is_recent = 0 < reading.at_us - self.at_us <= _MAX_RATE_SPAN_US
-        traffic = traffic_between(self.newest, reading.connections) if is_recent else {}
+        is_interval_short = 0 < reading.at_us - self.at_us <= _MAX_TRAFFIC_INTERVAL_US
+        traffic = traffic_between(self.newest, reading.connections) if is_interval_short else {}
         return ConnectionWatch(reading.connections, reading.at_us, traffic)
 
 
 def count_groups(rows: Iterable[ClientConnection]) -> dict[str, dict[str, int]]:
-    """Return subject → queue group (empty: none) → number of connections that subscribe.
+    """Return the number of connections by subject and queue group (empty: none).
 
-    Only the 1,000 subjects with the most connections, without inboxes.
+    It has the 1,000 subjects with the most connections, without inboxes.
     """
-    groups: dict[str, Counter[str]] = {}
+    group_counts_by_subject: dict[str, Counter[str]] = {}
     for row in rows:
         for subject, queue in {
             (subscription.subject, subscription.queue or "") for subscription in row.listening
         }:
-            if not subject.startswith(_INBOX):
-                groups.setdefault(subject, Counter())[queue] += 1
-    busiest_subjects = nlargest(_MAX_SUBJECTS, groups.items(), key=lambda item: item[1].total())
+            if not subject.startswith(_INBOX_PREFIX):
+                group_counts_by_subject.setdefault(subject, Counter())[queue] += 1
+    busiest_subjects = nlargest(
+        _MAX_SUBJECTS_WITH_GROUPS,
+        group_counts_by_subject.items(),
+        key=lambda item: item[1].total(),
+    )
     return {subject: dict(counts) for subject, counts in busiest_subjects}
 
 
 def summarize_clients(
     at_us: int,
     rows: Iterable[ClientConnection],
-    closed: Iterable[ClientConnection],
+    closed_connections: Iterable[ClientConnection],
     missing_reason: str | None,
     groups: dict[str, dict[str, int]] | None = None,
 ) -> ClientsRead:
     """Return counts of open connections (`rows`) and of connections closed in the last minute.
 
-    `missing_reason` is why closed connections are unknown, None if known; `groups` is the result
-    of `count_groups`, None if unknown.
+    `missing_reason` is the reason why closed connections are unknown, None if they are known;
+    `groups` is the result of `count_groups`, None if unknown.
     """
     clients = [row for row in rows if row.kind == "Client"]
-    subscribed = sorted(clients, key=lambda client: -client.subscriptions_count)[:_MAX_CLIENTS]
+    most_subscribed_connections = sorted(clients, key=lambda client: -client.subscriptions_count)[
+        :_MAX_LISTED_CLIENTS
+    ]
     recently_closed = [
         connection
-        for connection in closed
-        if connection.stopped_at_us is not None and connection.stopped_at_us > at_us - WINDOW_US
+        for connection in closed_connections
+        if connection.stopped_at_us is not None
+        and connection.stopped_at_us > at_us - CLOSED_WINDOW_US
     ]
     # A refused client retries repeatedly: the account's limit is the cause, not the client.
-    ended = [
+    ended_connections = [
         connection
         for connection in recently_closed
         if not (connection.reason or "").startswith(MAX_CONNECTIONS_REASON)
     ]
-    ended_by_name = Counter(
+    ended_connections_by_name = Counter(
         connection.name or connection.user or connection.library or "a client"
-        for connection in ended
+        for connection in ended_connections
     )
-    slow_by_name = Counter(
+    slow_consumers_by_name = Counter(
         connection.display_name
         for connection in recently_closed
         if connection.reason is not None and connection.reason.startswith(SLOW_CONSUMER_REASON)
@@ -158,29 +165,39 @@ def summarize_clients(
         len(clients),
         tuple(
             ClientCount(connection.display_name, connection.subscriptions_count)
-            for connection in subscribed
+            for connection in most_subscribed_connections
         ),
-        tuple(ClientCount(*name_count) for name_count in ended_by_name.most_common(_MAX_CLIENTS)),
-        tuple(ClientCount(*name_count) for name_count in slow_by_name.most_common(_MAX_CLIENTS)),
+        tuple(
+            ClientCount(*name_count)
+            for name_count in ended_connections_by_name.most_common(_MAX_LISTED_CLIENTS)
+        ),
+        tuple(
+            ClientCount(*name_count)
+            for name_count in slow_consumers_by_name.most_common(_MAX_LISTED_CLIENTS)
+        ),
         missing_reason,
         groups,
-        _list_closed_clients(ended),
-        len(recently_closed) - len(ended),
+        _list_closed_clients(ended_connections),
+        len(recently_closed) - len(ended_connections),
     )
 
 
-def _list_closed_clients(ended: Iterable[ClientConnection]) -> tuple[ClosedClient, ...]:
+def _list_closed_clients(
+    ended_connections: Iterable[ClientConnection],
+) -> tuple[ClosedClient, ...]:
     """Return the clients of ended connections, the newest first."""
-    closed = [
+    closed_clients = [
         ClosedClient(
             connection.display_name,
             connection.started_at_us,
             connection.active_at_us,
             connection.stopped_at_us,
         )
-        for connection in ended
+        for connection in ended_connections
         if connection.kind == "Client" and connection.stopped_at_us is not None
     ]
     return tuple(
-        sorted(closed, key=lambda connection: -connection.stopped_at_us)[:_MAX_CLOSED_CLIENTS]
+        sorted(closed_clients, key=lambda connection: -connection.stopped_at_us)[
+            :_MAX_CLOSED_CLIENTS
+        ]
     )

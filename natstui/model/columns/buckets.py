@@ -13,7 +13,7 @@ from natstui.model.columns.column import Column, column, dim_level, text_or_dash
 from natstui.units import bytes_text, count_text, duration_text
 
 _UNLIMITED = "∞"
-V = TypeVar("V")
+ValueT = TypeVar("ValueT")
 
 
 def bucket_of(stream: str) -> str:
@@ -35,7 +35,7 @@ class BucketRow:
 
     @property
     def has_keys(self) -> bool:
-        """Return whether it is a bucket with keys; an object store has files."""
+        """Return whether the row is a key-value bucket, not an object store."""
         return not str(self.config["name"]).startswith(OBJECTS)
 
     @property
@@ -46,28 +46,28 @@ class BucketRow:
     @property
     def history_count(self) -> int | None:
         """Return the number of revisions kept per key; 0: all, None for an object store."""
-        return max(0, self._number("max_msgs_per_subject")) if self.has_keys else None
+        return max(0, self._read_number("max_msgs_per_subject")) if self.has_keys else None
 
     @property
     def max_age_s(self) -> float | None:
-        """Return the maximum age of values; None without a limit."""
-        return self._number("max_age") / 1e9 or None
+        """Return the maximum age of values in seconds; None without a limit."""
+        return self._read_number("max_age") / 1e9 or None
 
     @property
     def max_bytes(self) -> int | None:
-        """Return the maximum size; None without a limit."""
-        return max(0, self._number("max_bytes")) or None
+        """Return the maximum size in bytes; None without a limit."""
+        return max(0, self._read_number("max_bytes")) or None
 
-    def _number(self, setting: str) -> int:
-        return number_at(self.config, setting)
+    def _read_number(self, option: str) -> int:
+        return number_at(self.config, option)
 
     @property
     def description(self) -> str:
         """Return the description, preceded by the mirrored bucket and `sealed`."""
         mirror = text_at(self.config, "mirror.name")
-        mirrored = f"mirror of {bucket_of(mirror)} " if mirror else ""
-        sealed = "sealed " if self.config.get("sealed") else ""
-        return f"{mirrored}{sealed}{self.config.get('description') or ''}".strip()
+        mirror_text = f"mirror of {bucket_of(mirror)} " if mirror else ""
+        sealed_text = "sealed " if self.config.get("sealed") else ""
+        return f"{mirror_text}{sealed_text}{self.config.get('description') or ''}".strip()
 
     @property
     def storage(self) -> str:
@@ -77,8 +77,8 @@ class BucketRow:
         return storage if compression == "none" else f"{storage} {compression}"
 
 
-def _or_unlimited(format: Callable[[V], str]) -> Callable[[V | None], str]:
-    """Return a format that shows None as unlimited."""
+def _or_unlimited(format: Callable[[ValueT], str]) -> Callable[[ValueT | None], str]:
+    """Return a function that formats a value by `format`, and None as unlimited."""
     return lambda value: _UNLIMITED if value is None else format(value)
 
 

@@ -13,8 +13,8 @@ from typing import Any, Generic, TypeVar, get_args, get_type_hints
 from natstui.clean import clean_line
 from natstui.units import UNKNOWN
 
-R = TypeVar("R")
-V = TypeVar("V")
+RowT = TypeVar("RowT")
+ValueT = TypeVar("ValueT")
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +32,7 @@ class JsonField:
 
 
 @dataclass(frozen=True, slots=True)
-class Column(Generic[R]):
+class Column(Generic[RowT]):
     """A column of a table whose rows are all of one kind."""
 
     key: str
@@ -40,13 +40,13 @@ class Column(Generic[R]):
     """Title in tables; `key` and `title` are empty if no table shows the column."""
     help: str
     """One sentence for people."""
-    value: Callable[[R], object]
+    value: Callable[[RowT], object]
     """Returns the value by which rows are sorted; None: unknown."""
-    text: Callable[[R], str]
+    text: Callable[[RowT], str]
     """Returns the value for people, on one line without control characters; also if unknown."""
-    level: Callable[[R], str]
+    level: Callable[[RowT], str]
     """Returns the style of the value: ok, warn, bad, or another such as dim; empty for none."""
-    used_ratio: Callable[[R], float] | None
+    used_ratio: Callable[[RowT], float] | None
     """Returns the used share of the row's limit, 0 … 1; None for a column without limits."""
     dims_unknown: bool
     """Whether unknown values are shown dim."""
@@ -62,23 +62,23 @@ def column(
     key: str,
     title: str,
     help: str,
-    value: Callable[[R], V],
-    format: Callable[[V], str],
-    level: Callable[[R], str] = lambda _: "",
-    used_ratio: Callable[[R], float] | None = None,
+    value: Callable[[RowT], ValueT],
+    format: Callable[[ValueT], str],
+    level: Callable[[RowT], str] = lambda _: "",
+    used_ratio: Callable[[RowT], float] | None = None,
     *,
     dims_unknown: bool = True,
     numeric: bool = True,
-    text: Callable[[R], str] | None = None,
+    text: Callable[[RowT], str] | None = None,
     json: JsonField | None = None,
     values: Callable[..., Sequence[object]] | None = None,
-) -> Column[R]:
+) -> Column[RowT]:
     """Return a column whose text is its value formatted by `format`.
 
     `text` replaces `format` if the text depends on more of the row than the value.
     """
 
-    def clean_text(row: R) -> str:
+    def clean_text(row: RowT) -> str:
         return clean_line(format(value(row)) if text is None else text(row))
 
     return Column(
@@ -86,12 +86,12 @@ def column(
     )
 
 
-def json_column(json: JsonField, value: Callable[[R], object], help: str = "") -> Column[R]:
+def json_column(json: JsonField, value: Callable[[RowT], object], help: str = "") -> Column[RowT]:
     """Return a column that is only in JSON."""
     return column("", "", help, value, str, json=json)
 
 
-def json_fields(columns: Iterable[Column[R]]) -> list[JsonField]:
+def json_fields(columns: Iterable[Column[RowT]]) -> list[JsonField]:
     """Return the JSON fields of columns, each with its help."""
     return [
         column.json if column.json.help else replace(column.json, help=column.help)
@@ -100,7 +100,7 @@ def json_fields(columns: Iterable[Column[R]]) -> list[JsonField]:
     ]
 
 
-def json_values(columns: Iterable[Column[R]], row: R) -> dict[str, object]:
+def json_values(columns: Iterable[Column[RowT]], row: RowT) -> dict[str, object]:
     """Return the JSON values of a row, by field name."""
     return {column.json.name: column.value(row) for column in columns if column.json is not None}
 
@@ -123,10 +123,10 @@ def stored_field(snapshot: type, name: str, metric: str = "", help: str = "") ->
 def config_field(
     configuration: type, name: str, json_name: str = "", help: str = ""
 ) -> dict[str, Any]:
-    """Return the arguments of `column` for the setting `name`, which is None if unknown."""
-    get = attrgetter(name)
+    """Return the arguments of `column` for the setting `name`; its value is None if unknown."""
+    get_setting = attrgetter(name)
     return {
-        "value": lambda row: None if (config := row.config) is None else get(config),
+        "value": lambda row: None if (config := row.config) is None else get_setting(config),
         "json": JsonField(
             json_name or name, get_type_hints(configuration)[name] | None, help=help
         ),
@@ -138,6 +138,6 @@ def dim_level(_row: object) -> str:
     return "dim"
 
 
-def dim_if_zero(value: Callable[[R], object]) -> Callable[[R], str]:
+def dim_if_zero(value: Callable[[RowT], object]) -> Callable[[RowT], str]:
     """Return a function that returns the level `dim` if the row's value is 0 or unknown."""
     return lambda row: "" if value(row) else "dim"

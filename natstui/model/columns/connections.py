@@ -82,7 +82,7 @@ CONNECTION_COLUMNS: tuple[Column[ConnectionRow], ...] = (
     _number("idle", "IDLE", "How long the client has neither sent nor received anything.",
             lambda row: row.connection.idle_s, format=duration_text),
     _text("slow", "SLOW", "Whether the client did not read fast enough.",
-          lambda row: row.connection.slow_text, format=lambda was_slow: was_slow or ""),
+          lambda row: row.connection.slow_text, format=lambda slow_text: slow_text or ""),
     _text("ended", "ENDED", "When the connection was closed.",
           lambda row: row.connection.stopped_at_us, format=moment_text),
     _text("reason", "REASON", "Why the connection was closed.", lambda row: row.connection.reason),

@@ -8,7 +8,7 @@ from functools import partial
 from typing import Literal
 
 from natstui.model.assets.configuration import ConsumerConfiguration
-from natstui.model.bench.latency import EMPTY, PERCENTILES, LatencyCounts
+from natstui.model.bench.latency import EMPTY_HISTOGRAM, PERCENTILES, LatencyCounts
 from natstui.model.columns.column import (
     Column,
     JsonField,
@@ -25,7 +25,7 @@ from natstui.model.findings.catalogue.kind import Level
 from natstui.model.findings.thresholds import LAG_WARNING_S
 from natstui.model.live.ack_times import AckWindow
 from natstui.model.live.age import Lag, activity_at_us, consumer_lag
-from natstui.model.live.limits import is_near, time_to_drain_s
+from natstui.model.live.limits import is_near_limit, time_to_drain_s
 from natstui.model.live.rates import AckRate
 from natstui.model.live.snapshot import ConsumerColumns
 from natstui.units import UNKNOWN, count_text, duration_text, rate_text
@@ -81,7 +81,7 @@ class ConsumerRow:
 
     @property
     def is_stale(self) -> bool:
-        """Return whether the row is stale."""
+        """Return whether the row is stale: its newest poll is too long ago."""
         return self.view.stale_s(self.index) is not None
 
     @property
@@ -111,7 +111,7 @@ class ConsumerRow:
     def ack_times(self) -> LatencyCounts:
         """Return the histogram of sampled ack times in the last minutes; empty without samples."""
         window = self.ack_window
-        return EMPTY if window is None else window.times
+        return EMPTY_HISTOGRAM if window is None else window.times
 
     @property
     def lag(self) -> Lag | None:
@@ -151,7 +151,7 @@ def _mode_text(pull: bool | None) -> str:
     return UNKNOWN if pull is None else "pull" if pull else "push"
 
 
-def _life_text(durable: bool | None) -> str:
+def _durability_text(durable: bool | None) -> str:
     return UNKNOWN if durable is None else "durable" if durable else "ephem"
 
 
@@ -171,21 +171,21 @@ def _ack_pending_level(row: ConsumerRow) -> str:
     default_level = "" if count else "dim"
     if not limit:
         return default_level
-    return "bad" if count >= limit else "warn" if is_near(count, limit) else default_level
+    return "bad" if count >= limit else "warn" if is_near_limit(count, limit) else default_level
 
 
 def _redelivered_level(row: ConsumerRow) -> str:
     return "warn" if row.view.columns.redelivered_msgs[row.index] else "dim"
 
 
-def _waiting_text(row: ConsumerRow) -> str:
+def _waiting_pulls_text(row: ConsumerRow) -> str:
     is_bound = row.push_bound
     if is_bound is None:
         return count_text(row.view.columns.waiting_pulls_count[row.index])
     return "bound" if is_bound else "unbound"
 
 
-def _waiting_level(row: ConsumerRow) -> str:
+def _waiting_pulls_level(row: ConsumerRow) -> str:
     is_bound = row.push_bound
     if is_bound is None:
         return "" if row.view.columns.waiting_pulls_count[row.index] else "dim"
@@ -197,12 +197,12 @@ def _delivered_msgs_per_s(row: ConsumerRow) -> float | None:
 
 
 def _acked_msgs_per_s(row: ConsumerRow) -> float | None:
-    return row.acks.per_s
+    return row.acks.acks_per_s
 
 
 def _acked_text(row: ConsumerRow) -> str:
     acks = row.acks
-    return ("~" if acks.estimated and acks.per_s else "") + rate_text(acks.per_s)
+    return ("~" if acks.estimated and acks.acks_per_s else "") + rate_text(acks.acks_per_s)
 
 
 def _lag_s(row: ConsumerRow) -> float | None:
@@ -223,10 +223,10 @@ def _lag_level(row: ConsumerRow) -> str:
 
 
 def _drain_text(row: ConsumerRow) -> str:
-    time_s, change = row.drained_in_s, row.backlog_trend_per_s
-    if time_s is not None or change is None:
-        return duration_text(time_s)
-    return "growing" if change > 0 else "steady"
+    drained_in_s, backlog_change_per_s = row.drained_in_s, row.backlog_trend_per_s
+    if drained_in_s is not None or backlog_change_per_s is None:
+        return duration_text(drained_in_s)
+    return "growing" if backlog_change_per_s > 0 else "steady"
 
 
 def _drain_level(row: ConsumerRow) -> str:
@@ -276,7 +276,7 @@ CONSUMER_COLUMNS: tuple[Column[ConsumerRow], ...] = (
     _text("mode", "MODE", "Pull or push.", format=_mode_text, level=dim_level,
           **_setting("pull", help="Clients pull; else the server pushes.")),
     _text("life", "LIFE", "Durable, or ephemeral: deleted when no client uses it.",
-          format=_life_text, level=dim_level,
+          format=_durability_text, level=dim_level,
           **_setting("durable", help="Stays when no client uses it.")),
     _text("ack", "ACK", "Which messages must be acknowledged: explicit, all, none.",
           level=dim_level, **_setting("ack_policy")),
@@ -297,7 +297,7 @@ CONSUMER_COLUMNS: tuple[Column[ConsumerRow], ...] = (
             level=_redelivered_level, **_stored("redelivered_msgs", "num_redelivered")),
     _number("waiting", "WAITING",
             "Open pull requests (`num_waiting`); for push: whether a client is subscribed.",
-            text=_waiting_text, level=_waiting_level,
+            text=_waiting_pulls_text, level=_waiting_pulls_level,
             **_stored("waiting_pulls_count", "num_waiting", "Open pull requests.")),
     json_column(JsonField("push_bound", bool | None), lambda row: row.push_bound,
                 "A subscriber listens on the deliver subject; null for a pull consumer."),

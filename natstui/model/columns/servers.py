@@ -8,14 +8,14 @@ from functools import partial
 
 from natstui.model.columns.column import Column, column, text_or_dash
 from natstui.model.columns.traffic import rate_columns, total_columns
-from natstui.model.live.limits import is_near
-from natstui.model.servers.leaders import Leaders
-from natstui.model.servers.server import Meta, ServerJetStream, ServerSeen, Storage
+from natstui.model.live.limits import is_near_limit
+from natstui.model.servers.leaders import LeaderCounts
+from natstui.model.servers.server import Meta, ServerJetStream, ServerState, Storage
 from natstui.model.servers.text import LEADER, meta_role
 from natstui.model.traffic import Traffic
 from natstui.units import UNKNOWN, bytes_text, count_text, duration_text
 
-BUSY_PERCENT = 90.0
+BUSY_CPU_PERCENT = 90.0
 """CPU use in % of all cores above which a server is busy."""
 MANY_HA_ASSETS_COUNT = 1_000
 
@@ -24,10 +24,10 @@ MANY_HA_ASSETS_COUNT = 1_000
 class ServerRow:
     """A server with its traffic, meta group, leaders and downtime."""
 
-    seen: ServerSeen
+    seen: ServerState
     traffic: Traffic | None = None
     meta: Meta | None = None
-    leaders: Leaders = field(default_factory=Leaders)
+    leaders: LeaderCounts = field(default_factory=LeaderCounts)
     down_s: float | None = None
     """Time since its last reply; None while it replies."""
 
@@ -40,7 +40,10 @@ class ServerRow:
 
     @property
     def streams_led_count(self) -> int | None:
-        """Return the number of led streams: of all accounts, else of this one; None if unknown."""
+        """Return the number of streams that the server leads, None if unknown.
+
+        It counts the streams of all accounts if the server reports them, else of this account.
+        """
         jetstream, streams_by_server = self.seen.jetstream, self.leaders.streams_count
         if jetstream is not None and jetstream.streams_led_count is not None:
             return jetstream.streams_led_count
@@ -48,23 +51,26 @@ class ServerRow:
 
     @property
     def consumers_led_count(self) -> int | None:
-        """Return the number of led consumers: of all accounts, or of this one."""
+        """Return the number of consumers that the server leads, None if unknown.
+
+        It counts the consumers of all accounts if the server reports them, else of this account.
+        """
         jetstream, leaders = self.seen.jetstream, self.leaders
         if jetstream is not None and jetstream.consumers_led_count is not None:
             return jetstream.consumers_led_count
         return leaders.consumers_count.get(self.seen.name, 0) if leaders.streams_count else None
 
     @property
-    def is_busy(self) -> bool:
-        """Return whether the server's CPU use is above `BUSY_PERCENT` of its cores."""
-        return (self.seen.cpu_percent or 0) > BUSY_PERCENT * (self.seen.cores_count or 1)
+    def is_cpu_busy(self) -> bool:
+        """Return whether the server's CPU use is above `BUSY_CPU_PERCENT` of its cores."""
+        return (self.seen.cpu_percent or 0) > BUSY_CPU_PERCENT * (self.seen.cores_count or 1)
 
     @property
-    def is_full(self) -> bool:
+    def is_storage_nearly_full(self) -> bool:
         """Return whether the server's file or memory storage is nearly full."""
         jetstream = self.seen.jetstream
         return jetstream is not None and any(
-            is_near(store.used_bytes, store.max_bytes)
+            is_near_limit(store.used_bytes, store.max_bytes)
             for store in (jetstream.file, jetstream.memory)
         )
 
@@ -92,7 +98,7 @@ def _store_column(
 ) -> Column[ServerRow]:
     def level(row: ServerRow) -> str:
         store = row.seen.jetstream and store_of(row.seen.jetstream)
-        return "bad" if store and is_near(store.used_bytes, store.max_bytes) else ""
+        return "bad" if store and is_near_limit(store.used_bytes, store.max_bytes) else ""
 
     def used_ratio(row: ServerRow) -> float:
         store = row.seen.jetstream and store_of(row.seen.jetstream)
@@ -121,7 +127,7 @@ SERVER_COLUMNS: tuple[Column[ServerRow], ...] = (
     _number("cpu", "CPU%", "CPU use in percent of one core: a server with 4 cores has 400.",
             lambda row: row.seen.cpu_percent,
             format=lambda percent: UNKNOWN if percent is None else f"{percent:.0f}",
-            level=lambda row: "warn" if row.is_busy else "", used_ratio=_cpu_ratio),
+            level=lambda row: "warn" if row.is_cpu_busy else "", used_ratio=_cpu_ratio),
     _number("memory", "MEMORY", "Memory that the server process uses.",
             lambda row: row.seen.memory_bytes, format=bytes_text),
     _number("conns", "CONNS",

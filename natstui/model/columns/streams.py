@@ -22,14 +22,14 @@ from natstui.model.columns.column import (
 from natstui.model.columns.view import StreamView
 from natstui.model.findings.catalogue.kind import Level
 from natstui.model.findings.thresholds import FULL_SOON_S
-from natstui.model.live.limits import Fill, is_near, used_percent
+from natstui.model.live.limits import StreamFill, is_near_limit, used_percent
 from natstui.model.live.rates import StreamRates, stream_full_in_s
 from natstui.model.live.snapshot import Peer, StreamColumns
-from natstui.model.servers.replicas import state_of
+from natstui.model.servers.replicas import replica_state
 from natstui.units import UNKNOWN, bytes_text, count_text, duration_text, rate_text
 
 UNLIMITED = "∞"
-_KINDS = {"stream": "stream", "kv": "KV", "object": "object"}
+_KIND_TEXTS = {"stream": "stream", "kv": "KV", "object": "object"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +66,7 @@ class StreamRow:
 
     @property
     def stored_bytes(self) -> int:
-        """Return the size of the stored messages."""
+        """Return the size of the stored messages in bytes."""
         return self.view.columns.stored_bytes[self.index]
 
     @property
@@ -81,7 +81,7 @@ class StreamRow:
 
     @property
     def is_stale(self) -> bool:
-        """Return whether the row is stale."""
+        """Return whether the row is stale: its newest poll is too long ago."""
         return self.view.stale_s(self.index) is not None
 
     @property
@@ -90,20 +90,21 @@ class StreamRow:
         config, columns, row = self.config, self.view.columns, self.index
         if config is None:
             return {}
-        oldest_ns = (self.view.age_s(columns.first_at_us[row]) or 0) * 1e9
-        percents = {
+        oldest_age_ns = (self.view.age_s(columns.first_at_us[row]) or 0) * 1e9
+        used_percents = {
             "msgs": used_percent(columns.stored_msgs[row], config.max_msgs),
             "bytes": used_percent(columns.stored_bytes[row], config.max_bytes),
-            "age": used_percent(oldest_ns, config.max_age_ns),
+            "age": used_percent(oldest_age_ns, config.max_age_ns),
         }
-        return {limit: percent for limit, percent in percents.items() if percent is not None}
+        return {limit: percent for limit, percent in used_percents.items() if percent is not None}
 
     @property
     def used_percent(self) -> float | None:
         """Return the use in % of the more used limit of messages or bytes; None without limits."""
-        percents = self.limit_percents
+        percent_by_limit = self.limit_percents
         return max(
-            (percents[limit] for limit in ("msgs", "bytes") if limit in percents), default=None
+            (percent_by_limit[limit] for limit in ("msgs", "bytes") if limit in percent_by_limit),
+            default=None,
         )
 
     @property
@@ -112,10 +113,10 @@ class StreamRow:
         config, columns, row = self.config, self.view.columns, self.index
         if config is None:
             return None
-        fill = Fill(
+        stream_fill = StreamFill(
             columns.stored_msgs[row], columns.stored_bytes[row], config.max_msgs, config.max_bytes
         )
-        return stream_full_in_s(self.view.state.stream_history, self.view.key(row), fill)
+        return stream_full_in_s(self.view.state.stream_history, self.view.key(row), stream_fill)
 
 
 _stored = partial(stored_field, StreamColumns)
@@ -138,7 +139,7 @@ _number: Callable[..., Column[StreamRow]] = partial(column, format=count_text)
 
 def _kind_text(row: StreamRow) -> str:
     config = row.config
-    return UNKNOWN if config is None else "mirror" if config.mirror else _KINDS[config.kind]
+    return UNKNOWN if config is None else "mirror" if config.mirror else _KIND_TEXTS[config.kind]
 
 
 def _kind_level(row: StreamRow) -> str:
@@ -160,13 +161,13 @@ def _in_bytes_per_s(row: StreamRow) -> float | None:
 
 def _in_bytes_text(row: StreamRow) -> str:
     rates = row.rates
-    mark = "~" if rates.in_bytes_estimated and rates.in_bytes_per_s else ""
-    return mark + bytes_text(rates.in_bytes_per_s)
+    estimate_prefix = "~" if rates.in_bytes_estimated and rates.in_bytes_per_s else ""
+    return estimate_prefix + bytes_text(rates.in_bytes_per_s)
 
 
-def _age_column(key: str, title: str, help: str, stored: str) -> Column[StreamRow]:
+def _age_column(key: str, title: str, help: str, time_column: str) -> Column[StreamRow]:
     def age_s(row: StreamRow) -> float | None:
-        return row.view.age_s(getattr(row.view.columns, stored)[row.index])
+        return row.view.age_s(getattr(row.view.columns, time_column)[row.index])
 
     return column(key, title, help, age_s, duration_text, dim_level)
 
@@ -186,7 +187,7 @@ def _used_column(
         return row.limit_percents.get(limit)
 
     def level(row: StreamRow) -> str:
-        return "warn" if warns and is_near(percent(row) or 0, 100) else ""
+        return "warn" if warns and is_near_limit(percent(row) or 0, 100) else ""
 
     return column(
         key, title, help, percent, str, level,
@@ -194,23 +195,23 @@ def _used_column(
     )  # fmt: skip
 
 
-def _full_text(row: StreamRow) -> str:
+def _time_to_full_text(row: StreamRow) -> str:
     time_s = row.full_in_s
     return "full" if time_s == 0 else duration_text(time_s)
 
 
-def _full_level(row: StreamRow) -> str:
+def _time_to_full_level(row: StreamRow) -> str:
     time_s = row.full_in_s
     return "warn" if time_s is not None and time_s < FULL_SOON_S else ""
 
 
-def _holes_text(row: StreamRow) -> str:
+def _deleted_or_lost_text(row: StreamRow) -> str:
     lost_msgs = row.view.columns.lost_msgs[row.index]
     deleted_msgs = row.view.columns.deleted_msgs[row.index]
     return f"{count_text(lost_msgs)} lost" if lost_msgs else count_text(deleted_msgs)
 
 
-def _holes_level(row: StreamRow) -> str:
+def _deleted_or_lost_level(row: StreamRow) -> str:
     columns = row.view.columns
     return (
         "bad" if columns.lost_msgs[row.index] else "" if columns.deleted_msgs[row.index] else "dim"
@@ -225,7 +226,7 @@ def _leader(row: StreamRow) -> str | None:
     return row.view.columns.leader[row.index]
 
 
-def _down_count(row: StreamRow) -> int:
+def _down_peers_count(row: StreamRow) -> int:
     return sum(1 for peer in _peers(row) if not peer.current or peer.offline)
 
 
@@ -235,22 +236,24 @@ def _leader_text(row: StreamRow) -> str:
         is_unreachable = row.name in row.view.state.unreachable_streams
         return "no reply" if is_unreachable else "no leader"
     count = config.replicas_count if config else len(_peers(row)) + 1
-    return f"{count - _down_count(row)}/{count} {server}" if count > 1 else server
+    return f"{count - _down_peers_count(row)}/{count} {server}" if count > 1 else server
 
 
 def _leader_level(row: StreamRow) -> str:
-    return "bad" if _leader(row) is None or _down_count(row) else "dim"
+    return "bad" if _leader(row) is None or _down_peers_count(row) else "dim"
 
 
 def _replicas_text(row: StreamRow) -> str:
     server = _leader(row)
     names = ["no leader"] if server is None else [f"{server}*"]
-    names += [f"{peer.name}{'' if state_of(peer) == 'current' else '!'}" for peer in _peers(row)]
+    names += [
+        f"{peer.name}{'' if replica_state(peer) == 'current' else '!'}" for peer in _peers(row)
+    ]
     return " ".join(names)
 
 
 def _replicas_level(row: StreamRow) -> str:
-    has_lagging_peer = any(state_of(peer) != "current" for peer in _peers(row))
+    has_lagging_peer = any(replica_state(peer) != "current" for peer in _peers(row))
     return "bad" if has_lagging_peer or _leader(row) is None else "dim"
 
 
@@ -334,7 +337,7 @@ STREAM_COLUMNS: tuple[Column[StreamRow], ...] = (
             "Use of the message or byte limit that is nearer to its end; ∞ without both.",
             lambda row: row.used_percent,
             text=lambda row: _percent_text(row, row.used_percent),
-            level=lambda row: "warn" if is_near(row.used_percent or 0, 100) else "",
+            level=lambda row: "warn" if is_near_limit(row.used_percent or 0, 100) else "",
             used_ratio=lambda row: (row.used_percent or 0) / 100),
     _used_column("msgs_used", "MSG%", "Use of the message limit in %; ∞ without one.",
                  JsonField("msgs_used_percent", float | None,
@@ -346,13 +349,13 @@ STREAM_COLUMNS: tuple[Column[StreamRow], ...] = (
                  "Age of the first message in % of the age limit; ∞ without one.", warns=False),
     _number("full", "FULL IN",
             "Time until the message or byte limit is reached at the trend of the last 30 s.",
-            lambda row: row.full_in_s, text=_full_text, level=_full_level,
+            lambda row: row.full_in_s, text=_time_to_full_text, level=_time_to_full_level,
             json=JsonField("full_in_s", float | None,
                            help="Until the message or byte limit is reached at the trend of the "
                                 "last 30 s; null if never.")),
     _number("holes", "HOLES",
             "Messages deleted between first and last, and those lost by damage of the store.",
-            text=_holes_text, level=_holes_level,
+            text=_deleted_or_lost_text, level=_deleted_or_lost_level,
             **_stored("deleted_msgs", help="Messages deleted between the first and the last.")),
     _json_stored("lost_msgs", "Lost by damage of the store."),
     _json_stored("subjects_count", "Subjects stored in the stream.", "subject_count"),

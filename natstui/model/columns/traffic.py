@@ -9,18 +9,18 @@ from natstui.model.columns.column import Column, column
 from natstui.model.traffic import Traffic, TrafficCounters
 from natstui.units import bytes_text, count_text, rate_text
 
-R = TypeVar("R")
+RowT = TypeVar("RowT")
 
 
 def rate_columns(
-    traffic_of: Callable[[R], Traffic | None], received_help: str, sent_help: str
-) -> tuple[Column[R], ...]:
+    traffic_of: Callable[[RowT], Traffic | None], received_help: str, sent_help: str
+) -> tuple[Column[RowT], ...]:
     """Return the columns of received and sent messages and bytes per second.
 
     `received_help` and `sent_help` complete the help, as "received by the client."
     """
 
-    def value(name: str) -> Callable[[R], float | None]:
+    def value(name: str) -> Callable[[RowT], float | None]:
         return lambda row: getattr(traffic_of(row), name, None)
 
     return (
@@ -60,14 +60,14 @@ def rate_columns(
 
 
 def total_columns(
-    counters: Callable[[R], TrafficCounters], received_help: str, sent_help: str
-) -> tuple[Column[R], ...]:
+    counters: Callable[[RowT], TrafficCounters], received_help: str, sent_help: str
+) -> tuple[Column[RowT], ...]:
     """Return the columns of all received and sent messages and bytes.
 
     `received_help` and `sent_help` are those of `rate_columns`.
     """
 
-    def value(name: str) -> Callable[[R], int | None]:
+    def value(name: str) -> Callable[[RowT], int | None]:
         return lambda row: getattr(counters(row), name)
 
     return (

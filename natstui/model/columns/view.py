@@ -19,12 +19,13 @@ from natstui.model.findings.verdict import (
     stream_verdict,
 )
 from natstui.model.live.age import (
-    at_moment,
     consumer_is_stale,
     row_stale_after_us,
+    state_at_poll_age,
     stream_is_stale,
 )
 from natstui.model.live.history import History, Point
+from natstui.model.live.known_rows import Roster, RowKey, Table
 from natstui.model.live.rates import (
     AckRate,
     StreamRates,
@@ -36,10 +37,9 @@ from natstui.model.live.rates import (
 )
 from natstui.model.live.snapshot import ConsumerColumns, StreamColumns
 from natstui.model.live.state import State
-from natstui.model.live.table import Key, Roster, Table
 from natstui.units import duration_text
 
-T = TypeVar("T")
+ResultT = TypeVar("ResultT")
 
 
 class ConsumersStatus(NamedTuple):
@@ -57,23 +57,23 @@ def _severity_level(status: Status | Kind) -> int:
 
 
 class View:
-    """The state at one time, at which its newest poll is `poll_age_us` old."""
+    """The state at one time; `poll_age_us` is the age of its newest poll at that time."""
 
     def __init__(self, state: State, poll_age_us: int = 0) -> None:
-        self.state = at_moment(state, poll_age_us)
+        self.state = state_at_poll_age(state, poll_age_us)
         self.now_mono_us = self.state.now_mono_us
         self.now_at_us = self.state.now_at_us
-        self._computed: dict[tuple[str, int], object] = {}
+        self._result_by_name_and_row: dict[tuple[str, int], object] = {}
 
-    def compute_once(self, name: str, row: int, compute: Callable[[], T]) -> T:
+    def compute_once(self, name: str, row: int, compute: Callable[[], ResultT]) -> ResultT:
         """Return the result of `compute` for a row, called once per view and `name`."""
-        if (name, row) not in self._computed:
-            self._computed[name, row] = compute()
-        return cast("T", self._computed[name, row])
+        if (name, row) not in self._result_by_name_and_row:
+            self._result_by_name_and_row[name, row] = compute()
+        return cast("ResultT", self._result_by_name_and_row[name, row])
 
     @cached_property
     def stale_us(self) -> int:
-        """Return the age above which a row is stale."""
+        """Return the time in µs since its newest poll above which a row is stale."""
         return row_stale_after_us(self.state)
 
     def age_s(self, at_us: int | None) -> float | None:
@@ -111,16 +111,19 @@ class AssetView(View):
         """Return the keys of all rows."""
         return self._table.roster
 
-    def key(self, row: int) -> Key:
+    def key(self, row: int) -> RowKey:
         """Return the key of a row."""
         return self._table.roster.keys[row]
 
     def trend(self, row: int, name: str) -> float | None:
-        """Return the change per second of a gauge over 30 s; None if unknown."""
+        """Return the change per second of the column `name` of a row, over 30 s.
+
+        None if unknown.
+        """
         return trend_per_s(self._history, self.key(row), name)
 
     def series(self, row: int, name: str, window_s: int = 60) -> list[Point]:
-        """Return the values of a counter in the last `window_s`."""
+        """Return the values of the column `name` of a row in the last `window_s`."""
         return self._history.series(self.key(row), name, window_s)
 
     def sampled_ago_s(self, row: int) -> float:
@@ -145,7 +148,7 @@ class StreamView(AssetView):
         return self.state.stream_configurations.get(self.columns.name[row])
 
     def rates(self, row: int) -> StreamRates:
-        """Return the rates of a row."""
+        """Return the rates of stored and removed messages of a row."""
         history = self.state.stream_history
         return self.compute_once("rates", row, lambda: stream_rates(history, self.key(row)))
 
@@ -154,18 +157,20 @@ class StreamView(AssetView):
         return self.compute_once("verdict", row, lambda: stream_verdict(self.state, row))
 
     @cached_property
-    def _consumer_counts(self) -> Mapping[str, tuple[int, int]]:
-        return self.state.findings.count_open().consumers_by_stream_count
+    def _consumer_counts_by_stream(self) -> Mapping[str, tuple[int, int]]:
+        return self.state.findings.count_open_findings().consumers_by_stream_count
 
     def consumers_status(self, row: int) -> ConsumersStatus | None:
         """Return the worst finding of a stream's consumers; None without findings."""
         name = self.columns.name[row]
-        if name not in self._consumer_counts:
+        if name not in self._consumer_counts_by_stream:
             return None
         state = self.state
         rows = state.consumers.roster.rows_of_stream.get(name, ())
         findings = [
-            state.findings.find_worst(entity_of_key(state.consumers.roster.keys[consumer_row]))
+            state.findings.find_worst_finding(
+                entity_of_key(state.consumers.roster.keys[consumer_row])
+            )
             for consumer_row in rows
         ]
         kinds = [
@@ -175,10 +180,10 @@ class StreamView(AssetView):
         ]
         if not kinds:
             return None
-        worst = max(kinds, key=lambda kind: kind.severity_level)
-        worst_kinds = [kind for kind in kinds if kind.severity == worst.severity]
+        worst_kind = max(kinds, key=lambda kind: kind.severity_level)
+        worst_kinds = [kind for kind in kinds if kind.severity == worst_kind.severity]
         return ConsumersStatus(
-            worst,
+            worst_kind,
             len(worst_kinds),
             all(kind in STUCK_KINDS for kind in worst_kinds),
         )
@@ -186,7 +191,7 @@ class StreamView(AssetView):
     def severity_levels(self) -> list[int]:
         """Return the severity of each row, including its consumers; 0 without findings."""
         levels = [_severity_level(status) for status in stream_statuses(self.state)]
-        for name in self._consumer_counts:
+        for name in self._consumer_counts_by_stream:
             for row in self.state.streams.roster.rows_of_stream.get(name, ()):
                 status = self.consumers_status(row)
                 if status is not None:
@@ -200,7 +205,7 @@ class StreamView(AssetView):
         """
         if (
             self.verdict(row).level in ("bad", "warn")
-            or self.columns.name[row] in self._consumer_counts
+            or self.columns.name[row] in self._consumer_counts_by_stream
         ):
             return True
         return self.stale_s(row) is not None
@@ -232,7 +237,7 @@ class ConsumerView(AssetView):
         name = (self.columns.stream[row], self.columns.name[row])
         return self.state.consumer_configurations.get(name)
 
-    def stream_key(self, name: str) -> Key | None:
+    def stream_key(self, name: str) -> RowKey | None:
         """Return the key of the stream with this name; None without one."""
         rows = self.state.streams.roster.rows_of_stream.get(name)
         return self.state.streams.roster.keys[rows[-1]] if rows else None

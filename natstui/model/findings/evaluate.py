@@ -1,8 +1,8 @@
 """The evaluation of findings from poll to poll: conditions are raised, kept or ended. Pure.
 
 A condition is reported when it has held for the `enter_s` of its kind, and ends when it is absent
-for its `leave_s`, so that findings do not flicker. Only rows that were polled since are checked,
-and of these only suspicious ones; rows above a limit wait for the next poll.
+for its `leave_s`, so that findings do not flicker. Of the rows polled since the last evaluation,
+only those that may have findings are checked; rows above a limit wait for the next poll.
 """
 
 from __future__ import annotations
@@ -13,23 +13,23 @@ from itertools import compress
 from operator import ne, or_
 from types import MappingProxyType
 
-from natstui.model.bench.plan import BENCHMARK_STREAM
+from natstui.model.bench.plan import BENCHMARK_STREAM_DESCRIPTION
 from natstui.model.clients.watch import ClientsRead
 from natstui.model.findings.attention import update_checked_assets
 from natstui.model.findings.catalogue.consumers import CONSUMER_DELETED
 from natstui.model.findings.catalogue.every import successor_of
 from natstui.model.findings.catalogue.kind import Kind
 from natstui.model.findings.catalogue.streams import STREAM_DELETED
-from natstui.model.findings.causes.cause import Order, Rank, Topic
+from natstui.model.findings.causes.cause import CauseRank, RankByKind, Topic
 from natstui.model.findings.causes.consumers import CONSUMER_ORDER, consumer_causes
-from natstui.model.findings.causes.settings import MANY_PULLS
+from natstui.model.findings.causes.risky_settings import MANY_OPEN_PULLS_COUNT
 from natstui.model.findings.causes.streams import STREAM_ORDER, stream_causes
 from natstui.model.findings.facts.consumer import ConsumerFacts
-from natstui.model.findings.facts.memory import Memory, PreviousRows
+from natstui.model.findings.facts.memory import PreviousRows, RuleMemory
 from natstui.model.findings.facts.remember import update_memory
 from natstui.model.findings.facts.stream import StreamFacts
 from natstui.model.findings.finding import (
-    MAX_RESOLVED,
+    MAX_ENDED_FINDINGS,
     Entity,
     Evaluation,
     Finding,
@@ -42,15 +42,15 @@ from natstui.model.findings.finding import (
 from natstui.model.findings.rules.account import account_conditions
 from natstui.model.findings.rules.rowless import recreation_conditions
 from natstui.model.findings.thresholds import (
-    DELETED_KEPT_S,
-    MIN_HOLES,
-    MIN_OWN_SUBJECTS,
-    MIN_PILE_UP,
-    MIN_SILENCE_S,
+    DELETION_REPORTED_S,
+    MIN_DELETED_SEQUENCES,
+    MIN_PILED_UP_CONSUMERS,
+    MIN_PUBLISHER_SILENCE_S,
+    MIN_UNIQUE_SUBJECTS,
 )
+from natstui.model.live.known_rows import Roster, RowKey
 from natstui.model.live.snapshot import ConsumerColumns, Snapshot, StreamColumns
 from natstui.model.live.state import State
-from natstui.model.live.table import Key, Roster
 from natstui.model.records.link import LinkChanged
 from natstui.model.records.record import Record, Restored, Unavailable
 from natstui.model.records.silences import Silence, Silenced
@@ -58,12 +58,12 @@ from natstui.model.servers.watch import ServersRead
 
 MAX_CHECKED_CONSUMERS = 1_000
 """Limit of consumers that are evaluated after a poll; others are evaluated after the next."""
-_ROWS_PER_STEP = 300
-MAX_LISTED_DELETED = 5
+_MAX_ROWS_PER_STEP = 300
+MAX_LISTED_DELETED_ENTITIES = 5
 """Limit of deleted streams, or consumers of a stream, that are reported as single findings."""
 
 
-EVALUATED_AFTER = (
+RECORDS_THAT_CHANGE_FINDINGS = (
     Snapshot,
     LinkChanged,
     Unavailable,
@@ -76,14 +76,17 @@ EVALUATED_AFTER = (
 
 
 def evaluate_findings(state: State, max_rows: int = MAX_CHECKED_CONSUMERS) -> State:
-    """Return the state with the current findings; recorded findings are kept."""
+    """Return the state with the current findings; findings from a recording are kept."""
     if state.findings.recorded:
         return state
     return replace(state, findings=evaluate(state.findings, state, max_rows))
 
 
 def evaluate_in_steps(state: State) -> Generator[None, None, State]:
-    """Return `evaluate_findings` as a generator that yields after some milliseconds of work."""
+    """Evaluate the findings as a generator that yields after some milliseconds of work.
+
+    It returns the same state as `evaluate_findings`.
+    """
     if state.findings.recorded:
         return state
     findings = yield from _evaluation_steps(state.findings, state, MAX_CHECKED_CONSUMERS)
@@ -92,16 +95,20 @@ def evaluate_in_steps(state: State) -> Generator[None, None, State]:
 
 def apply_and_evaluate(state: State, record: Record) -> State:
     """Return the state after one more record, with current findings."""
-    after = state.after(record)
-    return evaluate_findings(after) if isinstance(record, EVALUATED_AFTER) else after
+    state_after = state.after(record)
+    return (
+        evaluate_findings(state_after)
+        if isinstance(record, RECORDS_THAT_CHANGE_FINDINGS)
+        else state_after
+    )
 
 
 def evaluate(previous: Findings, state: State, max_rows: int = MAX_CHECKED_CONSUMERS) -> Findings:
     """Return the findings of the state, updated from the previous ones."""
-    parts = _evaluation_steps(previous, state, max_rows)
+    evaluation_steps = _evaluation_steps(previous, state, max_rows)
     while True:
         try:
-            next(parts)
+            next(evaluation_steps)
         except StopIteration as end:
             findings: Findings = end.value
             return findings
@@ -112,7 +119,7 @@ def _evaluation_steps(
 ) -> Generator[None, None, Findings]:
     updater = ConditionUpdater(previous, state)
     evaluation = update_checked_assets(previous.evaluation, state)
-    _end_deleted(updater, previous.evaluation, state)
+    _end_findings_of_deleted(updater, previous.evaluation, state)
     sampled_rows, sampled_streams = (
         _find_sampled_consumers(evaluation, state),
         _find_sampled_streams(evaluation, state),
@@ -121,23 +128,26 @@ def _evaluation_steps(
         evaluation.memory, _previous_rows(evaluation), state, sampled_rows, sampled_streams
     )
     rows = _select_consumers(updater, evaluation, state, sampled_rows, memory)
-    for start in range(0, min(len(rows), max_rows), _ROWS_PER_STEP):
-        if start:
+    for first_index in range(0, min(len(rows), max_rows), _MAX_ROWS_PER_STEP):
+        if first_index:
             yield
         _evaluate_consumers(
-            updater, state, memory, rows[start : min(start + _ROWS_PER_STEP, max_rows)]
+            updater,
+            state,
+            memory,
+            rows[first_index : min(first_index + _MAX_ROWS_PER_STEP, max_rows)],
         )
-    if len(rows) > _ROWS_PER_STEP:
+    if len(rows) > _MAX_ROWS_PER_STEP:
         yield
     _evaluate_streams(updater, evaluation, state, sampled_streams, memory)
-    _evaluate_others(updater, state, memory)
+    _evaluate_rowless_entities(updater, state, memory)
     next_evaluation = Evaluation(
         mono_us=state.now_mono_us,
         consumers=state.consumers.roster,
         consumer_columns=state.consumers.columns,
         streams=state.streams.roster,
         stream_columns=state.streams.columns,
-        waiting_rows=tuple(rows[max_rows:]),
+        postponed_rows=tuple(rows[max_rows:]),
         consumer_settings=evaluation.consumer_settings,
         stream_settings=evaluation.stream_settings,
         checked_consumers=evaluation.checked_consumers,
@@ -165,78 +175,87 @@ def _previous_rows(evaluation: Evaluation) -> PreviousRows | None:
 
 def _find_sampled_consumers(evaluation: Evaluation, state: State) -> Sequence[int]:
     """Return the rows of consumers sampled since the previous evaluation."""
-    columns, before = state.consumers.columns, evaluation.consumer_columns
-    sampled = before.sampled_mono_us if before else None
+    columns, old_columns = state.consumers.columns, evaluation.consumer_columns
+    old_sampled_us = old_columns.sampled_mono_us if old_columns else None
     return _find_sampled_rows(
-        columns.sampled_mono_us, state.consumers.roster, sampled, evaluation.consumers
+        columns.sampled_mono_us, state.consumers.roster, old_sampled_us, evaluation.consumers
     )
 
 
 def _find_sampled_streams(evaluation: Evaluation, state: State) -> Sequence[int]:
     """Return the rows of streams sampled since the previous evaluation."""
-    columns, before = state.streams.columns, evaluation.stream_columns
-    sampled = before.sampled_mono_us if before else None
+    columns, old_columns = state.streams.columns, evaluation.stream_columns
+    old_sampled_us = old_columns.sampled_mono_us if old_columns else None
     return _find_sampled_rows(
-        columns.sampled_mono_us, state.streams.roster, sampled, evaluation.streams
+        columns.sampled_mono_us, state.streams.roster, old_sampled_us, evaluation.streams
     )
 
 
 def _find_sampled_rows(
-    new: Sequence[int], roster: Roster, old: Sequence[int] | None, before: Roster | None
+    new_sampled_us: Sequence[int],
+    roster: Roster,
+    old_sampled_us: Sequence[int] | None,
+    old_roster: Roster | None,
 ) -> Sequence[int]:
     """Return the rows sampled since the previous evaluation."""
-    rows = range(len(new))
-    if old is None or before is None:
+    rows = range(len(new_sampled_us))
+    if old_sampled_us is None or old_roster is None:
         return rows
-    if roster is before:
-        return [] if new is old else list(compress(rows, map(ne, new, old)))
-    if _has_only_appended(roster, before):
-        known_count = len(before.keys)
-        changed = compress(rows, map(ne, new, old))
-        return [*changed, *range(known_count, len(new))]
-    row_of = before.row_of
+    if roster is old_roster:
+        return (
+            []
+            if new_sampled_us is old_sampled_us
+            else list(compress(rows, map(ne, new_sampled_us, old_sampled_us)))
+        )
+    if _has_only_appended(roster, old_roster):
+        old_rows_count = len(old_roster.keys)
+        changed_rows = compress(rows, map(ne, new_sampled_us, old_sampled_us))
+        return [*changed_rows, *range(old_rows_count, len(new_sampled_us))]
+    old_row_of = old_roster.row_of
     sampled_rows = []
-    for row, key, sampled_us in zip(rows, roster.keys, new, strict=True):
-        old_row = row_of.get(key)
-        if old_row is None or old[old_row] != sampled_us:
+    for row, key, sampled_us in zip(rows, roster.keys, new_sampled_us, strict=True):
+        old_row = old_row_of.get(key)
+        if old_row is None or old_sampled_us[old_row] != sampled_us:
             sampled_rows.append(row)
     return sampled_rows
 
 
-def _has_only_appended(roster: Roster, before: Roster) -> bool:
-    """Return whether `roster` is `before` with rows appended, as in the first polls."""
-    return roster.keys[: len(before.keys)] == before.keys
+def _has_only_appended(roster: Roster, old_roster: Roster) -> bool:
+    """Return whether `roster` has the rows of `old_roster`, with or without appended rows."""
+    return roster.keys[: len(old_roster.keys)] == old_roster.keys
 
 
-def _filter_suspicious(columns: ConsumerColumns, rows: Sequence[int]) -> list[int]:
-    """Return the suspicious rows among `rows`."""
-    pending, unacked, redelivered = (
+def _filter_suspicious_rows(columns: ConsumerColumns, rows: Sequence[int]) -> list[int]:
+    """Return those of `rows` whose counters or replicas may cause a finding."""
+    pending_msgs, ack_pending_msgs, redelivered_msgs = (
         columns.pending_msgs, columns.ack_pending_msgs, columns.redelivered_msgs,
     )  # fmt: skip
-    paused, peers, open_pulls = columns.paused, columns.peers, columns.waiting_pulls_count
+    paused, peers, open_pulls_count = columns.paused, columns.peers, columns.waiting_pulls_count
     return [
         row
         for row in rows
-        if pending[row]
-        or unacked[row]
-        or redelivered[row]
+        if pending_msgs[row]
+        or ack_pending_msgs[row]
+        or redelivered_msgs[row]
         or paused[row]
         or peers[row]
-        or open_pulls[row] > MANY_PULLS
+        or open_pulls_count[row] > MANY_OPEN_PULLS_COUNT
     ]
 
 
-def _flag_suspicious(columns: ConsumerColumns) -> Iterable[object]:
-    """Return for each row whether a counter or replica is suspicious."""
+def _flag_suspicious_rows(columns: ConsumerColumns) -> Iterable[object]:
+    """Return a flag for each row: true if its counters or replicas may cause a finding."""
     counts = map(or_, columns.pending_msgs, columns.ack_pending_msgs)
     flags: Iterable[object] = map(or_, counts, columns.redelivered_msgs)
     if True in columns.paused:
         flags = map(or_, flags, columns.paused)
-    has_many_pulls = max(columns.waiting_pulls_count, default=0) > MANY_PULLS
+    has_many_pulls = max(columns.waiting_pulls_count, default=0) > MANY_OPEN_PULLS_COUNT
     if not has_many_pulls and not any(columns.peers):
         return flags
     rows = zip(flags, columns.peers, columns.waiting_pulls_count, strict=True)
-    return [flag or peers or open_pulls > MANY_PULLS for flag, peers, open_pulls in rows]
+    return [
+        flag or peers or open_pulls > MANY_OPEN_PULLS_COUNT for flag, peers, open_pulls in rows
+    ]
 
 
 def _select_consumers(
@@ -244,7 +263,7 @@ def _select_consumers(
     evaluation: Evaluation,
     state: State,
     sampled_rows: Sequence[int],
-    memory: Memory,
+    memory: RuleMemory,
 ) -> list[int]:
     """Return the rows of consumers to evaluate, postponed ones first."""
     columns, roster = state.consumers.columns, state.consumers.roster
@@ -252,9 +271,9 @@ def _select_consumers(
     if not sampled_rows:
         rows = []
     elif len(sampled_rows) == len(keys):
-        rows = list(compress(range(len(keys)), _flag_suspicious(columns)))
+        rows = list(compress(range(len(keys)), _flag_suspicious_rows(columns)))
     else:
-        rows = _filter_suspicious(columns, sampled_rows)
+        rows = _filter_suspicious_rows(columns, sampled_rows)
     advisories, checked_consumers = state.evidence.entries, evaluation.checked_consumers
     if advisories or checked_consumers:
         names = checked_consumers | advisories.keys()
@@ -268,7 +287,7 @@ def _select_consumers(
         ]
     if memory.losses:
         rows += [row for row in sampled_rows if keys[row] in memory.losses]
-    rows += _find_ahead_of_stream(_previous_rows(evaluation), state, sampled_rows)
+    rows += _find_consumers_ahead_of_stream(_previous_rows(evaluation), state, sampled_rows)
     rows += _find_rows_with_conditions(updater, roster, sampled_rows)
     return list(
         dict.fromkeys(
@@ -277,27 +296,32 @@ def _select_consumers(
     )
 
 
-def _find_ahead_of_stream(
-    before: PreviousRows | None, state: State, sampled_rows: Sequence[int]
+def _find_consumers_ahead_of_stream(
+    previous_rows: PreviousRows | None, state: State, sampled_rows: Sequence[int]
 ) -> list[int]:
-    """Return the sampled rows whose consumers were, one poll ago, beyond the stream's end."""
-    if before is None:
+    """Return the sampled rows of consumers that were beyond the end of their stream a poll ago."""
+    if previous_rows is None:
         return []
     roster, streams = state.consumers.roster, state.streams.columns
-    last_seq = dict(zip(streams.name, streams.last_seq, strict=True))
-    names, delivered = state.consumers.columns.stream, before.consumer_columns.delivered_stream_seq
-    if before.consumers is roster:
+    last_seq_by_stream = dict(zip(streams.name, streams.last_seq, strict=True))
+    names, delivered_seq_before = (
+        state.consumers.columns.stream,
+        previous_rows.consumer_columns.delivered_stream_seq,
+    )
+    if previous_rows.consumers is roster:
         return [
             row
             for row in sampled_rows
-            if delivered[row] > last_seq.get(names[row], delivered[row])
+            if delivered_seq_before[row]
+            > last_seq_by_stream.get(names[row], delivered_seq_before[row])
         ]
-    rows = ((row, before.consumers.row_of.get(roster.keys[row])) for row in sampled_rows)
+    rows = ((row, previous_rows.consumers.row_of.get(roster.keys[row])) for row in sampled_rows)
     return [
         row
-        for row, row_before in rows
-        if row_before is not None
-        and delivered[row_before] > last_seq.get(names[row], delivered[row_before])
+        for row, previous_row in rows
+        if previous_row is not None
+        and delivered_seq_before[previous_row]
+        > last_seq_by_stream.get(names[row], delivered_seq_before[previous_row])
     ]
 
 
@@ -320,15 +344,15 @@ def _find_rows_with_conditions(
 
 def _find_postponed_rows(evaluation: Evaluation, roster: Roster) -> Sequence[int]:
     """Return the current indexes of the rows that the previous evaluation postponed."""
-    before = evaluation.consumers
-    if before is None or before is roster:
-        return evaluation.waiting_rows
-    rows = (roster.row_of.get(before.keys[row]) for row in evaluation.waiting_rows)
+    previous_roster = evaluation.consumers
+    if previous_roster is None or previous_roster is roster:
+        return evaluation.postponed_rows
+    rows = (roster.row_of.get(previous_roster.keys[row]) for row in evaluation.postponed_rows)
     return [row for row in rows if row is not None]
 
 
 def _evaluate_consumers(
-    updater: ConditionUpdater, state: State, memory: Memory, rows: Iterable[int]
+    updater: ConditionUpdater, state: State, memory: RuleMemory, rows: Iterable[int]
 ) -> None:
     """Update the conditions of the consumers in `rows`."""
     leader = state.consumers.columns.leader
@@ -358,12 +382,12 @@ def _evaluate_streams(
     evaluation: Evaluation,
     state: State,
     sampled_rows: Sequence[int],
-    memory: Memory,
+    memory: RuleMemory,
 ) -> None:
     """Update the conditions of the streams that may have changed."""
     columns, keys = state.streams.columns, state.streams.roster.keys
     advisories, leader = state.evidence.entries, columns.leader
-    silent_us = state.now_at_us - round(MIN_SILENCE_S * 1e6)
+    silent_since_us = state.now_at_us - round(MIN_PUBLISHER_SILENCE_S * 1e6)
     rows = [
         row
         for row in sampled_rows
@@ -371,10 +395,13 @@ def _evaluate_streams(
         or columns.desired[row]
         or columns.upstreams[row]
         or columns.lost_msgs[row]
-        or columns.deleted_msgs[row] >= MIN_HOLES
-        or columns.subjects_count[row] >= MIN_OWN_SUBJECTS
-        or columns.consumers_count[row] >= MIN_PILE_UP
-        or ((columns.last_at_us[row] or silent_us) < silent_us and keys[row] in memory.flows)
+        or columns.deleted_msgs[row] >= MIN_DELETED_SEQUENCES
+        or columns.subjects_count[row] >= MIN_UNIQUE_SUBJECTS
+        or columns.consumers_count[row] >= MIN_PILED_UP_CONSUMERS
+        or (
+            (columns.last_at_us[row] or silent_since_us) < silent_since_us
+            and keys[row] in memory.steady_publishing
+        )
         or keys[row] in memory.purges
         or keys[row] in memory.missing_messages
         or columns.name[row] in memory.streams_recreated_at_us
@@ -395,19 +422,23 @@ def _evaluate_streams(
         updater.set_conditions(entity, causes, mono_us, at_us, STREAM_ORDER)
 
 
-def _evaluate_others(updater: ConditionUpdater, state: State, memory: Memory) -> None:
+def _evaluate_rowless_entities(
+    updater: ConditionUpdater, state: State, memory: RuleMemory
+) -> None:
     """Update the conditions of the account, of monitoring, and of names without a row."""
     symptoms: dict[Entity, list[tuple[Kind, Symptom]]] = {}
     for entity, kind, symptom in (*account_conditions(state), *recreation_conditions(memory)):
         symptoms.setdefault(entity, []).append((kind, symptom))
-    deleted = updater.find_entities_with_event((CONSUMER_DELETED, STREAM_DELETED))
-    for entity in {*symptoms, *updater.rowless_entities}.difference(deleted):
+    deleted_entities = updater.find_entities_with_event((CONSUMER_DELETED, STREAM_DELETED))
+    for entity in {*symptoms, *updater.rowless_entities}.difference(deleted_entities):
         updater.set_conditions(
             entity, symptoms.get(entity, []), state.now_mono_us, state.now_at_us
         )
 
 
-def _end_deleted(updater: ConditionUpdater, evaluation: Evaluation, state: State) -> None:
+def _end_findings_of_deleted(
+    updater: ConditionUpdater, evaluation: Evaluation, state: State
+) -> None:
     """End the findings of deleted entities, and report deleted durable consumers and streams."""
     consumers, streams = state.consumers.roster, state.streams.roster
     if evaluation.consumers is not None and evaluation.consumers is not consumers:
@@ -417,7 +448,7 @@ def _end_deleted(updater: ConditionUpdater, evaluation: Evaluation, state: State
             updater.end_findings(entity)
             name = (entity.stream, entity.consumer)
             config = evaluation.consumer_settings.get(name)
-            if config is None or not config.durable or _exists(state, entity):
+            if config is None or not config.durable or _entity_exists(state, entity):
                 continue
             # A consumer that is recreated repeatedly is absent now and then.
             if (
@@ -433,57 +464,65 @@ def _end_deleted(updater: ConditionUpdater, evaluation: Evaluation, state: State
             entity = entity_of_key(key)
             updater.end_findings(entity)
             stream_config = evaluation.stream_settings.get(entity.stream)
-            is_benchmark = (
-                stream_config is not None and stream_config.description == BENCHMARK_STREAM
+            is_benchmark_stream = (
+                stream_config is not None
+                and stream_config.description == BENCHMARK_STREAM_DESCRIPTION
             )
-            if not is_benchmark and not _exists(state, entity):
+            if not is_benchmark_stream and not _entity_exists(state, entity):
                 deleted_streams.append(entity)
         if deleted_streams:
             _report_deleted(updater, STREAM_DELETED, Entity(part="streams"), deleted_streams)
     for entity in updater.find_entities_with_event(
-        (CONSUMER_DELETED, STREAM_DELETED), DELETED_KEPT_S
+        (CONSUMER_DELETED, STREAM_DELETED), DELETION_REPORTED_S
     ):
         updater.end_findings(entity)
     for entity in updater.find_entities_with_event((CONSUMER_DELETED, STREAM_DELETED)):
-        if entity.has_row and _exists(state, entity):
+        if entity.has_row and _entity_exists(state, entity):
             updater.end_findings(entity)
 
 
 def _report_deleted(
-    updater: ConditionUpdater, kind: Kind, joint_entity: Entity, deleted: list[Entity]
+    updater: ConditionUpdater, kind: Kind, joint_entity: Entity, deleted_entities: list[Entity]
 ) -> None:
     """Report deleted entities as single findings, or many as one finding of `joint_entity`."""
-    reported_entities = updater.find_entities_with_event((kind,))
+    entities_with_event = updater.find_entities_with_event((kind,))
     joint_finding = updater.find_open_finding(joint_entity, kind)
-    single_entities = [
+    separately_reported_entities = [
         entity
-        for entity in reported_entities
+        for entity in entities_with_event
         if entity.has_row and joint_entity.stream in ("", entity.stream)
     ]
-    if joint_finding is None and len(single_entities) + len(deleted) <= MAX_LISTED_DELETED:
-        for entity in deleted:
+    if (
+        joint_finding is None
+        and len(separately_reported_entities) + len(deleted_entities)
+        <= MAX_LISTED_DELETED_ENTITIES
+    ):
+        for entity in deleted_entities:
             updater.add_event(entity, kind, Symptom("present in the poll before"))
         return
-    before_count = (
-        len(single_entities)
+    reported_count = (
+        len(separately_reported_entities)
         if joint_finding is None
         else round(joint_finding.numbers.get("count", 0.0))
     )
-    for entity in (*single_entities, joint_entity):
+    for entity in (*separately_reported_entities, joint_entity):
         updater.end_findings(entity)
-    names = sorted(entity.consumer or entity.stream for entity in (*single_entities, *deleted))
-    count = before_count + len(deleted)
-    names_text = ", ".join(names[:MAX_LISTED_DELETED])
+    names = sorted(
+        entity.consumer or entity.stream
+        for entity in (*separately_reported_entities, *deleted_entities)
+    )
+    count = reported_count + len(deleted_entities)
+    names_text = ", ".join(names[:MAX_LISTED_DELETED_ENTITIES])
     more_text = (
-        f" and {count - len(names[:MAX_LISTED_DELETED])} more"
-        if count > MAX_LISTED_DELETED
+        f" and {count - len(names[:MAX_LISTED_DELETED_ENTITIES])} more"
+        if count > MAX_LISTED_DELETED_ENTITIES
         else ""
     )
     text = f"{count} were there before: {names_text}{more_text}"
     updater.add_event(joint_entity, kind, Symptom(text, numbers={"count": count}))
 
 
-def _exists(state: State, entity: Entity) -> bool:
+def _entity_exists(state: State, entity: Entity) -> bool:
     """Return whether an entity with this name exists now."""
     if not entity.consumer:
         return entity.stream in state.streams.roster.rows_of_stream
@@ -492,22 +531,22 @@ def _exists(state: State, entity: Entity) -> bool:
     return any(consumers.keys[row][1] == entity.consumer for row in rows)
 
 
-def _find_deleted_keys(before: Roster, after: Roster) -> list[Key]:
-    if _has_only_appended(after, before):
+def _find_deleted_keys(old_roster: Roster, new_roster: Roster) -> list[RowKey]:
+    if _has_only_appended(new_roster, old_roster):
         return []
-    return [key for key in before.keys if key not in after.row_of]
+    return [key for key in old_roster.keys if key not in new_roster.row_of]
 
 
-_US = 1_000_000
-_NONE: frozenset[Kind] = frozenset()
-_UNRANKED = Rank(-1, frozenset())
+_US_PER_S = 1_000_000
+_NO_KINDS: frozenset[Kind] = frozenset()
+_UNRANKED = CauseRank(-1, frozenset())
 
 
 class ConditionUpdater:
     """Updates the watched conditions of all entities during an evaluation."""
 
     def __init__(self, previous: Findings, state: State) -> None:
-        self._previous = previous
+        self._previous_findings = previous
         self._state = state
         before = previous.conditions
         # Copying tens of thousands one by one would double the time of an evaluation.
@@ -545,7 +584,7 @@ class ConditionUpdater:
         """Return the kinds of the open findings of an entity."""
         conditions = self._conditions.get(entity)
         if conditions is None:
-            return _NONE
+            return _NO_KINDS
         return frozenset(condition.finding.kind for condition in conditions if condition.raised)
 
     def set_conditions(
@@ -554,17 +593,17 @@ class ConditionUpdater:
         symptoms: list[tuple[Kind, Symptom]],
         mono_us: int,
         at_us: int,
-        order: Order | None = None,
+        order: RankByKind | None = None,
     ) -> None:
         """Replace the conditions of an entity by `symptoms`, sampled at `mono_us` and `at_us`.
 
         With an order of precedence, only the first of several causes of a topic is reported, and a
         finding ends only when two consecutive polls do not show it.
         """
-        before = self._conditions.get(entity, ())
-        if not before and not symptoms:
+        previous = self._conditions.get(entity, ())
+        if not previous and not symptoms:
             return
-        previous_by_kind = {condition.finding.kind: condition for condition in before}
+        previous_by_kind = {condition.finding.kind: condition for condition in previous}
         conditions = [
             _make_condition(
                 entity, kind, symptom, previous_by_kind.pop(kind, None), mono_us, at_us
@@ -578,14 +617,14 @@ class ConditionUpdater:
             if absent_condition is not None:
                 conditions.append(absent_condition)
         if order is not None and len(conditions) > 1:
-            conditions = self._report_first_of_topics(conditions, before, order, at_us)
-        self._replace_conditions(entity, before, tuple(conditions))
+            conditions = self._report_first_of_topics(conditions, previous, order, at_us)
+        self._replace_conditions(entity, previous, tuple(conditions))
 
     def _report_first_of_topics(
         self,
         conditions: list[WatchedCondition],
         previous: tuple[WatchedCondition, ...],
-        order: Order,
+        order: RankByKind,
         at_us: int,
     ) -> list[WatchedCondition]:
         """Return the conditions; of each topic, only the first cause is reported.
@@ -593,20 +632,23 @@ class ConditionUpdater:
         A cause that will be reported soon prevents reports of later causes, but ends no finding.
         """
         open_kinds_before = {condition.finding.kind for condition in previous if condition.raised}
-        reported: set[Topic] = set()
-        upcoming: set[Topic] = set()
+        reported_topics: set[Topic] = set()
+        soon_reported_topics: set[Topic] = set()
         reported_conditions = []
         # A condition without a rank is an event, and hides nothing.
         for condition in sorted(
-            conditions, key=lambda condition: order.get(condition.finding.kind, _UNRANKED).order
+            conditions,
+            key=lambda condition: order.get(condition.finding.kind, _UNRANKED).precedence_index,
         ):
             kind, topics = (
                 condition.finding.kind,
                 order.get(condition.finding.kind, _UNRANKED).topics,
             )
-            hidden = topics & reported or (topics & upcoming and kind not in open_kinds_before)
-            if not hidden:
-                (reported if condition.raised else upcoming).update(topics)
+            is_hidden = topics & reported_topics or (
+                topics & soon_reported_topics and kind not in open_kinds_before
+            )
+            if not is_hidden:
+                (reported_topics if condition.raised else soon_reported_topics).update(topics)
                 reported_conditions.append(condition)
                 continue
             if kind in open_kinds_before:
@@ -631,17 +673,24 @@ class ConditionUpdater:
     def _update_absent_condition(
         self, condition: WatchedCondition, mono_us: int, at_us: int, *, requires_two_polls: bool
     ) -> WatchedCondition | None:
-        """Return a condition that does not hold now; None when it ends."""
+        """Return a condition that is absent now, with the start of the absence; None if ended."""
         if not condition.raised:
             return None
-        is_first = condition.absent_mono_us is None
-        since_mono_us = mono_us if condition.absent_mono_us is None else condition.absent_mono_us
-        until_us = at_us if is_first else condition.absent_at_us
-        is_seen_twice = not requires_two_polls or mono_us > since_mono_us
-        if is_seen_twice and mono_us - since_mono_us >= condition.finding.kind.leave_s * _US:
-            self._resolved.append(replace(condition.finding, until_us=until_us))
+        is_first_absence = condition.absent_mono_us is None
+        absent_since_mono_us = (
+            mono_us if condition.absent_mono_us is None else condition.absent_mono_us
+        )
+        absent_since_us = at_us if is_first_absence else condition.absent_at_us
+        is_absence_confirmed = not requires_two_polls or mono_us > absent_since_mono_us
+        if (
+            is_absence_confirmed
+            and mono_us - absent_since_mono_us >= condition.finding.kind.leave_s * _US_PER_S
+        ):
+            self._resolved.append(replace(condition.finding, until_us=absent_since_us))
             return None
-        return replace(condition, absent_mono_us=since_mono_us, absent_at_us=until_us)
+        return replace(
+            condition, absent_mono_us=absent_since_mono_us, absent_at_us=absent_since_us
+        )
 
     def add_event(self, entity: Entity, kind: Kind, symptom: Symptom) -> None:
         """Report a finding about an event at the time of the state."""
@@ -662,10 +711,10 @@ class ConditionUpdater:
                 self._resolved.append(replace(condition.finding, until_us=at_us))
 
     def find_entities_with_event(
-        self, kinds: tuple[Kind, ...], after_s: float = 0.0
+        self, kinds: tuple[Kind, ...], min_age_s: float = 0.0
     ) -> list[Entity]:
-        """Return the entities with an event of one of `kinds` at least `after_s` ago."""
-        latest_us = self._state.now_at_us - after_s * _US
+        """Return the entities with an event of one of `kinds` at least `min_age_s` ago."""
+        latest_us = self._state.now_at_us - min_age_s * _US_PER_S
         events = [
             (entity, self._conditions[entity][0].finding)
             for entity in self._counter.always_checked
@@ -678,15 +727,15 @@ class ConditionUpdater:
 
     def make_findings(self, evaluation: Evaluation) -> Findings:
         """Return the current findings."""
-        resolved = self._previous.resolved
+        resolved_findings = self._previous_findings.resolved
         if self._resolved:
-            resolved = (*resolved, *self._resolved)[-MAX_RESOLVED:]
+            resolved_findings = (*resolved_findings, *self._resolved)[-MAX_ENDED_FINDINGS:]
         return Findings(
             MappingProxyType(self._conditions),
-            resolved,
+            resolved_findings,
             tuple(self._resolved),
             evaluation=evaluation,
-            silences=find_current_silences(self._previous, self._state),
+            silences=find_current_silences(self._previous_findings, self._state),
             counts=self._counter.make_counts(),
         )
 
@@ -694,10 +743,10 @@ class ConditionUpdater:
 def find_current_silences(
     previous: Findings, state: State
 ) -> Mapping[tuple[Entity, str], Silence]:
-    """Return the current silences; the same object if unchanged."""
+    """Return the silences that are not over, by entity and code; the same object if unchanged."""
     if not (previous.silences or state.silences):
         return previous.silences
-    current = {
+    current_silences = {
         (
             Entity(silence.stream, silence.consumer, silence.created_at_us, silence.part),
             code,
@@ -706,30 +755,32 @@ def find_current_silences(
         for code in (successor_of(silence.code),)
         if silence.until_us > state.now_at_us
     }
-    return previous.silences if current == previous.silences else current
+    return previous.silences if current_silences == previous.silences else current_silences
 
 
 def _make_condition(
     entity: Entity,
     kind: Kind,
     symptom: Symptom,
-    previous: WatchedCondition | None,
+    previous_condition: WatchedCondition | None,
     mono_us: int,
     at_us: int,
 ) -> WatchedCondition:
-    """Return the watched condition of a symptom; it is raised after lasting for long enough."""
-    raised = previous is not None and previous.raised
-    first_mono_us = mono_us if previous is None else previous.first_mono_us
-    since_us = at_us if previous is None else previous.finding.since_us
-    if symptom.since_us is not None and not raised:
+    """Return the watched condition of a symptom, raised if it has lasted for long enough."""
+    was_raised = previous_condition is not None and previous_condition.raised
+    first_mono_us = mono_us if previous_condition is None else previous_condition.first_mono_us
+    since_us = at_us if previous_condition is None else previous_condition.finding.since_us
+    if symptom.since_us is not None and not was_raised:
         since_us = min(symptom.since_us, at_us)
-    hold_s = kind.enter_s if symptom.hold_s is None else symptom.hold_s
+    raise_after_s = kind.enter_s if symptom.hold_s is None else symptom.hold_s
     lasted_us = max(mono_us - first_mono_us, at_us - since_us)
-    if previous is not None and not raised and symptom.since_us is not None:
+    if previous_condition is not None and not was_raised and symptom.since_us is not None:
         # The start that a rule reports is better than the time of the first evaluation.
         lasted_us = at_us - since_us
     if symptom.hold_s is not None:
         # The condition must be seen for `hold_s`, whatever its start.
         lasted_us = mono_us - first_mono_us
     finding = Finding(kind, entity, since_us, symptom.text, symptom.sequences, symptom.numbers)
-    return WatchedCondition(finding, first_mono_us, raised or lasted_us >= hold_s * _US)
+    return WatchedCondition(
+        finding, first_mono_us, was_raised or lasted_us >= raise_after_s * _US_PER_S
+    )

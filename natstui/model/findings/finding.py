@@ -9,15 +9,20 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from natstui.model.assets.configuration import ConsumerConfiguration, StreamConfiguration
-from natstui.model.findings.catalogue.kind import STREAM_LIMITS, Kind, StreamLimit, with_limit
-from natstui.model.findings.facts.memory import Memory
+from natstui.model.findings.catalogue.kind import (
+    STREAM_LIMIT_BY_NUMBER_NAME,
+    Kind,
+    StreamLimit,
+    with_limit,
+)
+from natstui.model.findings.facts.memory import RuleMemory
+from natstui.model.live.known_rows import Roster, RowKey
 from natstui.model.live.snapshot import ConsumerColumns, StreamColumns
-from natstui.model.live.table import Key, Roster
 from natstui.model.records.silences import Silence
 from natstui.units import counted
 
-_PLACEHOLDER = re.compile(r"\b(?:STREAM|CONSUMER|SEQ)\b")
-MAX_RESOLVED = 200
+_NAME_PLACEHOLDER_PATTERN = re.compile(r"\b(?:STREAM|CONSUMER|SEQ)\b")
+MAX_ENDED_FINDINGS = 200
 """Limit of ended findings that are kept."""
 
 
@@ -25,13 +30,13 @@ def insert_names(advice: str, stream: str, consumer: str, sequence: str) -> str:
     """Return advice with the non-empty names in its commands, quoted for a shell."""
     names = {"STREAM": stream, "CONSUMER": consumer, "SEQ": sequence}
 
-    def named(match: re.Match[str]) -> str:
+    def insert_name(match: re.Match[str]) -> str:
         # The commands are for a shell, and a name may contain its special characters.
         name = names[match[0]]
         return shlex.quote(name) if name else match[0]
 
     # All at once: a stream may be named CONSUMER.
-    return _PLACEHOLDER.sub(named, advice)
+    return _NAME_PLACEHOLDER_PATTERN.sub(insert_name, advice)
 
 
 class Entity(NamedTuple):
@@ -57,7 +62,7 @@ class Entity(NamedTuple):
         return " ".join(part for part in (name, self.part) if part) or "account"
 
 
-def entity_of_key(key: Key) -> Entity:
+def entity_of_key(key: RowKey) -> Entity:
     """Return the entity of a stream or consumer by the key of its row."""
     if len(key) == 3:
         return Entity(str(key[0]), str(key[1]), int(key[2]))
@@ -66,7 +71,7 @@ def entity_of_key(key: Key) -> Entity:
 
 @dataclass(frozen=True, slots=True)
 class Symptom:
-    """The evidence of a condition that holds now."""
+    """The evidence of a condition, such as "no open pulls", that holds now."""
 
     text: str
     """The evidence, as a sentence for people."""
@@ -103,7 +108,14 @@ class Finding:
     @property
     def limit(self) -> StreamLimit | None:
         """Return the limit of the stream that is reached; None for other findings."""
-        return next((STREAM_LIMITS[name] for name in self.numbers if name in STREAM_LIMITS), None)
+        return next(
+            (
+                STREAM_LIMIT_BY_NUMBER_NAME[name]
+                for name in self.numbers
+                if name in STREAM_LIMIT_BY_NUMBER_NAME
+            ),
+            None,
+        )
 
     @property
     def act(self) -> str:
@@ -117,7 +129,7 @@ class Finding:
 
 @dataclass(frozen=True, slots=True)
 class WatchedCondition:
-    """A condition of an entity that holds, or has held until its finding ends."""
+    """A condition of an entity, from its first evidence until its finding, if any, ends."""
 
     finding: Finding
     first_mono_us: int
@@ -132,14 +144,21 @@ class WatchedCondition:
     """Whether another cause of the same topic is reported instead, or will be soon."""
 
 
+class ConsumerFindingCounts(NamedTuple):
+    """The numbers of open findings about the consumers of one stream."""
+
+    critical_count: int
+    warnings_count: int
+
+
 @dataclass(frozen=True, slots=True)
 class FindingCounts:
     """The numbers of open findings, and the entities that every evaluation checks."""
 
     open_by_severity_count: Mapping[str, int]
     """Severity → number of open findings."""
-    consumers_by_stream_count: Mapping[str, tuple[int, int]]
-    """Stream → numbers of critical findings and warnings of its consumers; only with any."""
+    consumers_by_stream_count: Mapping[str, ConsumerFindingCounts]
+    """Stream → numbers of open findings of its consumers; only streams with any."""
     always_checked: frozenset[Entity]
     """Entities without a row, and entities with events."""
 
@@ -152,9 +171,9 @@ class FindingCounter:
         before: FindingCounts | None,
         conditions: Mapping[Entity, tuple[WatchedCondition, ...]],
     ) -> None:
-        """Start from `before`, the counts of `conditions`; None: count them."""
-        self._by_severity = dict(before.open_by_severity_count) if before else {}
-        self._by_stream = dict(before.consumers_by_stream_count) if before else {}
+        """Start with the counts `before` of the `conditions`, or count them if it is None."""
+        self._open_by_severity = dict(before.open_by_severity_count) if before else {}
+        self._consumers_by_stream = dict(before.consumers_by_stream_count) if before else {}
         self._always_checked = set(before.always_checked) if before else set()
         if before is None:
             for entity, entity_conditions in conditions.items():
@@ -186,26 +205,28 @@ class FindingCounter:
     def add(self, finding: Finding, count: int) -> None:
         """Add an open finding to the counts (`count` 1), or remove it (`count` -1)."""
         severity, entity = finding.kind.severity, finding.entity
-        self._by_severity[severity] = self._by_severity.get(severity, 0) + count
+        self._open_by_severity[severity] = self._open_by_severity.get(severity, 0) + count
         if not entity.consumer or severity == "info":
             return
-        critical, warnings = self._by_stream.get(entity.stream, (0, 0))
+        critical, warnings = self._consumers_by_stream.get(entity.stream, (0, 0))
         if severity == "critical":
             critical += count
         else:
             warnings += count
         if critical or warnings:
-            self._by_stream[entity.stream] = (critical, warnings)
+            self._consumers_by_stream[entity.stream] = ConsumerFindingCounts(critical, warnings)
         else:
-            self._by_stream.pop(entity.stream, None)
+            self._consumers_by_stream.pop(entity.stream, None)
 
     def add_event(self, entity: Entity) -> None:
-        """Have an entity with an event checked at each evaluation."""
+        """Add an entity with an event to those that every evaluation checks."""
         self._always_checked.add(entity)
 
     def make_counts(self) -> FindingCounts:
         """Return the current counts."""
-        return FindingCounts(self._by_severity, self._by_stream, frozenset(self._always_checked))
+        return FindingCounts(
+            self._open_by_severity, self._consumers_by_stream, frozenset(self._always_checked)
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -217,7 +238,7 @@ class Evaluation:
     consumer_columns: ConsumerColumns | None = None
     streams: Roster | None = None
     stream_columns: StreamColumns | None = None
-    waiting_rows: tuple[int, ...] = ()
+    postponed_rows: tuple[int, ...] = ()
     """Rows of consumers whose evaluation was postponed, because there were too many."""
     consumer_settings: Mapping[tuple[str, str], ConsumerConfiguration] = field(
         default_factory=dict
@@ -231,7 +252,7 @@ class Evaluation:
     """Streams whose settings allow findings with inconspicuous counters."""
     streams_with_ephemerals: frozenset[str] = frozenset()
     """Streams with ephemeral consumers, which clients may leave behind."""
-    memory: Memory = field(default_factory=Memory)
+    memory: RuleMemory = field(default_factory=RuleMemory)
     """Data about the rows beyond their history."""
 
 
@@ -253,7 +274,7 @@ class Findings:
     counts: FindingCounts | None = None
     """Numbers of open findings, including silenced ones; None: not counted."""
 
-    def count_open(self) -> FindingCounts:
+    def count_open_findings(self) -> FindingCounts:
         """Return the numbers of open findings that are not silenced."""
         if self.counts is not None and not self.silences:
             return self.counts
@@ -270,41 +291,45 @@ class Findings:
             return None
         return self.silences.get((finding.entity, finding.kind.code))
 
-    def list_open_of(self, entity: Entity) -> tuple[Finding, ...]:
+    def list_open_findings_of(self, entity: Entity) -> tuple[Finding, ...]:
         """Return the open findings of an entity, including silenced ones, the worst first."""
         conditions = self.conditions.get(entity, ())
         return tuple(
             sorted(
                 (condition.finding for condition in conditions if condition.raised),
-                key=worst_first,
+                key=severity_sort_key,
             )
         )
 
-    def find_worst(self, entity: Entity) -> Finding | None:
+    def find_worst_finding(self, entity: Entity) -> Finding | None:
         """Return the worst open finding of an entity that is not silenced; None without one."""
         worst_finding: Finding | None = None
         for condition in self.conditions.get(entity, ()):
-            is_worse = worst_finding is None or worst_first(condition.finding) < worst_first(
-                worst_finding
-            )
+            is_worse = worst_finding is None or severity_sort_key(
+                condition.finding
+            ) < severity_sort_key(worst_finding)
             if condition.raised and is_worse and self.find_silence(condition.finding) is None:
                 worst_finding = condition.finding
         return worst_finding
 
-    def list_open(self) -> list[Finding]:
+    def list_open_findings(self) -> list[Finding]:
         """Return every open finding that is not silenced, the worst first."""
-        return sorted(self.iterate_open(), key=worst_first)
+        return sorted(self.iterate_open_findings(), key=severity_sort_key)
 
-    def iterate_open(self) -> Iterator[Finding]:
+    def iterate_open_findings(self) -> Iterator[Finding]:
         """Yield every open finding that is not silenced, in no order."""
-        return (finding for finding in self._raised() if self.find_silence(finding) is None)
+        return (
+            finding for finding in self._iterate_raised() if self.find_silence(finding) is None
+        )
 
-    def list_silenced(self) -> list[Finding]:
+    def list_silenced_findings(self) -> list[Finding]:
         """Return every open finding that is silenced, the worst first."""
-        hidden = (finding for finding in self._raised() if self.find_silence(finding) is not None)
-        return sorted(hidden, key=worst_first) if self.silences else []
+        hidden = (
+            finding for finding in self._iterate_raised() if self.find_silence(finding) is not None
+        )
+        return sorted(hidden, key=severity_sort_key) if self.silences else []
 
-    def _raised(self) -> Iterator[Finding]:
+    def _iterate_raised(self) -> Iterator[Finding]:
         return (
             condition.finding
             for conditions in self.conditions.values()
@@ -313,13 +338,13 @@ class Findings:
         )
 
 
-MIN_GROUPED = 4
+MIN_GROUPED_FINDINGS = 4
 """Minimum number of findings of a kind that are shown as one line."""
 
 
 @dataclass(frozen=True, slots=True)
 class FindingGroup:
-    """A line of findings of one kind: the worst, and the others."""
+    """Findings of one kind that are shown as one line: the worst, and the others."""
 
     first: Finding
     others: tuple[Finding, ...] = ()
@@ -331,27 +356,30 @@ class FindingGroup:
 
 
 def group_findings(findings: Iterable[Finding]) -> list[FindingGroup]:
-    """Return the lines for findings, the worst first; four or more of a kind are one line.
+    """Return groups of findings, the worst first.
 
-    Open and ended findings are in different lines.
+    Four or more open findings of a kind are one group, as are four or more ended ones; each other
+    finding is a group of its own.
     """
-    findings_by_kind: dict[tuple[Kind, bool], list[Finding]] = {}
+    findings_by_kind_and_is_open: dict[tuple[Kind, bool], list[Finding]] = {}
     for finding in findings:
-        findings_by_kind.setdefault((finding.kind, finding.until_us is None), []).append(finding)
+        findings_by_kind_and_is_open.setdefault(
+            (finding.kind, finding.until_us is None), []
+        ).append(finding)
     lines = []
-    for group in findings_by_kind.values():
-        if len(group) < MIN_GROUPED:
+    for group in findings_by_kind_and_is_open.values():
+        if len(group) < MIN_GROUPED_FINDINGS:
             lines += [FindingGroup(finding) for finding in group]
             continue
         # There may be 50,000: they need no order among themselves.
-        worst = min(group, key=lambda finding: (*worst_first(finding), finding.entity))
+        worst = min(group, key=lambda finding: (*severity_sort_key(finding), finding.entity))
         others = tuple(finding for finding in group if finding is not worst)
         lines.append(FindingGroup(worst, others))
-    return sorted(lines, key=lambda line: worst_first(line.first))
+    return sorted(lines, key=lambda line: severity_sort_key(line.first))
 
 
-def worst_first(finding: Finding) -> tuple[int, bool, int]:
-    """Return a sort key: first the most severe findings, then those about servers, the oldest.
+def severity_sort_key(finding: Finding) -> tuple[int, bool, int]:
+    """Return a sort key by severity, then findings about servers first, then the oldest first.
 
     Findings about a server explain findings about its streams.
     """

@@ -1,8 +1,8 @@
 """Thresholds in the metadata of a stream or consumer, as `io.nats.monitor.*`.
 
-The results are those of `nats server check`; for consumers, whose metadata that tool ignores,
-those of its documentation. Two rules differ from natstui's other findings: too few messages are
-critical, and so is an idle consumer.
+The results equal those of `nats server check`. That tool ignores the metadata of consumers, so
+their results follow its documentation. Two rules differ from natstui's other findings: too few
+messages are critical, and so is an idle consumer.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ Severity = Literal["critical", "warning", "ok"]
 
 @dataclass(frozen=True, slots=True)
 class ThresholdResult:
-    """The result of the comparison of a value with its threshold."""
+    """The severity of one value, by its comparison with a threshold."""
 
     severity: Severity
     name: str
@@ -60,7 +60,7 @@ class ConsumerFacts:
     redelivered_msgs: int
     delivered_ago_ns: int | None
     acked_ago_ns: int | None
-    pins: bool
+    pins_client: bool
     """Whether its priority policy pins a client."""
     pinned_client: str | None
 
@@ -148,15 +148,17 @@ def _check_subjects(limits: _Thresholds, subjects_count: int) -> list[ThresholdR
     warn, critical = limits["subjects-warn"], limits["subjects-critical"]
     if warn <= 0 and critical <= 0:
         return []
-    too_many, text = warn < critical, counted(subjects_count, "subject")
-    levels: tuple[tuple[str, int, Severity], ...] = (
+    is_upper_limit, text = warn < critical, counted(subjects_count, "subject")
+    limits_with_severity: tuple[tuple[str, int, Severity], ...] = (
         ("subjects-critical", critical, "critical"),
         ("subjects-warn", warn, "warning"),
     )
-    for name, limit, severity in levels:
-        if subjects_count >= limit if too_many else subjects_count <= limit:
-            side = "or more" if too_many else "or fewer"
-            return [ThresholdResult(severity, name, f"{text}, the limit is {limit} {side}")]
+    for name, limit, severity in limits_with_severity:
+        if subjects_count >= limit if is_upper_limit else subjects_count <= limit:
+            direction_text = "or more" if is_upper_limit else "or fewer"
+            return [
+                ThresholdResult(severity, name, f"{text}, the limit is {limit} {direction_text}")
+            ]
     return [ThresholdResult("ok", "subjects-critical" if critical > 0 else "subjects-warn", text)]
 
 
@@ -241,7 +243,7 @@ def consumer_checks(metadata: Mapping[str, str], facts: ConsumerFacts) -> list[T
                 )
             )
     if limits["pinned"]:
-        is_pinned = facts.pins and facts.pinned_client is not None
+        is_pinned = facts.pins_client and facts.pinned_client is not None
         text = "a client is pinned" if is_pinned else "no client is pinned"
         results.append(ThresholdResult("ok" if is_pinned else "critical", "pinned", text))
     return results

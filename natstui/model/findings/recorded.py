@@ -9,10 +9,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 from types import MappingProxyType
+from typing import NamedTuple
 
 from natstui.model.findings.catalogue.every import KINDS, successor_of
 from natstui.model.findings.finding import (
-    MAX_RESOLVED,
+    MAX_ENDED_FINDINGS,
     Entity,
     Finding,
     Findings,
@@ -20,11 +21,11 @@ from natstui.model.findings.finding import (
 )
 from natstui.model.records.findings import FindingReport, FindingsChanged, FindingsSoFar
 
-REPEAT_INTERVAL_US = 10_000_000
+FINDING_TEXT_INTERVAL_US = 10_000_000
 """Minimum time between two recorded texts of an open finding."""
 
-_MAX_KNOWN = 2_000
-_Key = tuple[str, Entity]
+_MAX_FINDINGS_AT_START = 2_000
+_CodeAndEntity = tuple[str, Entity]
 
 
 def make_report(finding: Finding) -> FindingReport:
@@ -62,56 +63,66 @@ def finding_of(record: FindingReport) -> Finding | None:
     )
 
 
+class _RecordedFinding(NamedTuple):
+    """A finding, and the time at which it was recorded."""
+
+    finding: Finding
+    at_us: int
+
+
 class FindingsRecorder:
-    """Returns the changes of findings to record; stores what was recorded."""
+    """Returns the changes of findings since the last recorded ones."""
 
     def __init__(self) -> None:
-        self._recorded: dict[_Key, tuple[Finding, int]] = {}
-        self._conditions: Mapping[Entity, tuple[WatchedCondition, ...]] = {}
+        self._recorded_findings: dict[_CodeAndEntity, _RecordedFinding] = {}
+        self._previous_conditions: Mapping[Entity, tuple[WatchedCondition, ...]] = {}
 
-    def store_recorded(self, findings: Findings, at_us: int) -> None:
-        """Store that the current findings are recorded, at the start of a recording."""
-        self._recorded = {_key(finding): (finding, at_us) for finding in findings.iterate_open()}
+    def mark_as_recorded(self, findings: Findings, at_us: int) -> None:
+        """Remember the open findings as recorded; `find_changes` then returns later changes."""
+        self._recorded_findings = {
+            _key(finding): _RecordedFinding(finding, at_us)
+            for finding in findings.iterate_open_findings()
+        }
 
     def find_changes(self, findings: Findings, at_us: int) -> FindingsChanged | None:
         """Return the record of the changes since the previous call; None without any."""
         reports = [
             make_report(finding)
             for finding in findings.ended
-            if self._recorded.pop(_key(finding), None)
+            if self._recorded_findings.pop(_key(finding), None)
         ]
         for entity, conditions in findings.conditions.items():
-            if self._conditions.get(entity) is not conditions:
+            if self._previous_conditions.get(entity) is not conditions:
                 reports += [
                     make_report(condition.finding)
                     for condition in conditions
                     if condition.raised and self._needs_recording(condition, at_us)
                 ]
-        self._conditions = findings.conditions
+        self._previous_conditions = findings.conditions
         return FindingsChanged(at_us, tuple(reports)) if reports else None
 
     def _needs_recording(self, condition: WatchedCondition, at_us: int) -> bool:
-        """Return whether an open finding must be recorded now; if so, store that it was."""
+        """Return whether an open finding must be recorded now; if so, remember it as recorded."""
         finding, key = condition.finding, _key(condition.finding)
-        before = self._recorded.get(key)
+        before = self._recorded_findings.get(key)
         if before is not None:
             recorded_finding, recorded_us = before
-            is_same = (recorded_finding.text, recorded_finding.sequences) == (
+            is_unchanged = (recorded_finding.text, recorded_finding.sequences) == (
                 finding.text,
                 finding.sequences,
             )
-            if is_same or at_us - recorded_us < REPEAT_INTERVAL_US:
+            if is_unchanged or at_us - recorded_us < FINDING_TEXT_INTERVAL_US:
                 return False
-        self._recorded[key] = (finding, at_us)
+        self._recorded_findings[key] = _RecordedFinding(finding, at_us)
         return True
 
 
-def _key(finding: Finding) -> _Key:
+def _key(finding: Finding) -> _CodeAndEntity:
     return finding.kind.code, finding.entity
 
 
 def apply_finding_changes(findings: Findings, record: FindingsChanged | FindingsSoFar) -> Findings:
-    """Return the findings after a record of changes, or of all findings."""
+    """Return the findings updated by a record of changes, or replaced by one of all findings."""
     is_complete = isinstance(record, FindingsSoFar)
     conditions = {} if is_complete else dict(findings.conditions)
     ended: list[Finding] = []
@@ -132,7 +143,7 @@ def apply_finding_changes(findings: Findings, record: FindingsChanged | Findings
             conditions[finding.entity] = other_conditions
         else:
             conditions.pop(finding.entity, None)
-    resolved = (*findings.resolved, *ended)[-MAX_RESOLVED:] if ended else findings.resolved
+    resolved = (*findings.resolved, *ended)[-MAX_ENDED_FINDINGS:] if ended else findings.resolved
     return replace(
         findings,
         conditions=MappingProxyType(conditions),
@@ -143,11 +154,12 @@ def apply_finding_changes(findings: Findings, record: FindingsChanged | Findings
     )
 
 
-def make_known_findings(findings: Findings, at_us: int) -> FindingsSoFar:
-    """Return the open findings at the start of a recording; the worst 2,000."""
-    findings_to_record = [*findings.list_open(), *findings.list_silenced()]
+def make_open_findings(findings: Findings, at_us: int) -> FindingsSoFar:
+    """Return the worst 2,000 open findings, as the first record of a recording."""
+    findings_to_record = [*findings.list_open_findings(), *findings.list_silenced_findings()]
     return FindingsSoFar(
-        at_us, tuple(make_report(finding) for finding in findings_to_record[:_MAX_KNOWN])
+        at_us,
+        tuple(make_report(finding) for finding in findings_to_record[:_MAX_FINDINGS_AT_START]),
     )
 
 
@@ -155,4 +167,6 @@ def make_keyframe_findings(findings: Findings, at_us: int) -> FindingsSoFar | No
     """Return the open findings for a keyframe; None if the recording has no findings."""
     if not findings.recorded:
         return None
-    return FindingsSoFar(at_us, tuple(make_report(finding) for finding in findings.list_open()))
+    return FindingsSoFar(
+        at_us, tuple(make_report(finding) for finding in findings.list_open_findings())
+    )

@@ -41,19 +41,19 @@ def _threshold(value: float, name: str, unit: Unit, meaning: str) -> float:
     return value
 
 
-NEAR_SHARE = _threshold(
+NEAR_LIMIT_SHARE = _threshold(
     0.8, "near", "share",
     "above this share of a limit, a value is reported as near the limit",
 )  # fmt: skip
-FULL_SHARE = _threshold(
+MAX_BYTES_REACHED_SHARE = _threshold(
     0.98, "full", "share",
     "above this share of max bytes, lost messages are explained by that limit",
 )  # fmt: skip
-FULL_END_SHARE = _threshold(
+STREAM_FULL_END_SHARE = _threshold(
     0.95, "full, leaving", "share",
     "a full stream has room again below this share of its message limit",
 )  # fmt: skip
-STUCK_AFTER_S = _threshold(
+STUCK_AFTER_SAME_ACK_FLOOR_S = _threshold(
     30.0, "stuck after", "s",
     "in a recording, a consumer is stuck when its ack floor stayed for this long with messages "
     "outstanding",
@@ -66,12 +66,12 @@ NO_ACKS_AFTER_S = _threshold(
     30.0, "no acks after", "s",
     "with acks pending and no ack for this long, a consumer is waiting for acks",
 )  # fmt: skip
-MOST_SAMPLES_SHARE = _threshold(
+MOST_SAMPLES_OF_PERIOD_SHARE = _threshold(
     0.5, "most samples", "share",
     "a recorded period counts as paused, leaderless … if more than this share of its samples were",
 )  # fmt: skip
 
-RECENT_S = _threshold(
+NAKS_WINDOW_S = _threshold(
     10.0, "recent", "s", "naks and terms of this period are compared with its deliveries"
 )
 ALL_NAKD_SHARE = _threshold(
@@ -92,12 +92,12 @@ POISON_DELIVERIES = int(
         5, "poison", "times", "a message delivered this often and not acked is a poison message"
     )
 )
-FLOW_STALL_S = _threshold(
+PUSH_STALLED_S = _threshold(
     3.0, "flow stall", "s",
     "a push consumer with a subscriber and pending messages stalls after this time without a "
     "delivery",
 )  # fmt: skip
-STALLED_S = _threshold(
+PULLS_STALLED_S = _threshold(
     10.0, "stalled", "s",
     "time without a delivery, although pull requests are open and messages pending",
 )  # fmt: skip
@@ -106,13 +106,13 @@ LAGGING_WINDOW_S = _threshold(
     "a backlog grows if its lowest value rises from third to third of this period; a third is "
     "never shorter than the client's pause between two fetches",
 )  # fmt: skip
-MIN_LAGGING_PER_S = _threshold(
+MIN_BACKLOG_GROWTH_PER_S = _threshold(
     1.0,
     "falling behind, rate",
     "msgs/s",
     "a backlog that grows more slowly than this is not reported",
 )
-MIN_LAGGING_MSGS = int(
+MIN_BACKLOG_MSGS = int(
     _threshold(
         10,
         "falling behind, backlog",
@@ -120,7 +120,7 @@ MIN_LAGGING_MSGS = int(
         "a backlog of fewer messages than this is not reported",
     )
 )
-MIN_LAGGING_S = _threshold(
+MIN_TIME_TO_DRAIN_S = _threshold(
     10.0, "falling behind, time", "s",
     "a backlog that is cleared within this time at the present rate is not reported",
 )  # fmt: skip
@@ -133,15 +133,17 @@ REDELIVERED_ACKS_SHARE = _threshold(
     0.05, "acks of repeats", "share",
     "above this share of acks for redelivered messages, and without naks, ack wait is too short",
 )  # fmt: skip
-LATE_ACKS_SHARE = _threshold(
+LATE_ACK_WAIT_SHARE = _threshold(
     0.25, "late acks of redeliveries", "share",
     "share of ack wait; redeliveries are due to ack wait only if the p99 ack time is above it",
 )  # fmt: skip
-DROPPED_KEPT_S = _threshold(
-    300.0, "given up", "s",
+DROPPED_MSGS_REPORTED_S = _threshold(
+    300.0, "dropped after max deliver", "s",
     "messages dropped after max deliver are reported for this long",
 )  # fmt: skip
-DELETED_KEPT_S = _threshold(300.0, "gone", "s", "a deleted consumer is reported for this long")
+DELETION_REPORTED_S = _threshold(
+    300.0, "deletions", "s", "a deleted consumer is reported for this long"
+)
 LAG_WARNING_S = _threshold(
     60.0, "lag, near", "s", "the age of the next message to deliver is highlighted above this"
 )
@@ -150,7 +152,7 @@ SILENT_UPSTREAM_S = _threshold(
     15.0, "silent source", "s",
     "time without contact to the origin of a mirror or source; normal is 1 s",
 )  # fmt: skip
-SETTLING_UPSTREAM_S = _threshold(
+SILENT_AFTER_RESTART_S = _threshold(
     60.0,
     "silent source, restart",
     "s",
@@ -161,7 +163,7 @@ UPSTREAM_LAG_MSGS = int(
         1000, "source lag", "msgs", "a mirror or source more messages behind than this is reported"
     )
 )
-PEER_ACTIVE_S = _threshold(
+PEER_OFFLINE_AFTER_S = _threshold(
     5.0, "replica contact", "s", "a replica without contact to the leader for this long is offline"
 )
 PEER_LAG_MSGS = int(
@@ -178,22 +180,22 @@ FULL_SOON_S = _threshold(
     "s",
     "a stream that reaches a limit within this time, by its trend, is reported",
 )
-MIN_TREND_S = _threshold(
+MIN_FILL_TREND_S = _threshold(
     10.0,
     "full soon, trend",
     "s",
     "a limit is forecast only from a trend of at least this length",
 )
-FULL_SOON_HOLD_S = _threshold(
+MIN_FULL_FORECAST_HOLD_S = _threshold(
     60.0, "full soon, held", "s",
     "a limit is reported when the forecast has held for this long, or for a tenth of the "
     "remaining time",
 )  # fmt: skip
-MIN_FORECAST_S = _threshold(
+MIN_FORECAST_RECORDING_S = _threshold(
     60.0, "forecast, watched", "s",
     "a limit is forecast only from a recording of at least this length",
 )  # fmt: skip
-FORECAST_REACH = _threshold(
+MAX_FORECAST_MULTIPLE = _threshold(
     100.0, "forecast, reach", "times",
     "a forecast covers at most this many times the length of the recording",
 )  # fmt: skip
@@ -202,27 +204,27 @@ MAX_SUBJECTS = int(
         1_000_000, "subjects", "subjects", "more subjects than this in one stream need much memory"
     )
 )
-OWN_SUBJECTS_SHARE = _threshold(
+UNIQUE_SUBJECTS_SHARE = _threshold(
     0.9,
     "own subjects",
     "share",
     "share of messages with a subject of their own; more than this is reported",
 )
-MIN_OWN_SUBJECTS = int(
+MIN_UNIQUE_SUBJECTS = int(
     _threshold(
         100_000, "own subjects, fewest", "subjects", "fewer subjects than this need little memory"
     )
 )
-SHORT_DUPLICATES_S = _threshold(
+MIN_DUPLICATE_WINDOW_S = _threshold(
     10.0, "duplicate window", "s",
     "a shorter duplicate window is reported: a publisher without a reply retries after 5 s by "
     "default, and more than once",
 )  # fmt: skip
-LED_TOGETHER_SHARE = _threshold(
+SAME_LEADER_SHARE = _threshold(
     0.5, "leaders together", "share",
     "share of a stream's consumers led by the stream's own leader; a larger share is reported",
 )  # fmt: skip
-MIN_LED_TOGETHER = int(
+MIN_SAME_LEADER_CONSUMERS = int(
     _threshold(
         10,
         "leaders together, fewest",
@@ -230,13 +232,13 @@ MIN_LED_TOGETHER = int(
         "fewer consumers than this are ignored: their load is small",
     )
 )
-HOLES_SHARE = _threshold(
+DELETED_SEQUENCES_SHARE = _threshold(
     0.5,
     "holes",
     "share",
     "share of sequences between first and last that are deleted; a larger share is reported",
 )
-MIN_HOLES = int(
+MIN_DELETED_SEQUENCES = int(
     _threshold(
         100_000,
         "holes, fewest",
@@ -252,10 +254,10 @@ MIN_LEADER_CHANGES = int(
 LEADER_CHANGES_WINDOW_S = _threshold(
     300.0, "leader changes, window", "s", "elections are counted over this period"
 )
-UNUSED_S = _threshold(
+CONSUMER_UNUSED_AFTER_S = _threshold(
     14 * 86_400.0, "unused", "s", "a durable consumer without a delivery for this long is unused"
 )
-INACTIVE_S = _threshold(
+STREAM_INACTIVE_AFTER_S = _threshold(
     30 * 86_400.0, "inactive", "s", "a stream without a new message for this long is inactive"
 )
 ACCOUNT_WARN_SHARE = _threshold(
@@ -276,8 +278,8 @@ API_ERRORS_PER_S = _threshold(
 API_REQUESTS_PER_S = _threshold(
     100.0, "API requests", "requests/s", "more requests than this by other clients are reported"
 )
-API_SLOW_S = _threshold(
-    0.5, "API answers", "s", "an API that replies more slowly than this is reported"
+API_SLOW_REPLY_S = _threshold(
+    0.5, "API reply time", "s", "an API that replies more slowly than this is reported"
 )
 MAX_API_INFLIGHT = int(
     _threshold(
@@ -287,44 +289,48 @@ MAX_API_INFLIGHT = int(
         "more requests than this in the queue of the API are reported",
     )
 )
-STALE_S = _threshold(30.0, "stale", "s", "rows not refreshed for this long are reported")
+STALE_ROWS_AFTER_S = _threshold(
+    30.0, "stale", "s", "rows not refreshed for this long are reported"
+)
 
-NEW_CONSUMER_S = _threshold(
+NEW_CONSUMER_MAX_AGE_S = _threshold(
     120.0, "new consumer", "s", "a consumer younger than this is not reported for having no pulls"
 )
-UNKNOWN_PACE_S = _threshold(
+MAX_PULL_GAP_IF_UNKNOWN_S = _threshold(
     20.0, "unknown pace", "s",
     "while the clients' pace is unknown, messages must wait this long before a report",
 )  # fmt: skip
-PACE_KNOWN_S = _threshold(
+PULL_GAPS_KNOWN_AFTER_S = _threshold(
     10.0, "known pace", "s", "the pace of clients is known after watching them for this long"
 )
-PACE_FACTOR = _threshold(
+ALLOWED_PULL_GAP_FACTOR = _threshold(
     3.0, "pace", "times", "clients may pause for their longest pause so far, multiplied by this"
 )
-PACE_FORGET_SHARE = _threshold(
+LONGEST_PULL_GAP_DECAY_SHARE = _threshold(
     0.75,
     "pace, kept",
     "share",
     "after each shorter pause, the remembered longest pause is multiplied by this",
 )
-LOST_KEPT_S = _threshold(300.0, "lost", "s", "lost or purged messages are reported for this long")
-STEADY_GAP_S = _threshold(
+LOST_MSGS_REPORTED_S = _threshold(
+    300.0, "lost", "s", "lost or purged messages are reported for this long"
+)
+STEADY_PUBLISHER_GAP_S = _threshold(
     10.0,
     "steady publisher, gap",
     "s",
     "a publisher that pauses for longer than this is not steady",
 )
-STEADY_RUN_S = _threshold(
+STEADY_PUBLISHER_AFTER_S = _threshold(
     60.0, "steady publisher", "s", "a publisher is steady after publishing for this long"
 )
-MIN_SILENCE_S = _threshold(
+MIN_PUBLISHER_SILENCE_S = _threshold(
     30.0,
     "publisher stopped",
     "s",
     "a steady publisher is silent for longer than this, and than ten times its longest gap",
 )
-SILENCE_GAPS_FACTOR = _threshold(
+PUBLISHER_SILENCE_GAPS_FACTOR = _threshold(
     10.0, "publisher stopped, gaps", "times",
     "silence is normal up to a steady publisher's longest gap, times this",
 )  # fmt: skip
@@ -336,13 +342,13 @@ MIN_RECREATIONS = int(
         3, "recreated, fewest", "times", "fewer recreations of a consumer than this are ignored"
     )
 )
-REPEATS_WINDOW_S = _threshold(
+REDELIVERIES_WINDOW_S = _threshold(
     30.0, "repeats", "s", "deliveries and new messages are compared over this period"
 )
-REPEATS_SHARE = _threshold(
+REDELIVERIES_SHARE = _threshold(
     0.1, "repeats, share", "share", "share of redeliveries; above this, acks come after ack wait"
 )
-MIN_REPEATS = int(
+MIN_REDELIVERIES = int(
     _threshold(
         3,
         "repeats, fewest",
@@ -350,10 +356,10 @@ MIN_REPEATS = int(
         "redeliveries are ignored until there are this many, in this many polls",
     )
 )
-NEVER_ACKED_S = _threshold(
+NEVER_ACKED_AFTER_S = _threshold(
     10.0, "never acked", "s", "no ack for this long, and for longer than ack wait, is reported"
 )
-FLOOR_BLOCKED_S = _threshold(
+ACK_FLOOR_BLOCKED_S = _threshold(
     30.0,
     "ack floor blocked",
     "s",
@@ -378,26 +384,26 @@ MIN_ORPHANED_POLLS = int(
         "messages that match no consumer in this many polls are reported",
     )
 )
-DROPPED_WINDOW_S = _threshold(
+NO_INTEREST_WINDOW_S = _threshold(
     15.0, "dropped at once", "s",
     "published and matched messages of an interest stream are compared over this period",
 )  # fmt: skip
-DROPPED_SHARE = _threshold(
+NO_INTEREST_SHARE = _threshold(
     0.1,
     "dropped at once, share",
     "share",
     "share of published messages that match no consumer; a larger share is reported",
 )
-PILE_UP_S = _threshold(
+PILE_UP_WINDOW_S = _threshold(
     300.0,
     "piling up, window",
     "s",
     "unused consumers that were created in this period are counted",
 )
-MIN_PILE_UP = int(
+MIN_PILED_UP_CONSUMERS = int(
     _threshold(30, "piling up", "times", "fewer unused new consumers than this are ignored")
 )
-MIN_UNMATCHED = int(
+MIN_UNMATCHED_MSGS = int(
     _threshold(
         20,
         "unmatched",
@@ -405,20 +411,20 @@ MIN_UNMATCHED = int(
         "fewer messages that do not match the filter than this are ignored",
     )
 )
-UNMATCHED_WINDOW_S = _threshold(
+UNMATCHED_MSGS_WINDOW_S = _threshold(
     300.0, "unmatched, window", "s",
     "with deliver policy new, the filter is compared only with messages of this period",
 )  # fmt: skip
-FETCH_LOOP_S = _threshold(
+MAX_FETCH_LOOP_PAUSE_S = _threshold(
     3.0, "fetch loop", "s", "a client that fetches in a loop pulls again within this time"
 )
-REDELIVERING_SHARE = _threshold(
+MOSTLY_REDELIVERIES_SHARE = _threshold(
     0.5,
     "repeats, most",
     "share",
     "share of redeliveries; above this, they are reported whatever the cause",
 )
-MIN_ONE_MESSAGE_POLLS = int(
+MIN_POISON_POLLS = int(
     _threshold(
         3,
         "poison, polls",
@@ -426,40 +432,40 @@ MIN_ONE_MESSAGE_POLLS = int(
         "a message that alone is redelivered in this many consecutive polls is reported",
     )
 )
-BACKOFF_WAITS_S = _threshold(
+MIN_REPORTED_BACKOFF_WAIT_S = _threshold(
     30.0,
     "backoff",
     "s",
     "messages that wait longer than this for their backoff are reported",
 )
-INELIGIBLE_S = _threshold(
+INELIGIBLE_PULLS_S = _threshold(
     5.0,
     "ineligible",
     "s",
     "open pulls of a priority group that receive nothing for this long are reported",
 )
-ORIGIN_ACTIVE_S = _threshold(
+ORIGIN_CHECKED_AFTER_SILENCE_S = _threshold(
     5.0,
     "origin contact",
     "s",
     "an origin without contact for this long is checked: it may not exist",
 )
-STORE_NEAR_SHARE = _threshold(
+STORAGE_NEARLY_FULL_SHARE = _threshold(
     0.9, "server store, near", "share",
     "share of a limit of the server; above this, it is reported as nearly full",
 )  # fmt: skip
-STORE_FULL_SHARE = _threshold(
+STORAGE_FULL_SHARE = _threshold(
     0.99, "server store, full", "share",
     "share of a server's store; above this, the server refuses publishes",
 )  # fmt: skip
-CERTIFICATE_S = _threshold(
+CERTIFICATE_WARNING_S = _threshold(
     30 * 86_400.0, "certificate", "s", "a certificate that expires within this time is a warning",
 )  # fmt: skip
-CERTIFICATE_SOON_S = _threshold(
+CERTIFICATE_CRITICAL_S = _threshold(
     7 * 86_400.0, "certificate, soon", "s",
         "a certificate that expires within this time is critical",
 )  # fmt: skip
-RESTARTS_S = _threshold(
+RESTARTS_WINDOW_S = _threshold(
     300.0, "restarts within", "s", "restarts of a server are counted over this period",
 )  # fmt: skip
 MIN_RESTARTS = int(
@@ -473,10 +479,10 @@ MIN_RESTARTS = int(
 SERVER_CPU_SHARE = _threshold(
     0.9, "server cpu", "share", "share of all CPU cores; above this, a server is busy",
 )  # fmt: skip
-CLIENT_CLOSES = _threshold(
+MIN_CLOSED_CONNECTIONS = _threshold(
     15, "closes", "times", "this many closed connections of one name within a minute are reported",
 )  # fmt: skip
-MIN_REFUSED = int(
+MIN_REFUSED_CLIENTS = int(
     _threshold(
         3,
         "connections refused",
@@ -484,11 +490,11 @@ MIN_REFUSED = int(
         "fewer refused clients than this in a minute are ignored",
     )
 )
-CLIENT_SUBSCRIPTIONS = _threshold(
+MAX_CONNECTION_SUBSCRIPTIONS = _threshold(
     5_000, "subscriptions", "times", "a connection with more subscriptions than this is "
                                      "probably leaking them",
 )  # fmt: skip
-UNBALANCED_SHARE = _threshold(
+UNBALANCED_LEADERS_FACTOR = _threshold(
     2.0, "unbalanced", "times",
         "leaders of a server, compared with an even share; a larger share is reported",
 )  # fmt: skip
@@ -500,11 +506,11 @@ MIN_UNBALANCED_STREAMS = int(
         "with fewer replicated streams than this, uneven leaders are not reported",
     )
 )
-UNBALANCED_DEVIATIONS = _threshold(
+MIN_UNBALANCED_DEVIATIONS = _threshold(
     3.0, "unbalanced, by chance", "times",
     "a deviation of fewer standard deviations than this is chance",
 )  # fmt: skip
-UNBALANCED_AFTER_S = _threshold(
+UNBALANCED_AFTER_RESTART_S = _threshold(
     300.0, "unbalanced, restart", "s",
     "after a server came back, leaders may be uneven for this long",
 )  # fmt: skip
@@ -516,7 +522,7 @@ MIN_DIFFERING_POLLS = int(
         "a replica whose messages differ from the others' in this many polls is reported",
     )
 )
-MOVE_HANGS_S = _threshold(
+STREAM_MOVE_HANGS_AFTER_S = _threshold(
     30.0, "move hangs", "s", "a move or scale that waits this long for a server hangs"
 )
 MEMORY_OUTLIER_FACTOR = _threshold(
@@ -533,13 +539,13 @@ MEMORY_OUTLIER_BYTES = int(
         "a smaller difference from the mean is ignored",
     )
 )
-UPLOAD_PAUSE_S = _threshold(
+OBJECT_UPLOAD_PAUSE_S = _threshold(
     30.0,
     "upload",
     "s",
     "uploads to an object store that stored nothing for this long are interrupted, or pause",
 )
-UPLOAD_ENDED_S = _threshold(
+OBJECT_UPLOAD_ENDED_AFTER_S = _threshold(
     3600.0,
     "upload, ended",
     "s",

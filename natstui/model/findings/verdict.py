@@ -19,7 +19,7 @@ from natstui.model.findings.catalogue.status import (
     WORKING,
     Status,
 )
-from natstui.model.findings.causes.settings import (
+from natstui.model.findings.causes.risky_settings import (
     find_risky_consumer_settings,
     find_risky_stream_settings,
 )
@@ -45,8 +45,8 @@ class Verdict:
     """The finding that is the status; None if the status is an activity."""
 
 
-def _find_worst(state: State, key: tuple[str | int, ...]) -> Finding | None:
-    worst = state.findings.find_worst(entity_of_key(key))
+def _find_worst_finding(state: State, key: tuple[str | int, ...]) -> Finding | None:
+    worst = state.findings.find_worst_finding(entity_of_key(key))
     return worst if worst is not None and worst.kind.severity in _REPORTED_SEVERITIES else None
 
 
@@ -83,12 +83,12 @@ def consumer_statuses(state: State) -> list[Status | Kind]:
     )
     statuses: list[Status | Kind] = []
     for key, *counters in rows:
-        worst = _find_worst(state, key)
+        worst = _find_worst_finding(state, key)
         statuses.append(_activity_status(*counters) if worst is None else worst.kind)
     for row, status in enumerate(statuses):
         if not isinstance(status, Status):
             continue
-        if _find_sourcing(state, row) is not None:
+        if _find_sourcing_consumer(state, row) is not None:
             statuses[row] = SOURCING
         elif status in (WORKING, UNACKED, NO_DELIVERY) and _is_unused(state, row):
             statuses[row] = UNUSED
@@ -104,13 +104,13 @@ def _acked_ago_us(state: State, row: int) -> int | None:
 
 
 def _last_ack_text(state: State, row: int, acked_ago_us: int | None) -> str:
-    """Return when the last ack came; a server forgets the time at a restart."""
+    """Return the age of the last ack as text; `unknown` if a restart of the server erased it."""
     if acked_ago_us is not None:
         return f"{duration_text(acked_ago_us / 1e6)} ago"
     return "never" if ConsumerFacts(state, row).was_never_acked else "unknown"
 
 
-def _find_sourcing(state: State, row: int) -> ConsumerFacts | None:
+def _find_sourcing_consumer(state: State, row: int) -> ConsumerFacts | None:
     """Return the facts about a consumer that feeds another stream; None for other consumers."""
     columns = state.consumers.columns
     config = state.consumer_configurations.get((columns.stream[row], columns.name[row]))
@@ -144,29 +144,30 @@ def _is_replaying(state: State, row: int) -> bool:
     if stream is None or facts.settings.get("replay_policy") != "original":
         return False
     # Removed messages are not delivered.
-    removed_to_seq = stream.columns.first_seq[stream.row] - 1
-    delivered_seq = max(columns.delivered_stream_seq[row], removed_to_seq)
-    behind = stream.columns.last_seq[stream.row] - delivered_seq
-    return behind > stream.columns.deleted_msgs[stream.row]
+    last_removed_seq = stream.columns.first_seq[stream.row] - 1
+    delivered_seq = max(columns.delivered_stream_seq[row], last_removed_seq)
+    waiting_seqs = stream.columns.last_seq[stream.row] - delivered_seq
+    return waiting_seqs > stream.columns.deleted_msgs[stream.row]
 
 
 def consumer_verdict(state: State, row: int) -> Verdict:
     """Return the status of the consumer in `row` of `state.consumers`, with its evidence."""
     history, key = state.consumer_history, state.consumers.roster.keys[row]
-    worst = _find_worst(state, key)
+    worst = _find_worst_finding(state, key)
     if worst is not None:
         return Verdict(worst.kind.level, worst.kind.word, worst.text, worst)
-    columns, sourcing = state.consumers.columns, _find_sourcing(state, row)
-    if sourcing is not None:
-        text = f"feeds {sourcing.fed_stream or 'another stream'}, {sourcing.pending} pending"
+    columns, source_facts = state.consumers.columns, _find_sourcing_consumer(state, row)
+    if source_facts is not None:
+        fed_stream = source_facts.fed_stream or "another stream"
+        text = f"feeds {fed_stream}, {source_facts.pending} pending"
         return Verdict(SOURCING.level, SOURCING.word, text)
     pending, unacked = columns.pending_msgs[row], columns.ack_pending_msgs[row]
-    per_s = trend_per_s(history, key, "pending_msgs")
+    pending_trend_per_s = trend_per_s(history, key, "pending_msgs")
     delivered_per_s = counter_per_s(history, key, "delivered_consumer_seq")
     delivered_seq = columns.delivered_consumer_seq[row]
     acked_ago_us = _acked_ago_us(state, row)
     status = _activity_status(
-        pending, unacked, delivered_seq, acked_ago_us, per_s, delivered_per_s
+        pending, unacked, delivered_seq, acked_ago_us, pending_trend_per_s, delivered_per_s
     )
     if status in (WORKING, UNACKED, NO_DELIVERY) and _is_unused(state, row):
         text, status = f"{pending} pending, no client uses it: the server removes it", UNUSED
@@ -176,7 +177,7 @@ def consumer_verdict(state: State, row: int) -> Verdict:
     elif status is NO_DELIVERY:
         text = f"{pending} pending, none was delivered yet"
     elif status is CATCHING_UP:
-        text = f"{pending} pending, {per_s or 0:+.1f}/s"
+        text = f"{pending} pending, {pending_trend_per_s or 0:+.1f}/s"
     elif status is UNACKED:
         ack_text = _last_ack_text(state, row, acked_ago_us)
         text = f"{unacked} waiting for their ack, last ack {ack_text}"
@@ -188,11 +189,11 @@ def consumer_verdict(state: State, row: int) -> Verdict:
 def stream_verdict(state: State, row: int) -> Verdict:
     """Return the status of the stream in `row` of `state.streams`, with its evidence."""
     key = state.streams.roster.keys[row]
-    worst = _find_worst(state, key)
+    worst = _find_worst_finding(state, key)
     if worst is not None:
         return Verdict(worst.kind.level, worst.kind.word, worst.text, worst)
-    stores = counter_per_s(state.stream_history, key, "last_seq")
-    status = STORING if stores else QUIET
+    stored_per_s = counter_per_s(state.stream_history, key, "last_seq")
+    status = STORING if stored_per_s else QUIET
     return Verdict(status.level, status.word, status.sentence)
 
 
@@ -201,7 +202,7 @@ def stream_statuses(state: State) -> list[Status | Kind]:
     rates = rate_column(state.stream_history, "last_seq")
     statuses: list[Status | Kind] = []
     for key, rate in zip(state.streams.roster.keys, rates, strict=True):
-        worst = _find_worst(state, key)
+        worst = _find_worst_finding(state, key)
         statuses.append((STORING if rate else QUIET) if worst is None else worst.kind)
     return statuses
 
@@ -210,7 +211,7 @@ def consumer_findings(state: State, row: int) -> list[Finding]:
     """Return all findings about a consumer, including its risky settings."""
     key = state.consumers.roster.keys[row]
     return [
-        *state.findings.list_open_of(entity_of_key(key)),
+        *state.findings.list_open_findings_of(entity_of_key(key)),
         *find_risky_consumer_settings(state, row),
     ]
 
@@ -219,6 +220,6 @@ def stream_findings(state: State, row: int) -> list[Finding]:
     """Return all findings about a stream, including its risky settings."""
     key = state.streams.roster.keys[row]
     return [
-        *state.findings.list_open_of(entity_of_key(key)),
+        *state.findings.list_open_findings_of(entity_of_key(key)),
         *find_risky_stream_settings(state, row),
     ]

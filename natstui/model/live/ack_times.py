@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from natstui.model.bench.latency import (
-    EMPTY,
+    EMPTY_HISTOGRAM,
     PERCENTILES,
     SAMPLED_PERCENTILES,
     LatencyCounts,
@@ -27,7 +27,7 @@ class AckMinute:
     """The samples of one minute."""
 
     began_at_us: int
-    times: LatencyCounts = EMPTY
+    times: LatencyCounts = EMPTY_HISTOGRAM
     repeated_count: int = 0
     """Samples of redelivered messages."""
     left_out_count: int = 0
@@ -44,10 +44,10 @@ class AckTimes:
     def after(
         self, at_us: int, times: LatencyCounts, repeated_count: int, left_out_count: int = 0
     ) -> AckTimes:
-        """Return the samples with more added, which arrived at `at_us`."""
-        began_us, minutes = _start_of_minute(at_us), self.minutes
-        if not minutes or minutes[-1].began_at_us < began_us:
-            minutes = (*_drop_old_minutes(minutes, began_us), AckMinute(began_us))
+        """Return the samples with `times` added, which arrived at `at_us`."""
+        minute_start_us, minutes = _start_of_minute(at_us), self.minutes
+        if not minutes or minutes[-1].began_at_us < minute_start_us:
+            minutes = (*_drop_old_minutes(minutes, minute_start_us), AckMinute(minute_start_us))
         # Delayed samples count for the newest minute, so the minutes stay in order.
         newest = minutes[-1]
         newest = replace(
@@ -105,6 +105,8 @@ def _start_of_minute(at_us: int) -> int:
     return at_us - at_us % _MINUTE_US
 
 
-def _drop_old_minutes(minutes: tuple[AckMinute, ...], newest_us: int) -> tuple[AckMinute, ...]:
-    oldest_us = newest_us - WINDOW_MINUTES * _MINUTE_US
+def _drop_old_minutes(
+    minutes: tuple[AckMinute, ...], newest_minute_us: int
+) -> tuple[AckMinute, ...]:
+    oldest_us = newest_minute_us - WINDOW_MINUTES * _MINUTE_US
     return tuple(minute for minute in minutes if minute.began_at_us > oldest_us)

@@ -8,9 +8,9 @@ from natstui.model.live.history import WINDOWS_S
 from natstui.model.live.rates import stored_at_mono_us
 from natstui.model.live.state import State
 
-FRESH_US = 5_000_000
+MIN_STALE_US = 5_000_000
 """Minimum age of stale data, in µs."""
-_LATE_US = 4_000_000
+_STALE_DELAY_US = 4_000_000
 _SECOND_US = 1_000_000
 
 
@@ -21,7 +21,7 @@ def poll_interval_us(state: State) -> int:
 
 def stale_after_us(state: State) -> int:
     """Return the age above which a poll is stale, in µs: one interval and 4 s, at least 5 s."""
-    return max(FRESH_US, poll_interval_us(state) + _LATE_US)
+    return max(MIN_STALE_US, poll_interval_us(state) + _STALE_DELAY_US)
 
 
 def row_stale_after_us(state: State) -> int:
@@ -29,8 +29,8 @@ def row_stale_after_us(state: State) -> int:
 
     At least the age above which a poll is stale.
     """
-    round_us = state.costs[-1].cost.round_us if state.costs else None
-    return max(stale_after_us(state), (round_us or 0) + _LATE_US)
+    max_row_interval_us = state.costs[-1].cost.round_us if state.costs else None
+    return max(stale_after_us(state), (max_row_interval_us or 0) + _STALE_DELAY_US)
 
 
 def is_stale(state: State, sampled_mono_us: int) -> bool:
@@ -41,11 +41,10 @@ def is_stale(state: State, sampled_mono_us: int) -> bool:
 def oldest_row_us(state: State) -> int | None:
     """Return the age of the oldest row in µs; None without rows."""
     streams, consumers = state.streams.columns, state.consumers.columns
-    ages_us = (
-        min(table_columns.sampled_mono_us, default=None) for table_columns in (streams, consumers)
-    )
-    known_ages_us = [at_us for at_us in ages_us if at_us is not None]
-    return state.now_mono_us - min(known_ages_us) if known_ages_us else None
+    oldest_times_us = [
+        min(columns.sampled_mono_us) for columns in (streams, consumers) if columns.sampled_mono_us
+    ]
+    return state.now_mono_us - min(oldest_times_us) if oldest_times_us else None
 
 
 def stream_is_stale(state: State, row: int) -> bool:
@@ -87,9 +86,9 @@ def consumer_lag(state: State, row: int) -> Lag | None:
     columns = state.consumers.columns
     if columns.pending_msgs[row] == 0:
         return Lag(0.0)
-    known_s = next_message_age_s(state, row)
-    if known_s is not None:
-        return Lag(known_s)
+    age_s = next_message_age_s(state, row)
+    if age_s is not None:
+        return Lag(age_s)
     streams = state.streams.roster
     rows = streams.rows_of_stream.get(columns.stream[row])
     if not rows:
@@ -99,19 +98,19 @@ def consumer_lag(state: State, row: int) -> Lag | None:
     return None if mono_us is None else Lag((state.now_mono_us - mono_us) / 1e6, estimated=True)
 
 
-def since_poll_us(state: State) -> int:
+def time_since_poll_us(state: State) -> int:
     """Return the time from a state's newest poll to its newest record, in µs."""
     return max(0, state.now_at_us - state.costs[-1].at_us) if state.costs else 0
 
 
-def at_moment(state: State, poll_age_us: int) -> State:
+def state_at_poll_age(state: State, poll_age_us: int) -> State:
     """Return the state with its times set to `poll_age_us` after its newest poll."""
     if not poll_age_us:
         return state
     return replace(
         state,
         now_mono_us=state.now_mono_us + poll_age_us,
-        now_at_us=state.now_at_us + max(0, poll_age_us - since_poll_us(state)),
+        now_at_us=state.now_at_us + max(0, poll_age_us - time_since_poll_us(state)),
     )
 
 

@@ -14,20 +14,20 @@ from operator import add, sub
 from natstui.model.live.snapshot import (
     Account,
     ConsumerColumns,
-    Offline,
+    OfflineAsset,
     Peer,
     PollCost,
     Snapshot,
     StreamColumns,
-    Unlisted,
+    UnlistedConsumers,
 )
 
-MIN_ABSOLUTE_US = 1_000_000_000
+MIN_ABSOLUTE_TIME_US = 1_000_000_000
 """Minimum of a time in µs since 1970; smaller numbers are differences."""
-_RECENT_US = 60_000_000
-_SIGNED_MAX = 2**63 - 1
+_MAX_TIME_DIFFERENCE_US = 60_000_000
+_MAX_INT64 = 2**63 - 1
 
-DIFFERENCES = {
+DIFFERENCE_BY_COLUMN = {
     "delivered_stream_seq": "delivered_stream_ahead_seq",
     "ack_floor_consumer_seq": "ack_floor_consumer_behind_seq",
     "ack_floor_stream_seq": "ack_floor_stream_behind_seq",
@@ -39,7 +39,11 @@ DIFFERENCES = {
 
 @dataclass(frozen=True, slots=True)
 class ConsumersAsDifferences:
-    """Consumers in a recording of version 2: five columns are differences within the row."""
+    """Consumers in a recording of version 2, with differences in five columns.
+
+    `*_ahead_seq` and `*_behind_seq` are differences from another sequence of the consumer,
+    `*_near_us` from another of its times or from the time of the poll.
+    """
 
     stream: tuple[str, ...] = ()
     name: tuple[str, ...] = ()
@@ -70,7 +74,7 @@ class ConsumersAsDifferences:
 
 
 _UNCHANGED_COLUMNS = tuple(
-    field.name for field in fields(ConsumerColumns) if field.name not in DIFFERENCES
+    field.name for field in fields(ConsumerColumns) if field.name not in DIFFERENCE_BY_COLUMN
 )
 """Columns that are recorded unchanged."""
 
@@ -90,25 +94,25 @@ class SnapshotAsDifferences:
     unreachable_consumers: tuple[tuple[str, str], ...]
     account: Account | None
     cost: PollCost
-    offline: tuple[Offline, ...] = ()
-    unlisted: tuple[Unlisted, ...] = ()
+    offline: tuple[OfflineAsset, ...] = ()
+    unlisted: tuple[UnlistedConsumers, ...] = ()
 
 
-_OTHER_FIELDS = tuple(
+_FIELDS_BESIDE_CONSUMERS = tuple(
     field.name for field in fields(SnapshotAsDifferences) if field.name != "consumers"
 )
 
 
 def as_differences(snapshot: Snapshot) -> Snapshot | SnapshotAsDifferences:
     """Return a poll with differences; the poll itself if a value could not be restored exactly."""
-    c = snapshot.consumers
+    columns = snapshot.consumers
     sequences = (
-        c.delivered_consumer_seq,
-        c.delivered_stream_seq,
-        c.ack_floor_consumer_seq,
-        c.ack_floor_stream_seq,
+        columns.delivered_consumer_seq,
+        columns.delivered_stream_seq,
+        columns.ack_floor_consumer_seq,
+        columns.ack_floor_stream_seq,
     )
-    if any(max(column, default=0) > _SIGNED_MAX for column in sequences):
+    if any(max(column, default=0) > _MAX_INT64 for column in sequences):
         return snapshot
     consumer_seq, stream_seq, consumer_floor, stream_floor = sequences
     try:
@@ -116,46 +120,55 @@ def as_differences(snapshot: Snapshot) -> Snapshot | SnapshotAsDifferences:
             delivered_stream_ahead_seq=_combine_columns(sub, stream_seq, consumer_seq),
             ack_floor_consumer_behind_seq=_combine_columns(sub, consumer_seq, consumer_floor),
             ack_floor_stream_behind_seq=_combine_columns(sub, stream_seq, stream_floor),
-            delivered_near_us=_subtract_poll_time(c.delivered_at_us, snapshot.taken_at_us),
-            acked_near_us=_subtract_times(c.acked_at_us, c.delivered_at_us, snapshot.taken_at_us),
-            **{name: getattr(c, name) for name in _UNCHANGED_COLUMNS},
+            delivered_near_us=_subtract_poll_time(columns.delivered_at_us, snapshot.taken_at_us),
+            acked_near_us=_subtract_times(
+                columns.acked_at_us, columns.delivered_at_us, snapshot.taken_at_us
+            ),
+            **{name: getattr(columns, name) for name in _UNCHANGED_COLUMNS},
         )
     except ValueError:
         return snapshot
     return SnapshotAsDifferences(
-        **{name: getattr(snapshot, name) for name in _OTHER_FIELDS}, consumers=differences
+        **{name: getattr(snapshot, name) for name in _FIELDS_BESIDE_CONSUMERS},
+        consumers=differences,
     )
 
 
 def from_differences(poll: SnapshotAsDifferences) -> Snapshot:
     """Return the original poll; raises ValueError for columns of different length."""
-    p, taken_us = poll.consumers, poll.taken_at_us
+    differences, taken_us = poll.consumers, poll.taken_at_us
     delivered_at_us = tuple(
         [
-            us if us is None or us >= MIN_ABSOLUTE_US else taken_us + us
-            for us in p.delivered_near_us
+            us if us is None or us >= MIN_ABSOLUTE_TIME_US else taken_us + us
+            for us in differences.delivered_near_us
         ]
     )
     acked_at_us = tuple(
         [
             us
-            if us is None or us >= MIN_ABSOLUTE_US
+            if us is None or us >= MIN_ABSOLUTE_TIME_US
             else us + (taken_us if delivered_us is None else delivered_us)
-            for us, delivered_us in zip(p.acked_near_us, delivered_at_us, strict=True)
+            for us, delivered_us in zip(differences.acked_near_us, delivered_at_us, strict=True)
         ]
     )
-    stream_seq = _combine_columns(add, p.delivered_consumer_seq, p.delivered_stream_ahead_seq)
+    stream_seq = _combine_columns(
+        add, differences.delivered_consumer_seq, differences.delivered_stream_ahead_seq
+    )
     consumers = ConsumerColumns(
         delivered_stream_seq=stream_seq,
         ack_floor_consumer_seq=_combine_columns(
-            sub, p.delivered_consumer_seq, p.ack_floor_consumer_behind_seq
+            sub, differences.delivered_consumer_seq, differences.ack_floor_consumer_behind_seq
         ),
-        ack_floor_stream_seq=_combine_columns(sub, stream_seq, p.ack_floor_stream_behind_seq),
+        ack_floor_stream_seq=_combine_columns(
+            sub, stream_seq, differences.ack_floor_stream_behind_seq
+        ),
         delivered_at_us=delivered_at_us,
         acked_at_us=acked_at_us,
-        **{name: getattr(p, name) for name in _UNCHANGED_COLUMNS},
+        **{name: getattr(differences, name) for name in _UNCHANGED_COLUMNS},
     )
-    return Snapshot(**{name: getattr(poll, name) for name in _OTHER_FIELDS}, consumers=consumers)
+    return Snapshot(
+        **{name: getattr(poll, name) for name in _FIELDS_BESIDE_CONSUMERS}, consumers=consumers
+    )
 
 
 def _combine_columns(
@@ -166,25 +179,25 @@ def _combine_columns(
     return tuple(map(operation, minuends, subtrahends))
 
 
-def _check_absolute(at_us: int) -> int:
-    if at_us < MIN_ABSOLUTE_US:
+def _require_absolute_time_us(at_us: int) -> int:
+    if at_us < MIN_ABSOLUTE_TIME_US:
         raise ValueError("a time so early that it looks like a difference")
     return at_us
 
 
 def _subtract_poll_time(column: tuple[int | None, ...], taken_us: int) -> tuple[int | None, ...]:
-    """Return times within a minute of the poll as differences to it, other times unchanged.
+    """Return times within a minute of `taken_us` as differences to it, other times unchanged.
 
     Raises ValueError for a time that could be mistaken for a difference.
     """
-    lowest_us, highest_us = taken_us - _RECENT_US, taken_us + _RECENT_US
+    lowest_us, highest_us = taken_us - _MAX_TIME_DIFFERENCE_US, taken_us + _MAX_TIME_DIFFERENCE_US
     return tuple(
         [
             us
             if us is None
             else us - taken_us
             if lowest_us < us < highest_us
-            else _check_absolute(us)
+            else _require_absolute_time_us(us)
             for us in column
         ]
     )
@@ -193,7 +206,7 @@ def _subtract_poll_time(column: tuple[int | None, ...], taken_us: int) -> tuple[
 def _subtract_times(
     column: tuple[int | None, ...], reference_column: tuple[int | None, ...], taken_us: int
 ) -> tuple[int | None, ...]:
-    """Return times as differences to the reference column if short, else unchanged.
+    """Return times as differences to the reference column if below 1,000 s, else unchanged.
 
     `taken_us` replaces an absent reference. Raises ValueError for a time that could be mistaken
     for a difference.
@@ -204,8 +217,8 @@ def _subtract_times(
             if us is None
             else difference
             if abs(difference := us - (taken_us if reference_us is None else reference_us))
-            < MIN_ABSOLUTE_US
-            else _check_absolute(us)
+            < MIN_ABSOLUTE_TIME_US
+            else _require_absolute_time_us(us)
             for us, reference_us in zip(column, reference_column, strict=True)
         ]
     )

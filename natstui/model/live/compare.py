@@ -7,23 +7,23 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
+from natstui.model.live.known_rows import RowKey, Table
 from natstui.model.live.snapshot import ConsumerColumns, StreamColumns
 from natstui.model.live.state import State
-from natstui.model.live.table import Key, Table
 
-_STREAM_COUNTERS = {
+_STREAM_COUNTER_LABELS = {
     "stored_msgs": "messages",
     "stored_bytes": "bytes",
     "first_seq": "first seq",
     "last_seq": "last seq",
     "consumers_count": "consumers",
 }
-_CONSUMER_COUNTERS = {
+_CONSUMER_COUNTER_LABELS = {
     "delivered_consumer_seq": "delivered",
     "ack_floor_stream_seq": "ack floor",
     "redelivered_msgs": "redelivered",
 }
-_CONSUMER_LAG = {"pending_msgs": "pending", "ack_pending_msgs": "ack pending"}
+_CONSUMER_LAG_LABELS = {"pending_msgs": "pending", "ack_pending_msgs": "ack pending"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,9 +46,9 @@ def differences(before: State, after: State) -> list[Difference]:
         *_compare_existence(before.streams, after.streams),
         *_compare_existence(before.consumers, after.consumers),
         *_compare_configurations(before, after),
-        *_compare_counters(before.consumers, after.consumers, _CONSUMER_LAG, "lag"),
-        *_compare_counters(before.consumers, after.consumers, _CONSUMER_COUNTERS, "counter"),
-        *_compare_counters(before.streams, after.streams, _STREAM_COUNTERS, "counter"),
+        *_compare_counters(before.consumers, after.consumers, _CONSUMER_LAG_LABELS, "lag"),
+        *_compare_counters(before.consumers, after.consumers, _CONSUMER_COUNTER_LABELS, "counter"),
+        *_compare_counters(before.streams, after.streams, _STREAM_COUNTER_LABELS, "counter"),
     ]
     return sorted(diffs, key=lambda difference: (difference.stream, difference.consumer or ""))
 
@@ -56,16 +56,16 @@ def differences(before: State, after: State) -> list[Difference]:
 AnyTable = Table[StreamColumns] | Table[ConsumerColumns]
 
 
-def _entity_name(key: Key) -> tuple[str, str | None]:
+def _entity_name(key: RowKey) -> tuple[str, str | None]:
     return str(key[0]), str(key[1]) if len(key) == 3 else None
 
 
 def _compare_existence(before: AnyTable, after: AnyTable) -> Iterator[Difference]:
     """Yield a difference for each created, deleted or recreated stream or consumer."""
-    old, new = set(before.roster.keys), set(after.roster.keys)
+    old_keys, new_keys = set(before.roster.keys), set(after.roster.keys)
     removed_names, added_names = (
-        {_entity_name(key) for key in old - new},
-        {_entity_name(key) for key in new - old},
+        {_entity_name(key) for key in old_keys - new_keys},
+        {_entity_name(key) for key in new_keys - old_keys},
     )
     for name in removed_names | added_names:
         if name in removed_names and name in added_names:
@@ -76,22 +76,25 @@ def _compare_existence(before: AnyTable, after: AnyTable) -> Iterator[Difference
 
 
 def _compare_counters(
-    before: AnyTable, after: AnyTable, names: Mapping[str, str], what: Literal["lag", "counter"]
+    before: AnyTable,
+    after: AnyTable,
+    label_by_column: Mapping[str, str],
+    what: Literal["lag", "counter"],
 ) -> Iterator[Difference]:
     for row, key in enumerate(after.roster.keys):
         old_row = before.roster.row_of.get(key)
         if old_row is None:
             continue
-        for name, text in names.items():
+        for column, label in label_by_column.items():
             old_value, new_value = (
-                getattr(before.columns, name)[old_row],
-                getattr(after.columns, name)[row],
+                getattr(before.columns, column)[old_row],
+                getattr(after.columns, column)[row],
             )
             if old_value != new_value:
                 yield Difference(
                     *_entity_name(key),
                     what,
-                    text,
+                    label,
                     str(old_value),
                     str(new_value),
                     new_value - old_value,
@@ -99,24 +102,29 @@ def _compare_counters(
 
 
 def _compare_configurations(before: State, after: State) -> Iterator[Difference]:
-    for stream, new in after.stream_configurations.items():
-        configuration = before.stream_configurations.get(stream)
-        if configuration is not None and configuration.config_json != new.config_json:
-            yield from _compare_fields(stream, None, configuration.config_json, new.config_json)
-    for (stream, name), newer in after.consumer_configurations.items():
-        older = before.consumer_configurations.get((stream, name))
-        if older is not None and older.config_json != newer.config_json:
-            yield from _compare_fields(stream, name, older.config_json, newer.config_json)
+    for stream, new_stream in after.stream_configurations.items():
+        old_stream = before.stream_configurations.get(stream)
+        if old_stream is not None and old_stream.config_json != new_stream.config_json:
+            yield from _compare_fields(
+                stream, None, old_stream.config_json, new_stream.config_json
+            )
+    for (stream, name), new_consumer in after.consumer_configurations.items():
+        old_consumer = before.consumer_configurations.get((stream, name))
+        if old_consumer is not None and old_consumer.config_json != new_consumer.config_json:
+            yield from _compare_fields(
+                stream, name, old_consumer.config_json, new_consumer.config_json
+            )
 
 
 def _compare_fields(
     stream: str, consumer: str | None, before: str, after: str
 ) -> Iterator[Difference]:
     """Yield a difference for each field of two configurations that differs."""
-    old, new = json.loads(before), json.loads(after)
-    for name in sorted(old.keys() | new.keys()):
-        if old.get(name) != new.get(name):
+    old_settings, new_settings = json.loads(before), json.loads(after)
+    for name in sorted(old_settings.keys() | new_settings.keys()):
+        if old_settings.get(name) != new_settings.get(name):
             old_text, new_text = (
-                json.dumps(values[name]) if name in values else None for values in (old, new)
+                json.dumps(values[name]) if name in values else None
+                for values in (old_settings, new_settings)
             )
             yield Difference(stream, consumer, "configuration", name, old_text, new_text)

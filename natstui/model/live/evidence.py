@@ -24,46 +24,50 @@ from natstui.model.records.evidence import (
 )
 from natstui.model.records.record import AckSample, Advisory
 
-MAX_ENTRIES = 2_000
+MAX_ASSETS_WITH_EVIDENCE = 2_000
 """Limit of consumers and streams with evidence; the least recent one is dropped."""
-_ELECTIONS_KEPT = 16
-_ACTIONS_KEPT = 64
-_FIELD_OF_TYPE: dict[str, str] = {
+_MAX_ELECTION_TIMES = 16
+_MAX_ACTION_TIMES = 64
+_FIELD_BY_ADVISORY_TYPE: dict[str, str] = {
     "nak": "naks",
     "terminated": "terms",
     "max_deliver": "give_ups",
     "removed": "removed",
 }
 
-Name = tuple[str, str]
+StreamAndConsumer = tuple[str, str]
 """Names of stream and consumer; an empty consumer for the stream itself."""
 EvidenceRecord = Advisory | AdvisoriesCounted | AckSample | AcksCounted
 """Records that update the evidence."""
-_NOTHING: Mapping[Name, AdvisoryCounts] = MappingProxyType({})
+_NO_ENTRIES: Mapping[StreamAndConsumer, AdvisoryCounts] = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True)
-class Evidence:
+class AdvisoryEvidence:
     """The counts of advisories so far, by stream and consumer."""
 
-    entries: Mapping[Name, AdvisoryCounts] = field(default_factory=lambda: _NOTHING)
+    entries: Mapping[StreamAndConsumer, AdvisoryCounts] = field(
+        default_factory=lambda: _NO_ENTRIES
+    )
 
-    def after(self, records: Iterable[EvidenceRecord]) -> Evidence:
-        """Return the evidence after more records; the same object without any."""
-        entries: dict[Name, AdvisoryCounts] | None = None
+    def after(self, records: Iterable[EvidenceRecord]) -> AdvisoryEvidence:
+        """Return the counts after more records; the same object without any."""
+        entries: dict[StreamAndConsumer, AdvisoryCounts] | None = None
         for record in records:
             entries = dict(self.entries) if entries is None else entries
             if isinstance(record, AckSample | AcksCounted):
                 _add_ack_samples(entries, record, (record.stream, record.consumer))
-            elif record.stream is not None and record.type in _COUNTED_TYPES:
+            elif record.stream is not None and record.type in _COUNTED_ADVISORY_TYPES:
                 _add_advisory(entries, record, (record.stream, record.consumer or ""))
         if entries is None:
             return self
-        while len(entries) > MAX_ENTRIES:
+        while len(entries) > MAX_ASSETS_WITH_EVIDENCE:
             del entries[min(entries, key=lambda name: entries[name].last_at_us)]
-        return Evidence(MappingProxyType(entries))
+        return AdvisoryEvidence(MappingProxyType(entries))
 
-    def acks(self, name: Name, created_at_us: int, now_at_us: int) -> AckWindow | None:
+    def acks(
+        self, name: StreamAndConsumer, created_at_us: int, now_at_us: int
+    ) -> AckWindow | None:
         """Return the sampled acknowledgements of a consumer; None without any."""
         advisory_counts = self.entries.get(name)
         if advisory_counts is None or advisory_counts.acks.last_at_us < created_at_us:
@@ -72,52 +76,62 @@ class Evidence:
         return window if window.times.total_count else None
 
 
-def evidence_of(record: EvidenceSoFar) -> Evidence:
-    """Return the evidence of a keyframe."""
-    return Evidence(
+def evidence_from_record(record: EvidenceSoFar) -> AdvisoryEvidence:
+    """Return the advisory counts in the record `EvidenceSoFar` of a keyframe."""
+    return AdvisoryEvidence(
         MappingProxyType({(entry.stream, entry.consumer): entry for entry in record.troubles})
     )
 
 
-def evidence_so_far(evidence: Evidence, at_us: int) -> EvidenceSoFar | None:
-    """Return the evidence for a keyframe; None without any."""
+def evidence_to_record(evidence: AdvisoryEvidence, at_us: int) -> EvidenceSoFar | None:
+    """Return the advisory counts as a record for a keyframe; None without any."""
     entries = tuple(evidence.entries.values())
     return EvidenceSoFar(at_us, entries) if entries else None
 
 
-_LEADERS = ("stream_leader_elected", "consumer_leader_elected")
-_ACTIONS = ("stream_action", "consumer_action")
-_ROLLED_BACK = "stream_rolled_back"
-_ABANDONED = "stream_batch_abandoned"
-_REMOVED_REASON = "Unacknowledged message was deleted"
+_LEADER_ELECTION_TYPES = ("stream_leader_elected", "consumer_leader_elected")
+_ASSET_ACTION_TYPES = ("stream_action", "consumer_action")
+_ROLLED_BACK_TYPE = "stream_rolled_back"
+_ABANDONED_BATCH_TYPE = "stream_batch_abandoned"
+_DELETED_MESSAGE_REASON = "Unacknowledged message was deleted"
 """The reason of the advisory when a stream terminates a message that it deleted."""
-_COUNTED_TYPES = frozenset({*_FIELD_OF_TYPE, *_LEADERS, *_ACTIONS, _ROLLED_BACK, _ABANDONED})
+_COUNTED_ADVISORY_TYPES = frozenset(
+    {
+        *_FIELD_BY_ADVISORY_TYPE,
+        *_LEADER_ELECTION_TYPES,
+        *_ASSET_ACTION_TYPES,
+        _ROLLED_BACK_TYPE,
+        _ABANDONED_BATCH_TYPE,
+    }
+)
 
 
 def _add_advisory(
-    entries: dict[Name, AdvisoryCounts], advisory: Advisory | AdvisoriesCounted, name: Name
+    entries: dict[StreamAndConsumer, AdvisoryCounts],
+    advisory: Advisory | AdvisoriesCounted,
+    name: StreamAndConsumer,
 ) -> None:
     """Add one advisory, or several counted ones, to the entry of `name`."""
-    if advisory.type in _ACTIONS:
-        _add_action(entries, advisory, name)
+    if advisory.type in _ASSET_ACTION_TYPES:
+        _apply_asset_action(entries, advisory, name)
         return
     entry = entries.get(name) or AdvisoryCounts(*name)
-    if advisory.type in _LEADERS:
-        elections = (*entry.elected_at_us[1 - _ELECTIONS_KEPT :], advisory.at_us)
-        entries[name] = replace(entry, elected_at_us=elections)
-    elif advisory.type == _ABANDONED:
+    if advisory.type in _LEADER_ELECTION_TYPES:
+        election_times_us = (*entry.elected_at_us[1 - _MAX_ELECTION_TIMES :], advisory.at_us)
+        entries[name] = replace(entry, elected_at_us=election_times_us)
+    elif advisory.type == _ABANDONED_BATCH_TYPE:
         batches = entry.abandoned_batches
-        reason = _body(advisory).get("reason")
+        reason = _parse_body(advisory).get("reason")
         batch_counts = BatchCounts(
             batches.total_count + 1, advisory.at_us, reason if isinstance(reason, str) else ""
         )
         entries[name] = replace(entry, abandoned_batches=batch_counts)
-    elif advisory.type == _ROLLED_BACK:
+    elif advisory.type == _ROLLED_BACK_TYPE:
         entries[name] = replace(
-            entry, rolled_back_at_us=advisory.at_us, rolled_back_text=_text(advisory)
+            entry, rolled_back_at_us=advisory.at_us, rolled_back_text=_advisory_text(advisory)
         )
     else:
-        field_name = _FIELD_OF_TYPE[message_advisory_type(advisory) or advisory.type]
+        field_name = _FIELD_BY_ADVISORY_TYPE[message_advisory_type(advisory) or advisory.type]
         counts: MessageCounts = getattr(entry, field_name)
         if isinstance(advisory, AdvisoriesCounted):
             counts = counts.after(advisory.at_us, advisory.messages, advisory.said_count)
@@ -128,7 +142,9 @@ def _add_advisory(
 
 
 def _add_ack_samples(
-    entries: dict[Name, AdvisoryCounts], sample: AckSample | AcksCounted, name: Name
+    entries: dict[StreamAndConsumer, AdvisoryCounts],
+    sample: AckSample | AcksCounted,
+    name: StreamAndConsumer,
 ) -> None:
     """Add sampled acks to the entry of `name`."""
     entry = entries.get(name) or AdvisoryCounts(*name)
@@ -142,15 +158,17 @@ def _add_ack_samples(
     entries[name] = replace(entry, acks=acks)
 
 
-def _text(advisory: Advisory | AdvisoriesCounted) -> str:
+def _advisory_text(advisory: Advisory | AdvisoriesCounted) -> str:
     return advisory.text if isinstance(advisory, Advisory) else ""
 
 
-def _add_action(
-    entries: dict[Name, AdvisoryCounts], advisory: Advisory | AdvisoriesCounted, name: Name
+def _apply_asset_action(
+    entries: dict[StreamAndConsumer, AdvisoryCounts],
+    advisory: Advisory | AdvisoriesCounted,
+    name: StreamAndConsumer,
 ) -> None:
-    """Drop the entries of a created or deleted asset, and store the time in the stream's entry."""
-    action = _body(advisory).get("action")
+    """Drop the counts of a created or deleted asset; store a consumer's time with its stream."""
+    action = _parse_body(advisory).get("action")
     if action not in ("create", "delete"):
         return
     deleted_names = [
@@ -165,7 +183,7 @@ def _add_action(
         stream_entry = entries.get(stream) or AdvisoryCounts(*stream)
         field_name = "created_at_us" if action == "create" else "deleted_at_us"
         times: tuple[int, ...] = getattr(stream_entry, field_name)
-        changes = {field_name: (*times[1 - _ACTIONS_KEPT :], advisory.at_us)}
+        changes = {field_name: (*times[1 - _MAX_ACTION_TIMES :], advisory.at_us)}
         entries[stream] = replace(stream_entry, **changes)  # type: ignore[arg-type]
 
 
@@ -174,7 +192,7 @@ def message_advisory_type(
 ) -> MessageAdvisoryType | None:
     """Return the type of an advisory about a message; None for other advisories."""
     match advisory.type:
-        case "terminated" if _body(advisory).get("reason") == _REMOVED_REASON:
+        case "terminated" if _parse_body(advisory).get("reason") == _DELETED_MESSAGE_REASON:
             return "removed"
         case "nak" | "terminated" | "max_deliver" | "removed":
             return advisory.type
@@ -184,14 +202,14 @@ def message_advisory_type(
 
 def message_of(advisory: Advisory) -> tuple[MessageCount, ...]:
     """Return the message of an advisory; empty if it has none."""
-    body = _body(advisory)
+    body = _parse_body(advisory)
     seq, deliveries = body.get("stream_seq"), body.get("deliveries")
     if not isinstance(seq, int) or seq <= 0:
         return ()
     return (MessageCount(seq, 1, 0, deliveries if isinstance(deliveries, int) else 0),)
 
 
-def _body(advisory: Advisory | AdvisoriesCounted) -> dict[str, object]:
+def _parse_body(advisory: Advisory | AdvisoriesCounted) -> dict[str, object]:
     if not isinstance(advisory, Advisory):
         return {}
     try:

@@ -11,9 +11,9 @@ from array import array
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+from natstui.model.live.known_rows import Roster, RowKey, Table
 from natstui.model.live.past_polls import NUMBER_BYTES, to_numbers
 from natstui.model.live.snapshot import ConsumerColumns, StreamColumns
-from natstui.model.live.table import Key, Roster, Table
 
 STREAM_COLUMNS = ("sampled_mono_us", "last_seq", "first_seq", "stored_msgs", "stored_bytes")
 CONSUMER_COLUMNS = (
@@ -29,15 +29,18 @@ CONSUMER_COLUMNS = (
 WINDOWS_S = (60, 300, 900, 3600)
 """The windows of charts in seconds; each has a tier."""
 
-_SAMPLES_PER_TIER = 150
-_CELLS_PER_TIER = 1_500_000
+_MAX_SAMPLES_PER_TIER = 150
+_MAX_CELLS_PER_TIER = 1_500_000
 """Limit of values (rows × columns × samples) in a tier: 12 MB."""
-_MIN_SAMPLES = 8
+_MIN_SAMPLES_PER_TIER = 8
 
 
 def max_samples_count(cells_count: int) -> int:
     """Return the maximum number of samples in a tier; `cells_count` is rows × columns."""
-    return max(_MIN_SAMPLES, min(_SAMPLES_PER_TIER, _CELLS_PER_TIER // max(1, cells_count)))
+    return max(
+        _MIN_SAMPLES_PER_TIER,
+        min(_MAX_SAMPLES_PER_TIER, _MAX_CELLS_PER_TIER // max(1, cells_count)),
+    )
 
 
 def begins_period(last_mono_us: int, mono_us: int, window_s: int, samples_count: int) -> bool:
@@ -52,7 +55,7 @@ def begins_period(last_mono_us: int, mono_us: int, window_s: int, samples_count:
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """The counters of all rows at one poll."""
+    """The counters of all rows of a table at one poll."""
 
     mono_us: int
     at_us: int
@@ -78,13 +81,13 @@ class Tier:
 
     def after(self, sample: Sample) -> Tier:
         """Return the tier with the sample added if it begins a period, without expired samples."""
-        max_samples = max_samples_count(len(sample.roster.keys) * len(sample.columns))
+        max_count = max_samples_count(len(sample.roster.keys) * len(sample.columns))
         if self.window_s > WINDOWS_S[0] and self.samples:
             last_us = self.samples[-1].mono_us
-            if not begins_period(last_us, sample.mono_us, self.window_s, max_samples):
+            if not begins_period(last_us, sample.mono_us, self.window_s, max_count):
                 return self
         oldest_us = sample.mono_us - self.window_s * 1_000_000 - 1
-        first = max(0, len(self.samples) + 1 - max_samples)
+        first = max(0, len(self.samples) + 1 - max_count)
         while first < len(self.samples) and self.samples[first].mono_us <= oldest_us:
             first += 1
         return Tier(self.window_s, (*self.samples[first:], sample))
@@ -109,26 +112,30 @@ class History:
         return self._add_sample(Sample(mono_us, at_us, table.roster, columns))
 
     def with_older_polls(
-        self, columns: Mapping[str, bytes], roster: Roster, moments: Sequence[tuple[int, int]]
+        self,
+        columns: Mapping[str, bytes],
+        roster: Roster,
+        poll_times_us: Sequence[tuple[int, int]],
     ) -> History:
         """Return the history with older polls of the rows of `roster`, as in `PastPolls`.
 
-        `moments` are the times of the polls, on the engine's clock and UTC. Raises ValueError if
+        `poll_times_us` are (time on the engine's clock, UTC) of the polls. Raises ValueError if
         a column is missing or lacks rows.
         """
         row_bytes = len(roster.keys) * NUMBER_BYTES
-        texts = [columns.get(name, b"") for name in self.names]
-        if any(len(text) != row_bytes * len(moments) for text in texts):
+        column_bytes = [columns.get(name, b"") for name in self.names]
+        if any(len(text) != row_bytes * len(poll_times_us) for text in column_bytes):
             raise ValueError("polls of other rows than those known")
         history = self
-        for number, (mono_us, at_us) in enumerate(moments):
+        for number, (mono_us, at_us) in enumerate(poll_times_us):
             byte_range = slice(number * row_bytes, (number + 1) * row_bytes)
-            numbers = [to_numbers(text[byte_range]) for text in texts]
+            numbers = [to_numbers(text[byte_range]) for text in column_bytes]
             sample = Sample(mono_us, at_us, roster, dict(zip(self.names, numbers, strict=True)))
             history = history._add_sample(sample)
         return history
 
     def _add_sample(self, sample: Sample) -> History:
+        """Return the history with a sample added to each tier whose next period it begins."""
         return History(self.names, tuple(tier.after(sample) for tier in self.tiers))
 
     @property
@@ -136,7 +143,7 @@ class History:
         """Return the samples of all newest polls, oldest first."""
         return self.tiers[0].samples
 
-    def series(self, key: Key, name: str, window_s: int = WINDOWS_S[0]) -> list[Point]:
+    def series(self, key: RowKey, name: str, window_s: int = WINDOWS_S[0]) -> list[Point]:
         """Return the values of one row over a window, oldest first; gaps are None."""
         samples = next(tier.samples for tier in self.tiers if tier.window_s >= window_s)
         newest = self.recent[-1:] if samples[-1:] != self.recent[-1:] else ()

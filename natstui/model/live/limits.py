@@ -2,7 +2,7 @@
 
 Screens and `watch` call these rules; the analysis writes them as queries (`drain_s` of
 `natstui.analysis.gold.lag`, `full_in_s` of `natstui.analysis.gold.shared.forecast`), and a test
-runs one set of cases through both. Its thresholds are those of
+runs one set of cases through both. The thresholds are those of
 `natstui.model.findings.thresholds`.
 """
 
@@ -10,12 +10,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from natstui.model.findings.thresholds import FULL_SHARE, NEAR_SHARE
+from natstui.model.findings.thresholds import MAX_BYTES_REACHED_SHARE, NEAR_LIMIT_SHARE
 
 
-def is_near(level: float, limit: float | None) -> bool:
+def is_near_limit(level: float, limit: float | None) -> bool:
     """Return whether a level is near or beyond its limit; False without a limit."""
-    return limit is not None and limit > 0 and level >= NEAR_SHARE * limit
+    return limit is not None and limit > 0 and level >= NEAR_LIMIT_SHARE * limit
 
 
 def used_percent(level: float, limit: int | None) -> float | None:
@@ -24,7 +24,7 @@ def used_percent(level: float, limit: int | None) -> float | None:
 
 
 @dataclass(frozen=True, slots=True)
-class Fill:
+class StreamFill:
     """The stored messages and bytes of a stream, and their limits; None is unlimited."""
 
     stored_msgs: int
@@ -51,13 +51,13 @@ def time_to_full_s(level: int, limit: int | None, trend_per_s: float | None) -> 
     return (limit - level) / trend_per_s if trend_per_s and trend_per_s > 0 else None
 
 
-def bytes_are_full(fill: Fill, *, losing: bool) -> bool:
-    """Return whether a stream is at its limit of bytes; `losing`: old messages are deleted now.
+def bytes_are_full(fill: StreamFill, *, is_deleting: bool) -> bool:
+    """Return whether a stream is at its limit of bytes: the next message does not fit.
 
-    The limit is reached when the next message does not fit.
+    `is_deleting` is whether the stream deletes messages now.
     """
     if fill.max_bytes is None or not fill.stored_msgs:
         return False
     mean_bytes = fill.stored_bytes / fill.stored_msgs
-    is_at_limit = losing and fill.stored_bytes >= FULL_SHARE * fill.max_bytes
+    is_at_limit = is_deleting and fill.stored_bytes >= MAX_BYTES_REACHED_SHARE * fill.max_bytes
     return is_at_limit or fill.max_bytes - fill.stored_bytes < mean_bytes

@@ -42,15 +42,17 @@ class MessageCounts:
     def after(
         self, at_us: int, additions: Iterable[MessageCount], count: int | None = None
     ) -> MessageCounts:
-        """Return the counts with more added; `count` is their total, if not all are named."""
+        """Return the counts with `additions`; `count` is the number of advisories, if larger."""
         additions = tuple(additions)
-        named_count = sum(addition.said_count for addition in additions)
-        count = named_count if count is None else count
+        sum_of_additions_count = sum(addition.said_count for addition in additions)
+        count = sum_of_additions_count if count is None else count
         return MessageCounts(
             total_count=self.total_count + count,
             first_at_us=self.first_at_us or at_us,
             last_at_us=max(self.last_at_us, at_us),
-            messages=_merge(self.messages, additions, are_others=count > named_count),
+            messages=_merge_counts(
+                self.messages, additions, has_omitted_messages=count > sum_of_additions_count
+            ),
             recent=_add_to_second(self.recent, at_us // 1_000_000, count),
         )
 
@@ -61,7 +63,7 @@ class MessageCounts:
         )
 
     def recent_count(self, now_at_us: int, window_s: float) -> int:
-        """Return the number of advisories within the last `window_s`, of at most 30 seconds."""
+        """Return the number of advisories within the last `window_s` seconds, at most 30."""
         from_s = now_at_us // 1_000_000 - window_s
         return sum(count for second, count in self.recent if second >= from_s)
 
@@ -73,7 +75,7 @@ class MessageCounts:
 
 NOTHING_COUNTED = MessageCounts()
 
-_SECONDS_KEPT = 30
+_MAX_KEPT_SECONDS = 30
 
 
 def _add_to_second(
@@ -83,43 +85,47 @@ def _add_to_second(
         # Delayed advisories count for the newest second, so the seconds stay in order.
         newest, newest_count = seconds[-1]
         return (*seconds[:-1], (newest, newest_count + count))
-    return (*seconds[1 - _SECONDS_KEPT :], (second, count))
+    return (*seconds[1 - _MAX_KEPT_SECONDS :], (second, count))
 
 
-def _merge(
-    messages: tuple[MessageCount, ...], additions: tuple[MessageCount, ...], *, are_others: bool
+def _merge_counts(
+    messages: tuple[MessageCount, ...],
+    additions: tuple[MessageCount, ...],
+    *,
+    has_omitted_messages: bool,
 ) -> tuple[MessageCount, ...]:
-    by_seq = {message.stream_seq: message for message in messages}
-    if are_others or len(additions) >= MAX_MESSAGES:
+    count_by_seq = {message.stream_seq: message for message in messages}
+    if has_omitted_messages or len(additions) >= MAX_MESSAGES:
         # The additions left messages out, each at most as frequent as the rarest addition.
         min_count = min((addition.said_count for addition in additions), default=0)
-        named_seqs = {addition.stream_seq for addition in additions}
-        for seq in by_seq.keys() - named_seqs:
-            message = by_seq[seq]
-            by_seq[seq] = replace(
+        added_seqs = {addition.stream_seq for addition in additions}
+        for seq in count_by_seq.keys() - added_seqs:
+            message = count_by_seq[seq]
+            count_by_seq[seq] = replace(
                 message,
                 said_count=message.said_count + min_count,
                 error_count=message.error_count + min_count,
             )
     for addition in additions:
-        before = by_seq.get(addition.stream_seq)
-        if before is not None:
-            by_seq[addition.stream_seq] = replace(
-                before,
-                said_count=before.said_count + addition.said_count,
-                error_count=before.error_count + addition.error_count,
-                deliveries_count=max(before.deliveries_count, addition.deliveries_count),
+        previous_count = count_by_seq.get(addition.stream_seq)
+        if previous_count is not None:
+            count_by_seq[addition.stream_seq] = replace(
+                previous_count,
+                said_count=previous_count.said_count + addition.said_count,
+                error_count=previous_count.error_count + addition.error_count,
+                deliveries_count=max(previous_count.deliveries_count, addition.deliveries_count),
             )
-        elif len(by_seq) < MAX_MESSAGES:
-            by_seq[addition.stream_seq] = addition
+        elif len(count_by_seq) < MAX_MESSAGES:
+            count_by_seq[addition.stream_seq] = addition
         else:
             rarest_message = min(
-                by_seq.values(), key=lambda message: (message.said_count, -message.stream_seq)
+                count_by_seq.values(),
+                key=lambda message: (message.said_count, -message.stream_seq),
             )
-            del by_seq[rarest_message.stream_seq]
-            by_seq[addition.stream_seq] = replace(
+            del count_by_seq[rarest_message.stream_seq]
+            count_by_seq[addition.stream_seq] = replace(
                 addition,
                 said_count=rarest_message.said_count + addition.said_count,
                 error_count=rarest_message.said_count + addition.error_count,
             )
-    return tuple(by_seq.values())
+    return tuple(count_by_seq.values())

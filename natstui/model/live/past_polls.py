@@ -40,16 +40,16 @@ class PastPolls:
 
 
 def to_bytes(numbers: Iterable[int]) -> bytes:
-    """Return numbers as the bytes of `PastPolls`; raises OverflowError above 64 bits."""
+    """Return numbers as in `PastPolls`, 8 bytes each; raises OverflowError above 64 bits."""
     integers = array("Q", numbers)
     if sys.byteorder == "big":
         integers.byteswap()
     return integers.tobytes()
 
 
-def to_numbers(text: bytes) -> array[int]:
-    """Return the numbers in the bytes of `PastPolls`."""
-    numbers = array("Q", text)
+def to_numbers(data: bytes) -> array[int]:
+    """Return the numbers in bytes as of `PastPolls`, 8 bytes each."""
+    numbers = array("Q", data)
     if sys.byteorder == "big":
         numbers.byteswap()
     return numbers

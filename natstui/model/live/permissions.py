@@ -7,7 +7,7 @@ from collections.abc import Callable
 from natstui.model.assets.subjects import overlap
 from natstui.model.records.link import Permitted
 
-READ_VERBS = (
+READ_API_VERBS = (
     "INFO",
     "STREAM.LIST",
     "STREAM.NAMES",

@@ -15,15 +15,15 @@ from typing import NamedTuple
 
 from natstui.model.assets.configuration import ConsumerConfiguration
 from natstui.model.live.history import History, Point, Sample
-from natstui.model.live.limits import Fill, bytes_are_full, time_to_full_s
-from natstui.model.live.state import Cost
-from natstui.model.live.table import Key
+from natstui.model.live.known_rows import RowKey
+from natstui.model.live.limits import StreamFill, bytes_are_full, time_to_full_s
+from natstui.model.live.state import TimedPollCost
 
-TREND_S = 30
+TREND_WINDOW_S = 30
 """Time span of the trend of a backlog or a fill level, in seconds."""
 
 
-def per_s(older: Point | None, newer: Point | None) -> float | None:
+def growth_per_s(older: Point | None, newer: Point | None) -> float | None:
     """Return the growth per second between two points of a counter; None if unknown."""
     if older is None or newer is None or older.value is None or newer.value is None:
         return None
@@ -37,11 +37,23 @@ def _point_at(sample: Sample, row: int, name: str) -> Point:
     return Point(sample.columns["sampled_mono_us"][row], sample.columns[name][row])
 
 
-def _find_two_polls(
-    history: History, key: Key
-) -> tuple[tuple[Sample, int], tuple[Sample, int]] | None:
-    """Return the two newest polls of a row, older first, each as sample and row number."""
-    newer: tuple[Sample, int] | None = None
+class _RowPoll(NamedTuple):
+    """A poll of a row: the sample and the number of the row in it."""
+
+    sample: Sample
+    row: int
+
+
+class _TwoPolls(NamedTuple):
+    """Two polls of a row."""
+
+    older: _RowPoll
+    newer: _RowPoll
+
+
+def _find_two_polls(history: History, key: RowKey) -> _TwoPolls | None:
+    """Return the two newest polls of a row."""
+    newer: _RowPoll | None = None
     for sample in reversed(history.recent):
         row = sample.roster.row_of.get(key)
         if row is None:
@@ -49,26 +61,26 @@ def _find_two_polls(
                 return None
             continue
         if newer is None:
-            newer = (sample, row)
+            newer = _RowPoll(sample, row)
         elif (
             _point_at(sample, row, history.names[1]).mono_us
             < _point_at(*newer, history.names[1]).mono_us
         ):
-            return (sample, row), newer
+            return _TwoPolls(_RowPoll(sample, row), newer)
     return None
 
 
-def counter_per_s(history: History, key: Key, name: str) -> float | None:
+def counter_per_s(history: History, key: RowKey, name: str) -> float | None:
     """Return the growth per second of a row's counter between its two newest polls."""
     rows = _find_two_polls(history, key)
-    return per_s(_point_at(*rows[0], name), _point_at(*rows[1], name)) if rows else None
+    return growth_per_s(_point_at(*rows[0], name), _point_at(*rows[1], name)) if rows else None
 
 
 @dataclass(frozen=True, slots=True)
 class AckRate:
     """The acks per second of a consumer; None if unknown."""
 
-    per_s: float | None = None
+    acks_per_s: float | None = None
     estimated: bool = False
 
 
@@ -79,7 +91,7 @@ A longer span would show a change of the rate later.
 """
 
 
-def ack_rate(history: History, key: Key, config: ConsumerConfiguration | None) -> AckRate:
+def ack_rate(history: History, key: RowKey, config: ConsumerConfiguration | None) -> AckRate:
     """Return the acks per second of a consumer.
 
     A message is ack pending from its first delivery until its ack, so acks are the first
@@ -89,20 +101,20 @@ def ack_rate(history: History, key: Key, config: ConsumerConfiguration | None) -
     rows = _find_two_polls(history, key)
     if rows is None:
         return AckRate()
-    limit_count = config.max_deliver_count if config else None
+    max_deliver_count = config.max_deliver_count if config else None
     has_filter = config is None or bool(config.filter_subjects)
     has_redelivered = any(_point_at(*row, "redelivered_msgs").value for row in rows)
-    if limit_count is not None and has_redelivered:
-        rows = _extend_span(history, key, rows)
+    if max_deliver_count is not None and has_redelivered:
+        rows = _extend_to_ack_span(history, key, rows)
     elapsed_us, *counts = (_growth(rows, name) for name in _ACK_COLUMNS)
     if elapsed_us <= 0:
         return AckRate()
-    acked_msgs = estimate_acked_msgs(*counts, has_delivery_limit=limit_count is not None)
+    acked_msgs = estimate_acked_msgs(*counts, has_delivery_limit=max_deliver_count is not None)
     is_estimated = has_redelivered and (
-        has_filter or counts[0] < counts[1] or limit_count is not None
+        has_filter or counts[0] < counts[1] or max_deliver_count is not None
     )
-    per_s = None if acked_msgs is None else acked_msgs * 1e6 / elapsed_us
-    return AckRate(per_s, is_estimated or limit_count == 1)
+    acks_per_s = None if acked_msgs is None else acked_msgs * 1e6 / elapsed_us
+    return AckRate(acks_per_s, is_estimated or max_deliver_count == 1)
 
 
 _ACK_COLUMNS = (
@@ -134,22 +146,21 @@ def estimate_acked_msgs(
     return max(0, acked_msgs - redelivered if has_delivery_limit else acked_msgs)
 
 
-_TwoPolls = tuple[tuple[Sample, int], tuple[Sample, int]]
-
-
 def _growth(rows: _TwoPolls, name: str) -> int:
     (older, old_row), (newer, new_row) = rows
     return newer.columns[name][new_row] - older.columns[name][old_row]
 
 
-def _extend_span(history: History, key: Key, rows: _TwoPolls) -> _TwoPolls:
+def _extend_to_ack_span(history: History, key: RowKey, rows: _TwoPolls) -> _TwoPolls:
     """Return the newest poll of a row, and its oldest poll within `_ACKS_SPAN_US` before."""
-    newest, row = rows[1]
+    newest, row = rows.newer
     since_us = newest.columns["sampled_mono_us"][row] - _ACKS_SPAN_US
     for sample in history.recent:
         old_row = sample.roster.row_of.get(key)
         if old_row is not None and sample.columns["sampled_mono_us"][old_row] >= since_us:
-            return ((sample, old_row), rows[1]) if sample is not newest else rows
+            if sample is newest:
+                return rows
+            return _TwoPolls(_RowPoll(sample, old_row), rows.newer)
     return rows
 
 
@@ -167,14 +178,14 @@ def ack_rate_column(
     newest = recent[-1]
     if len(recent) < 2 or recent[-2].roster is not newest.roster:
         pairs = zip(newest.roster.keys, configs, strict=True)
-        return [ack_rate(history, key, config).per_s for key, config in pairs]
+        return [ack_rate(history, key, config).acks_per_s for key, config in pairs]
     growths = (_growth_column(recent[-2], newest, name) for name in _ACK_COLUMNS)
     rates: list[float | None] = []
     for key, config, elapsed_us, *counts in zip(
         newest.roster.keys, configs, *growths, strict=True
     ):
         if elapsed_us <= 0:
-            rates.append(ack_rate(history, key, config).per_s)
+            rates.append(ack_rate(history, key, config).acks_per_s)
             continue
         has_delivery_limit = config is not None and config.max_deliver_count is not None
         acked_msgs = estimate_acked_msgs(*counts, has_delivery_limit=has_delivery_limit)
@@ -207,7 +218,7 @@ class _StoredCounts(NamedTuple):
 
 
 def _estimate_deleted_bytes(
-    history: History, key: Key, stored: _StoredCounts, deleted_msgs: int
+    history: History, key: RowKey, stored: _StoredCounts, deleted_msgs: int
 ) -> float | None:
     """Return the estimated bytes of the messages deleted since the older of two polls.
 
@@ -217,16 +228,20 @@ def _estimate_deleted_bytes(
     """
     if not deleted_msgs:
         return 0.0
-    known_msgs = min(deleted_msgs, stored.stored_msgs)
-    known_bytes = known_msgs * stored.stored_bytes / stored.stored_msgs if known_msgs else 0.0
-    further_msgs = deleted_msgs - known_msgs
+    deleted_stored_msgs = min(deleted_msgs, stored.stored_msgs)
+    deleted_stored_bytes = (
+        deleted_stored_msgs * stored.stored_bytes / stored.stored_msgs
+        if deleted_stored_msgs
+        else 0.0
+    )
+    further_msgs = deleted_msgs - deleted_stored_msgs
     if not further_msgs:
-        return known_bytes
+        return deleted_stored_bytes
     mean_bytes = _mean_size_bytes(history, key)
-    return None if mean_bytes is None else known_bytes + further_msgs * mean_bytes
+    return None if mean_bytes is None else deleted_stored_bytes + further_msgs * mean_bytes
 
 
-def _mean_size_bytes(history: History, key: Key) -> float | None:
+def _mean_size_bytes(history: History, key: RowKey) -> float | None:
     """Return the mean size of a stream's messages in the history; None if all polls were empty."""
     for tier in history.tiers:
         msgs = size_bytes = 0
@@ -240,7 +255,7 @@ def _mean_size_bytes(history: History, key: Key) -> float | None:
     return None
 
 
-def stream_rates(history: History, key: Key) -> StreamRates:
+def stream_rates(history: History, key: RowKey) -> StreamRates:
     """Return the rates of a stream between its two newest polls."""
     rows = _find_two_polls(history, key)
     if rows is None:
@@ -248,29 +263,33 @@ def stream_rates(history: History, key: Key) -> StreamRates:
     older = {name: _point_at(*rows[0], name) for name in history.names}
     newer = {name: _point_at(*rows[1], name) for name in history.names}
     elapsed_s = (newer["last_seq"].mono_us - older["last_seq"].mono_us) / 1e6
-    in_msgs_per_s = per_s(older["last_seq"], newer["last_seq"])
+    in_msgs_per_s = growth_per_s(older["last_seq"], newer["last_seq"])
     if in_msgs_per_s is None:
         return StreamRates()
-    new_msgs, growth_msgs = (
+    new_msgs, stored_growth_msgs = (
         (newer[name].value or 0) - (older[name].value or 0) for name in ("last_seq", "stored_msgs")
     )
-    removed_msgs_per_s = max(0, new_msgs - growth_msgs) / elapsed_s
-    in_bytes_per_s = per_s(older["stored_bytes"], newer["stored_bytes"])
-    is_estimated = new_msgs > growth_msgs
+    removed_msgs_per_s = max(0, new_msgs - stored_growth_msgs) / elapsed_s
+    in_bytes_per_s = growth_per_s(older["stored_bytes"], newer["stored_bytes"])
+    is_estimated = new_msgs > stored_growth_msgs
     if is_estimated:
         stored = _StoredCounts(
             int(older["stored_msgs"].value or 0), int(older["stored_bytes"].value or 0)
         )
-        deleted_bytes = _estimate_deleted_bytes(history, key, stored, int(new_msgs - growth_msgs))
-        growth_bytes = (newer["stored_bytes"].value or 0) - stored.stored_bytes
+        deleted_bytes = _estimate_deleted_bytes(
+            history, key, stored, int(new_msgs - stored_growth_msgs)
+        )
+        stored_growth_bytes = (newer["stored_bytes"].value or 0) - stored.stored_bytes
         in_bytes_per_s = (
-            None if deleted_bytes is None else max(0.0, growth_bytes + deleted_bytes) / elapsed_s
+            None
+            if deleted_bytes is None
+            else max(0.0, stored_growth_bytes + deleted_bytes) / elapsed_s
         )
     return StreamRates(in_msgs_per_s, in_bytes_per_s, removed_msgs_per_s, is_estimated)
 
 
 def rate_column(history: History, name: str) -> list[float | None]:
-    """Return `counter_per_s` of every row of the newest sample.
+    """Return the growth per second of the counter `name`, as `counter_per_s`, of every row.
 
     Column by column: row by row, 100,000 rows would take half a second.
     """
@@ -279,27 +298,27 @@ def rate_column(history: History, name: str) -> list[float | None]:
     *older_samples, newest = history.recent
     times, values = newest.columns["sampled_mono_us"], newest.columns[name]
     rates: list[float | None] = [None] * len(times)
-    unread_rows: Sequence[int] = range(len(times))
+    rows_without_older_poll: Sequence[int] = range(len(times))
     """Rows that no later sample read."""
     for older in reversed(older_samples):
-        older_rows = _find_rows(older, newest, unread_rows)
+        older_rows = _find_older_rows(older, newest, rows_without_older_poll)
         older_times, older_values = older.columns["sampled_mono_us"], older.columns[name]
-        next_rows: list[int] = []
-        for row, older_row in zip(unread_rows, older_rows, strict=True):
+        still_without_older_poll: list[int] = []
+        for row, older_row in zip(rows_without_older_poll, older_rows, strict=True):
             if older_row is None:
                 continue
             if older_times[older_row] >= times[row]:
-                next_rows.append(row)
+                still_without_older_poll.append(row)
             elif values[row] >= older_values[older_row]:
                 elapsed_us = times[row] - older_times[older_row]
                 rates[row] = (values[row] - older_values[older_row]) * 1e6 / elapsed_us
-        unread_rows = next_rows
-        if not unread_rows:
+        rows_without_older_poll = still_without_older_poll
+        if not rows_without_older_poll:
             break
     return rates
 
 
-def _find_rows(older: Sample, newer: Sample, rows: Sequence[int]) -> Iterable[int | None]:
+def _find_older_rows(older: Sample, newer: Sample, rows: Sequence[int]) -> Iterable[int | None]:
     """Return the row numbers in an older sample of rows of a newer one; None where it has none."""
     if older.roster is newer.roster:
         return rows
@@ -315,23 +334,23 @@ def rates_of_series(points: Sequence[Point], longest_gap_us: int) -> list[Point]
     rates: list[Point] = []
     for older, newer in pairwise(points):
         is_gap = newer.mono_us - older.mono_us > longest_gap_us
-        rates.append(Point(newer.mono_us, None if is_gap else per_s(older, newer)))
+        rates.append(Point(newer.mono_us, None if is_gap else growth_per_s(older, newer)))
     return rates
 
 
-def _trend_start(history: History, key: Key) -> tuple[Sample, int] | None:
-    """Return the oldest poll with a row within the last `TREND_S`, and the row number."""
-    horizon_us = history.recent[-1].mono_us - TREND_S * 1_000_000
+def _trend_start(history: History, key: RowKey) -> _RowPoll | None:
+    """Return the oldest poll of a row within the last `TREND_WINDOW_S`."""
+    trend_from_us = history.recent[-1].mono_us - TREND_WINDOW_S * 1_000_000
     for sample in history.recent:
-        if sample.mono_us >= horizon_us:
+        if sample.mono_us >= trend_from_us:
             row = sample.roster.row_of.get(key)
             if row is not None:
-                return sample, row
+                return _RowPoll(sample, row)
     return None
 
 
-def trend_per_s(history: History, key: Key, name: str) -> float | None:
-    """Return the mean signed change per second of a gauge over `TREND_S`; None if unknown."""
+def trend_per_s(history: History, key: RowKey, name: str) -> float | None:
+    """Return the mean change per second of a gauge over `TREND_WINDOW_S`; None if unknown."""
     if not history.recent:
         return None
     newest, start = history.recent[-1], _trend_start(history, key)
@@ -341,38 +360,51 @@ def trend_per_s(history: History, key: Key, name: str) -> float | None:
     return _change_per_s(_point_at(*start, name), _point_at(newest, row, name))
 
 
-def backlog_trend_per_s(history: History, key: Key) -> float | None:
+def backlog_trend_per_s(history: History, key: RowKey) -> float | None:
     """Return the trend of a consumer's pending messages per second; None if it predicts nothing.
 
-    A shrinking backlog predicts its end only if it also shrinks in the newest third of `TREND_S`,
-    by more than it rises between two polls, and by deliveries, not by a purge.
+    A shrinking backlog predicts its end only if it also shrinks in the newest third of
+    `TREND_WINDOW_S`, by more than it rises between two polls, and by deliveries, not by a purge.
     """
-    per_s = trend_per_s(history, key, "pending_msgs")
-    if per_s is None or per_s >= 0:
-        return per_s
+    pending_trend_per_s = trend_per_s(history, key, "pending_msgs")
+    if pending_trend_per_s is None or pending_trend_per_s >= 0:
+        return pending_trend_per_s
     polls = _backlog_polls(history, key)
-    (from_us, first, _), (until_us, last, _) = polls[0], polls[-1]
+    first, last = polls[0], polls[-1]
     steps = list(pairwise(polls))
-    newest_third = [p for us, p, _ in polls if us >= until_us - (until_us - from_us) / 3]
-    grows = newest_third[-1] > newest_third[0]
-    is_noise = first - last <= max(after[1] - before[1] for before, after in steps)
-    was_purged = any(before[1] - after[1] > after[2] - before[2] for before, after in steps)
-    return None if grows or is_noise or was_purged else per_s
+    newest_third_us = last.mono_us - (last.mono_us - first.mono_us) / 3
+    newest_pending = [poll.pending_msgs for poll in polls if poll.mono_us >= newest_third_us]
+    is_growing_at_end = newest_pending[-1] > newest_pending[0]
+    largest_rise_msgs = max(newer.pending_msgs - older.pending_msgs for older, newer in steps)
+    is_noise = first.pending_msgs - last.pending_msgs <= largest_rise_msgs
+    was_purged = any(
+        older.pending_msgs - newer.pending_msgs > newer.deliveries - older.deliveries
+        for older, newer in steps
+    )
+    return None if is_growing_at_end or is_noise or was_purged else pending_trend_per_s
 
 
-def _backlog_polls(history: History, key: Key) -> list[tuple[int, int, int]]:
-    """Return time (µs), pending messages and deliveries of a consumer's polls in `TREND_S`."""
-    polls: list[tuple[int, int, int]] = []
-    horizon_us = history.recent[-1].mono_us - TREND_S * 1_000_000
+class _BacklogPoll(NamedTuple):
+    """A consumer's counters at one poll."""
+
+    mono_us: int
+    pending_msgs: int
+    deliveries: int
+
+
+def _backlog_polls(history: History, key: RowKey) -> list[_BacklogPoll]:
+    """Return the polls of a consumer within the last `TREND_WINDOW_S`, oldest first."""
+    polls: list[_BacklogPoll] = []
+    trend_from_us = history.recent[-1].mono_us - TREND_WINDOW_S * 1_000_000
     for sample in history.recent:
         row = sample.roster.row_of.get(key)
-        if sample.mono_us < horizon_us or row is None:
+        if sample.mono_us < trend_from_us or row is None:
             continue
         columns = sample.columns
         us = columns["sampled_mono_us"][row]
-        if not polls or us > polls[-1][0]:
+        if not polls or us > polls[-1].mono_us:
             deliveries = columns["delivered_consumer_seq"][row]
-            polls.append((us, columns["pending_msgs"][row], deliveries))
+            polls.append(_BacklogPoll(us, columns["pending_msgs"][row], deliveries))
     return polls
 
 
@@ -384,26 +416,26 @@ def _change_per_s(older: Point, newer: Point) -> float | None:
 
 
 def trend_column(history: History, name: str) -> list[float | None]:
-    """Return `trend_per_s` of every row of the newest sample."""
+    """Return the change per second of the gauge `name`, as `trend_per_s`, of every row."""
     if not history.recent:
         return []
     newest = history.recent[-1]
-    horizon_us = newest.mono_us - TREND_S * 1_000_000
-    start = next(sample for sample in history.recent if sample.mono_us >= horizon_us)
+    trend_from_us = newest.mono_us - TREND_WINDOW_S * 1_000_000
+    start = next(sample for sample in history.recent if sample.mono_us >= trend_from_us)
     if start.roster is not newest.roster:
         return [trend_per_s(history, key, name) for key in newest.roster.keys]
     times = zip(start.columns["sampled_mono_us"], newest.columns["sampled_mono_us"], strict=True)
     values = zip(start.columns[name], newest.columns[name], strict=True)
     return [
-        (new - old) * 1e6 / (now - earlier_us) if now > earlier_us else None
-        for (earlier_us, now), (old, new) in zip(times, values, strict=True)
+        (new - old) * 1e6 / (later_us - earlier_us) if later_us > earlier_us else None
+        for (earlier_us, later_us), (old, new) in zip(times, values, strict=True)
     ]
 
 
-def stream_full_in_s(history: History, key: Key, fill: Fill) -> float | None:
+def stream_full_in_s(history: History, key: RowKey, fill: StreamFill) -> float | None:
     """Return the seconds until a limit of a stream is reached, 0 if one is; None if unknown."""
-    losing = (trend_per_s(history, key, "first_seq") or 0.0) > 0
-    if bytes_are_full(fill, losing=losing):
+    is_deleting = (trend_per_s(history, key, "first_seq") or 0.0) > 0
+    if bytes_are_full(fill, is_deleting=is_deleting):
         return 0.0
     times = (
         time_to_full_s(fill.stored_msgs, fill.max_msgs, trend_per_s(history, key, "stored_msgs")),
@@ -431,7 +463,7 @@ def stored_at_mono_us(last_seq: Sequence[Point], seq: int) -> int | None:
 _MINUTE_US = 60_000_000
 
 
-def own_requests_per_s(costs: Sequence[Cost]) -> float | None:
+def own_requests_per_s(costs: Sequence[TimedPollCost]) -> float | None:
     """Return natstui's API requests per second in the last minute, at least over two polls.
 
     None before the second poll.

@@ -1,9 +1,9 @@
 """The rows of one poll: one sequence per field, one row per stream or consumer.
 
-Columns, because a recording line, the pipe to the viewer and the table on screen all want them: a
-consumer costs 16 bytes compressed instead of 300, and a frame formats only the rows in view. Times
+Columns keep recordings small, as a consumer needs 16 bytes compressed instead of 300, and let the
+screen format only the rows in view. Times
 ending in `_at_us` are UTC microseconds since 1970; `_mono_us` is the engine's steady clock
-(`natstui.clock`), which no step of the wall clock bends and which counts while the machine sleeps.
+(`natstui.clock`), which is never set, and which counts while the machine sleeps.
 """
 
 from __future__ import annotations
@@ -186,7 +186,7 @@ class PollCost:
 
 
 @dataclass(frozen=True, slots=True)
-class Offline:
+class OfflineAsset:
     """A stream or consumer that its server refuses to run (`offline` in the list)."""
 
     stream: str
@@ -199,7 +199,7 @@ class Offline:
 
 
 @dataclass(frozen=True, slots=True)
-class Unlisted:
+class UnlistedConsumers:
     """Consumers of a stream that are missing in its list of consumers."""
 
     stream: str
@@ -226,9 +226,9 @@ class Snapshot:
     """The same for consumers: (stream, consumer)."""
     account: Account | None
     cost: PollCost
-    offline: tuple[Offline, ...] = ()
+    offline: tuple[OfflineAsset, ...] = ()
     """Unreachable streams and consumers that their servers refuse to run, with the reason."""
-    unlisted: tuple[Unlisted, ...] = ()
+    unlisted: tuple[UnlistedConsumers, ...] = ()
 
 
 def added_columns(table: type) -> tuple[str, ...]:
@@ -236,5 +236,9 @@ def added_columns(table: type) -> tuple[str, ...]:
 
     Counters and names are in every recording: they have no value for unknown.
     """
-    always = ("tuple[int,", "tuple[str,")
-    return tuple(field.name for field in fields(table) if not str(field.type).startswith(always))
+    always_present_types = ("tuple[int,", "tuple[str,")
+    return tuple(
+        field.name
+        for field in fields(table)
+        if not str(field.type).startswith(always_present_types)
+    )

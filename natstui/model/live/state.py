@@ -1,4 +1,4 @@
-"""The fold: one immutable state after every record, the same live, headless and replayed."""
+"""The immutable state after each record; it is the same live, headless and in a replay."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from natstui.model.bench.view import BenchmarkSoFar, BenchmarkView
 from natstui.model.clients.watch import ClientsRead, ConnectionsRead, ConnectionWatch
 from natstui.model.findings.finding import Findings
 from natstui.model.findings.recorded import apply_finding_changes
-from natstui.model.live.evidence import Evidence, EvidenceRecord, evidence_of
+from natstui.model.live.evidence import AdvisoryEvidence, EvidenceRecord, evidence_from_record
 from natstui.model.live.history import CONSUMER_COLUMNS, STREAM_COLUMNS, History
+from natstui.model.live.known_rows import Table, merge_consumers, merge_streams, without_leader
 from natstui.model.live.past_polls import PastPolls
 from natstui.model.live.snapshot import Account, ConsumerColumns, PollCost, Snapshot, StreamColumns
-from natstui.model.live.table import Table, merge_consumers, merge_streams, without_leader
 from natstui.model.records.analysis import (
     AnalysisFinished,
     AnalysisProgress,
@@ -66,10 +66,10 @@ from natstui.model.servers.watch import (
 )
 
 EVENTS_KEPT = 5_000
-SAMPLES_KEPT = 2_000
+ACK_SAMPLES_KEPT = 2_000
 COSTS_KEPT = 120
 
-Happening = (
+EventRecord = (
     Advisory
     | LinkChanged
     | Noted
@@ -83,7 +83,7 @@ Happening = (
 
 
 @dataclass(frozen=True, slots=True)
-class Cost:
+class TimedPollCost:
     """The cost and time of one poll."""
 
     mono_us: int
@@ -96,7 +96,7 @@ class Cost:
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """The complete state at one time."""
+    """All that is known of the system, the recorder and the replay at one time."""
 
     now_mono_us: int = 0
     """Time of the newest poll, on the engine's clock."""
@@ -111,7 +111,7 @@ class State:
     account: Account | None = None
     account_mono_us: int = 0
     """Time of `account`; before `now_mono_us` if it could not be read since."""
-    costs: tuple[Cost, ...] = ()
+    costs: tuple[TimedPollCost, ...] = ()
     streams: Table[StreamColumns] = field(default_factory=lambda: Table(StreamColumns()))
     consumers: Table[ConsumerColumns] = field(default_factory=lambda: Table(ConsumerColumns()))
     stream_history: History = field(default_factory=lambda: History(STREAM_COLUMNS))
@@ -124,7 +124,7 @@ class State:
     unreachable_consumers: frozenset[tuple[str, str]] = frozenset()
     offline: Mapping[tuple[str, str], str] = field(default_factory=dict)
     """(stream, consumer or "") that its server refuses to run → the reason."""
-    unlisted_count: Mapping[str, int] = field(default_factory=dict)
+    unlisted_consumers_count: Mapping[str, int] = field(default_factory=dict)
     """Stream → number of its consumers that are missing in its list of consumers."""
     servers: ServerWatch = NO_SERVERS
     """The servers over time, if they may be read."""
@@ -134,10 +134,10 @@ class State:
     """The account's connections; None unless `[session] connections` requests them."""
     unavailable: Mapping[str, Unavailable] = field(default_factory=dict)
     """Request or source → the record with the reason why it cannot be read."""
-    happenings: tuple[Happening, ...] = ()
+    recent_events: tuple[EventRecord, ...] = ()
     """The newest events, oldest first."""
     ack_samples: tuple[AckSample, ...] = ()
-    evidence: Evidence = field(default_factory=Evidence)
+    evidence: AdvisoryEvidence = field(default_factory=AdvisoryEvidence)
     """Counts of advisories about consumers, streams and their messages."""
     subject_counts: Mapping[tuple[str, str], SubjectsCounted] = field(default_factory=dict)
     """(stream, filter) → the newest count, of existing streams."""
@@ -185,7 +185,7 @@ class State:
             case FindingsChanged() | FindingsSoFar():
                 return _after_findings(self, record)
             case SubjectsCounted():
-                return _after_count(self, record)
+                return _after_subjects_counted(self, record)
             case Advisory() | Noted() | Outcome() | Gap() | ClockStepped():
                 return _add_event(self, record)
             case (
@@ -252,19 +252,21 @@ def _after_benchmark(state: State, record: BenchmarkRecord | BenchmarkSoFar) -> 
 
 
 def _after_past_polls(state: State, record: PastPolls) -> State:
-    """Return the state with the histories and costs of older polls; unchanged for other rows."""
-    moments = [(poll.taken_mono_us, poll.taken_at_us) for poll in record.polls]
+    """Return the state with older polls in its histories; unchanged if their rows are others."""
+    poll_times_us = [(poll.taken_mono_us, poll.taken_at_us) for poll in record.polls]
     try:
         streams = state.stream_history.with_older_polls(
-            record.streams, state.streams.roster, moments
+            record.streams, state.streams.roster, poll_times_us
         )
         consumers = state.consumer_history.with_older_polls(
-            record.consumers, state.consumers.roster, moments
+            record.consumers, state.consumers.roster, poll_times_us
         )
     except ValueError:
         return state
     costs = (
-        Cost(p.taken_mono_us, p.taken_at_us, p.cost, p.api_requests_count, p.api_errors_count)
+        TimedPollCost(
+            p.taken_mono_us, p.taken_at_us, p.cost, p.api_requests_count, p.api_errors_count
+        )
         for p in record.polls[-COSTS_KEPT:]
     )
     recent_costs = (*state.costs, *costs)[-COSTS_KEPT:]
@@ -287,13 +289,13 @@ def _after_recorder(
             return replace(state, replay_marks=record)
 
 
-def _add_event(state: State, record: Happening) -> State:
+def _add_event(state: State, record: EventRecord) -> State:
     evidence = state.evidence
     if isinstance(record, Advisory):
         evidence = evidence.after((record,))
     return replace(
         state,
-        happenings=(*state.happenings[1 - EVENTS_KEPT :], record),
+        recent_events=(*state.recent_events[1 - EVENTS_KEPT :], record),
         evidence=evidence,
         now_at_us=now_us(state.now_at_us, record),
     )
@@ -310,10 +312,10 @@ def _after_evidence(
             return replace(state, evidence=evidence, now_at_us=now_us(state.now_at_us, record))
         case EvidenceSoFar():
             # A keyframe repeats what is known: it is no event.
-            return replace(state, evidence=evidence_of(record))
+            return replace(state, evidence=evidence_from_record(record))
 
 
-def _after_count(state: State, record: SubjectsCounted) -> State:
+def _after_subjects_counted(state: State, record: SubjectsCounted) -> State:
     counts = {**state.subject_counts, (record.stream, record.filter_subject): record}
     return replace(state, subject_counts=counts, now_at_us=now_us(state.now_at_us, record))
 
@@ -322,12 +324,16 @@ def _drop_outdated_counts(
     counts: Mapping[tuple[str, str], SubjectsCounted], streams: Table[StreamColumns]
 ) -> Mapping[tuple[str, str], SubjectsCounted]:
     """Return the counts without deleted or recreated streams; the same object if unchanged."""
-    outdated = [
+    outdated_names = [
         name
         for name, count in counts.items()
         if (count.stream, count.created_at_us) not in streams.roster.row_of
     ]
-    return {n: count for n, count in counts.items() if n not in outdated} if outdated else counts
+    return (
+        {n: count for n, count in counts.items() if n not in outdated_names}
+        if outdated_names
+        else counts
+    )
 
 
 def _after_findings(state: State, record: FindingsChanged | FindingsSoFar) -> State:
@@ -367,9 +373,9 @@ def _after_configured(state: State, record: Configured) -> State:
         for c in record.consumers
         for previous in (state.consumer_configurations.get((c.stream, c.name)),)
     )
-    with_event = _add_event(state, record) if has_changed else state
+    state_with_event = _add_event(state, record) if has_changed else state
     return replace(
-        with_event,
+        state_with_event,
         stream_configurations=MappingProxyType(streams),
         consumer_configurations=MappingProxyType(consumers),
         now_at_us=now_us(state.now_at_us, record),
@@ -387,7 +393,7 @@ def _after_snapshot(state: State, snapshot: Snapshot) -> State:
     )
     mono_us, at_us = snapshot.taken_mono_us, snapshot.taken_at_us
     account = snapshot.account
-    cost = Cost(
+    cost = TimedPollCost(
         mono_us, at_us, snapshot.cost,
         account.api_requests_count if account else None,
         account.api_errors_count if account else None,
@@ -411,7 +417,7 @@ def _after_snapshot(state: State, snapshot: Snapshot) -> State:
         offline={
             (offline.stream, offline.consumer): offline.reason for offline in snapshot.offline
         },
-        unlisted_count={
+        unlisted_consumers_count={
             unlisted.stream: unlisted.consumers_count for unlisted in snapshot.unlisted
         },
     )
@@ -451,31 +457,31 @@ def _drop_deleted_consumers(
 
 def apply_records(state: State, records: Iterable[Record]) -> State:
     """Return the state after `records`: as `State.after` for each, in a tenth of the time."""
-    row, now_at_us = list[Happening | AckSample](), state.now_at_us
+    pending_records, now_at_us = list[EventRecord | AckSample](), state.now_at_us
     for record in records:
         match record:
             case AckSample() | Advisory() | Noted() | Outcome() | Gap() | ClockStepped():
-                row.append(record)
+                pending_records.append(record)
                 now_at_us = now_us(now_at_us, record)
             case _:
-                state = _add_events(state, row, now_at_us).after(record)
-                row, now_at_us = [], state.now_at_us
-    return _add_events(state, row, now_at_us)
+                state = _add_events(state, pending_records, now_at_us).after(record)
+                pending_records, now_at_us = [], state.now_at_us
+    return _add_events(state, pending_records, now_at_us)
 
 
-def _add_events(state: State, row: Sequence[Happening | AckSample], now_at_us: int) -> State:
+def _add_events(state: State, records: Sequence[EventRecord | AckSample], now_at_us: int) -> State:
     """Return the state with events and ack samples added; the same state without any."""
-    if not row:
+    if not records:
         return state
-    happenings = [event for event in row if not isinstance(event, AckSample)]
-    samples = [event for event in row if isinstance(event, AckSample)]
+    recent_events = [event for event in records if not isinstance(event, AckSample)]
+    samples = [event for event in records if isinstance(event, AckSample)]
     evidence_records: list[EvidenceRecord] = [
-        event for event in row if isinstance(event, AckSample | Advisory)
+        event for event in records if isinstance(event, AckSample | Advisory)
     ]
     return replace(
         state,
-        happenings=(*state.happenings, *happenings)[-EVENTS_KEPT:],
-        ack_samples=(*state.ack_samples, *samples)[-SAMPLES_KEPT:],
+        recent_events=(*state.recent_events, *recent_events)[-EVENTS_KEPT:],
+        ack_samples=(*state.ack_samples, *samples)[-ACK_SAMPLES_KEPT:],
         evidence=state.evidence.after(evidence_records),
         now_at_us=now_at_us,
     )

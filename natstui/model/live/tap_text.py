@@ -1,4 +1,4 @@
-"""The results of an ack tap as text: the same on the screen and on the command line."""
+"""The results of an ack tap, which reads a consumer's acks, as text for screen and CLI."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ def tap_count_lines(tap: TapResults) -> Iterator[LabeledText]:
         ("in progress", counts.in_progress_count, ""),
     )
     for label, count, details in rows:
-        per_s = rate_text(count / elapsed_s if elapsed_s else None)
-        yield LabeledText(label, f"{count:,}, {per_s}/s{details}")
+        messages_rate_text = rate_text(count / elapsed_s if elapsed_s else None)
+        yield LabeledText(label, f"{count:,}, {messages_rate_text}/s{details}")
     if counts.others_count:
         yield LabeledText("others", f"{counts.others_count:,}: neither of these")
     times = times_text(tap.stored_to_acked)
@@ -49,23 +49,23 @@ def tap_message_lines(tap: TapResults) -> Iterator[LabeledText]:
     """Yield a line for each message whose last reply is no ack, oldest first."""
     for message in tap.unsettled:
         yield LabeledText(str(message.stream_seq), _format_message(message, tap.at_us))
-    more_msgs = tap.unsettled_msgs - len(tap.unsettled)
-    if more_msgs:
-        yield LabeledText("", f"and {more_msgs:,} more")
+    unlisted_msgs = tap.unsettled_msgs - len(tap.unsettled)
+    if unlisted_msgs:
+        yield LabeledText("", f"and {unlisted_msgs:,} more")
 
 
 def _format_message(message: UnsettledMessage, now_us: int) -> str:
-    stored_s, answered_s = (
+    stored_ago_s, replied_ago_s = (
         (now_us - time_us) / 1e6 for time_us in (message.stored_at_us, message.answered_at_us)
     )
     return (
-        f"{message.answer} {duration_text(max(0.0, answered_s))} ago, at delivery "
-        f"{message.deliveries_count}; stored {duration_text(max(0.0, stored_s))} ago"
+        f"{message.answer} {duration_text(max(0.0, replied_ago_s))} ago, at delivery "
+        f"{message.deliveries_count}; stored {duration_text(max(0.0, stored_ago_s))} ago"
     )
 
 
-def tap_state(tap: TapResults) -> str:
-    """Return the progress of the tap and the messages that it read."""
+def tap_progress_text(tap: TapResults) -> str:
+    """Return the progress of the ack tap, and the number of messages that it read, as text."""
     cost = f"{counted(f'{tap.read_msgs:,}', 'message')}, {bytes_text(tap.read_bytes)}"
     if tap.ended is None:
         duration_texts = duration_text(tap.elapsed_s), duration_text(tap.for_s)

@@ -9,16 +9,16 @@ from itertools import compress, pairwise
 from typing import NamedTuple
 
 from natstui.model.live.history import History, Point, Sample
+from natstui.model.live.known_rows import Roster, RowKey
 from natstui.model.live.rates import rate_column, trend_column
 from natstui.model.live.state import State
-from natstui.model.live.table import Key, Roster
 
-_SAMPLE_TIME = "sampled_mono_us"
-_MAX_ROWS = 20_000
+_SAMPLE_TIME_COLUMN = "sampled_mono_us"
+_MAX_SUMMED_ROWS = 20_000
 """Limit of rows whose rates are summed: of more, the history is mostly shorter than the time in
 which every row is polled, so that many rates are unknown.
 """
-_MEAN_POLLS = 8
+_MEAN_POLLS_COUNT = 8
 """Number of polls of which a total is the mean where the rates of some rows are unknown."""
 
 
@@ -49,7 +49,7 @@ def stored_per_s(state: State) -> Total:
     """
     configurations = state.stream_configurations
 
-    def is_published_to(key: Key) -> bool:
+    def is_published_to(key: RowKey) -> bool:
         config = configurations.get(str(key[0]))
         return config is None or bool(config.subjects)
 
@@ -98,16 +98,17 @@ def storage_use(state: State) -> StorageUse | None:
     if account is not None and account.max_storage_bytes:
         return StorageUse(account.storage_bytes, account.max_storage_bytes)
     newest = state.servers.newest
-    files = [row.jetstream.file for row in newest.rows if row.jetstream] if newest else []
-    if files and all(file.max_bytes > 0 for file in files):
+    file_storages = [row.jetstream.file for row in newest.rows if row.jetstream] if newest else []
+    if file_storages and all(file.max_bytes > 0 for file in file_storages):
         return StorageUse(
-            sum(file.used_bytes for file in files), sum(file.max_bytes for file in files)
+            sum(file.used_bytes for file in file_storages),
+            sum(file.max_bytes for file in file_storages),
         )
     return None if account is None else StorageUse(account.storage_bytes, None)
 
 
 def busiest_streams(state: State, max_count: int) -> list[int]:
-    """Return the rows of the streams that stored the most messages in `TREND_S`, busiest first."""
+    """Return the rows of the streams that stored most messages in `TREND_WINDOW_S`, most first."""
     return _find_largest(
         range(len(state.streams)), trend_column(state.stream_history, "last_seq"), max_count
     )
@@ -131,34 +132,36 @@ def _find_largest(
     return heapq.nsmallest(max_count, rows, key=lambda row: (-value(row), row))
 
 
-def _total_growth(history: History, name: str, is_counted: Callable[[Key], bool]) -> Total:
-    """Return the growth per second of a counter, summed over the rows that `is_counted`."""
+def _total_growth(history: History, name: str, is_counted: Callable[[RowKey], bool]) -> Total:
+    """Return the growth per second of a counter, summed over rows that `is_counted` accepts."""
     samples = list(history.recent[:1])
     for sample in history.recent[1:]:
         # A poll without new rows does not show a growth.
         if (
             sample.roster is not samples[-1].roster
-            or sample.columns[_SAMPLE_TIME] != samples[-1].columns[_SAMPLE_TIME]
+            or sample.columns[_SAMPLE_TIME_COLUMN] != samples[-1].columns[_SAMPLE_TIME_COLUMN]
         ):
             samples.append(sample)
     if not samples:
         return Total(None, ())
-    masks: dict[int, list[bool]] = {}
+    mask_by_roster_id: dict[int, list[bool]] = {}
 
-    def mask(roster: Roster) -> list[bool]:
-        if id(roster) not in masks:
-            masks[id(roster)] = [is_counted(key) for key in roster.keys]
-        return masks[id(roster)]
+    def counted_rows_mask(roster: Roster) -> list[bool]:
+        if id(roster) not in mask_by_roster_id:
+            mask_by_roster_id[id(roster)] = [is_counted(key) for key in roster.keys]
+        return mask_by_roster_id[id(roster)]
 
-    sums = [sum(compress(sample.columns[name], mask(sample.roster))) for sample in samples]
+    counter_sums = [
+        sum(compress(sample.columns[name], counted_rows_mask(sample.roster))) for sample in samples
+    ]
     points: list[Point] = []
     growths: list[tuple[int, int]] = []
     """Growth and time (µs) of each point with a value."""
     for index, (older, newer) in enumerate(pairwise(samples)):
         growth = (
-            sums[index + 1] - sums[index]
+            counter_sums[index + 1] - counter_sums[index]
             if older.roster is newer.roster
-            else _growth(older, newer, name, mask(newer.roster))
+            else _summed_growth(older, newer, name, counted_rows_mask(newer.roster))
         )
         elapsed_us = newer.mono_us - older.mono_us
         if growth is None or growth < 0 or elapsed_us <= 0:
@@ -167,23 +170,23 @@ def _total_growth(history: History, name: str, is_counted: Callable[[Key], bool]
         growths.append((growth, elapsed_us))
         points.append(Point(newer.mono_us, growth * 1e6 / elapsed_us))
     newest = samples[-1]
-    if len(newest.roster.keys) <= _MAX_ROWS:
-        rates = list(compress(rate_column(history, name), mask(newest.roster)))
+    if len(newest.roster.keys) <= _MAX_SUMMED_ROWS:
+        rates = list(compress(rate_column(history, name), counted_rows_mask(newest.roster)))
         known_rates = [rate for rate in rates if rate is not None]
         if len(known_rates) == len(rates):
             return Total(sum(known_rates) if known_rates else None, tuple(points))
-    return Total(_mean_per_s(growths[-_MEAN_POLLS:]), tuple(points))
+    return Total(_mean_per_s(growths[-_MEAN_POLLS_COUNT:]), tuple(points))
 
 
 def _mean_per_s(growths: Sequence[tuple[int, int]]) -> float | None:
-    """Return the growth per second over several times (µs); None without any."""
+    """Return the mean growth per second; `growths` are pairs of growth and time (µs)."""
     if not growths:
         return None
     return sum(growth for growth, _ in growths) * 1e6 / sum(us for _, us in growths)
 
 
-def _growth(older: Sample, newer: Sample, name: str, mask: Sequence[bool]) -> int | None:
-    """Return the growth of a counter, summed over the masked rows that are in both samples.
+def _summed_growth(older: Sample, newer: Sample, name: str, mask: Sequence[bool]) -> int | None:
+    """Return the growth of a counter, summed over the rows of `mask` that are in both samples.
 
     None if none of these rows was read for the newer sample.
     """
@@ -193,6 +196,7 @@ def _growth(older: Sample, newer: Sample, name: str, mask: Sequence[bool]) -> in
         if mask[row] and older_row is not None:
             growth += newer.columns[name][row] - older.columns[name][older_row]
             is_read = is_read or (
-                newer.columns[_SAMPLE_TIME][row] > older.columns[_SAMPLE_TIME][older_row]
+                newer.columns[_SAMPLE_TIME_COLUMN][row]
+                > older.columns[_SAMPLE_TIME_COLUMN][older_row]
             )
     return growth if is_read else None

@@ -1,6 +1,6 @@
-"""Flags of the NATS CLI without a field here: their meaning for fields, or the refusal.
+"""Flags of the NATS CLI that are no fields here: the fields that each sets, or its refusal.
 
-If only the name of a flag differs from its field, the field has it (`Field.flag`).
+A flag that differs from its field only in its name is `Field.flag` of that field.
 """
 
 from __future__ import annotations
@@ -14,18 +14,18 @@ from natstui.model.assets.differences import AssetKind
 from natstui.model.assets.fields import Field
 from natstui.units import parse_duration_ns
 
-Texts = Mapping[str, Sequence[str]]
+TextsByFieldPath = Mapping[str, Sequence[str]]
 """Path of a field → its values, as people type them."""
 
 
 @dataclass(frozen=True, slots=True)
-class Spelling:
+class NatsCliFlag:
     """A flag of the NATS CLI, with the meaning of its values for fields."""
 
     flag: str
     """Name of the flag, without dashes."""
     help: str
-    parse: Callable[[Sequence[str]], Texts]
+    parse: Callable[[Sequence[str]], TextsByFieldPath]
     """Returns texts of fields; raises ValueError with a sentence about the alternative."""
     metavar: str = ""
     """Name of the value in the help; empty for a switch."""
@@ -35,23 +35,23 @@ class Spelling:
     """Whether the flag is not in the help: it is refused, or an old name."""
 
 
-def _fixed_texts(**texts: str) -> Callable[[Sequence[str]], Texts]:
+def _fixed_parser(**texts: str) -> Callable[[Sequence[str]], TextsByFieldPath]:
     texts_of_fields = {path.replace("__", "."): (text,) for path, text in texts.items()}
     return lambda _values: texts_of_fields
 
 
-def _refuse(sentence: str) -> Callable[[Sequence[str]], Texts]:
-    def means(_values: Sequence[str]) -> Texts:
+def _refusal_parser(sentence: str) -> Callable[[Sequence[str]], TextsByFieldPath]:
+    def refuse(_values: Sequence[str]) -> TextsByFieldPath:
         raise ValueError(sentence)
 
-    return means
+    return refuse
 
 
-def _parse_deliver(values: Sequence[str]) -> Texts:
+def _parse_deliver(values: Sequence[str]) -> TextsByFieldPath:
     """Return the fields of a consumer's start: a policy, a sequence, a time, or a time ago."""
     text = values[-1].strip()
-    if text in _STARTS:
-        return {"deliver_policy": (_STARTS[text],)}
+    if text in _DELIVER_POLICY_BY_TEXT:
+        return {"deliver_policy": (_DELIVER_POLICY_BY_TEXT[text],)}
     if text.isdigit():
         return {"deliver_policy": ("by_start_sequence",), "opt_start_seq": (text,)}
     if (text[:4].isdigit() and "-" in text) or text.endswith(" ago"):
@@ -66,21 +66,21 @@ def _parse_deliver(values: Sequence[str]) -> Texts:
     return {"deliver_policy": ("by_start_time",), "opt_start_time": (moment,)}
 
 
-_STARTS = {
+_DELIVER_POLICY_BY_TEXT = {
     "": "", "all": "all", "new": "new", "next": "new", "last": "last",
     "subject": "last_per_subject", "last_per_subject": "last_per_subject",
     "by_start_sequence": "by_start_sequence", "by_start_time": "by_start_time",
 }  # fmt: skip
 
 
-def _parse_pause(values: Sequence[str]) -> Texts:
+def _parse_pause(values: Sequence[str]) -> TextsByFieldPath:
     """Return the field of a pause: a time with its zone, or a duration from now."""
     text = values[-1].strip()
     try:
-        is_written_time = is_time(text)
+        is_timestamp = is_time(text)
     except ValueError as error:
         raise ValueError(f"--pause: {error}") from error
-    is_complete = is_written_time or not text or text[:3] == "in " or text.endswith("ago")
+    is_complete = is_timestamp or not text or text[:3] == "in " or text.endswith("ago")
     return {"pause_until": (text if is_complete else f"in {text}",)}
 
 
@@ -99,104 +99,111 @@ def is_time(text: str) -> bool:
     return True
 
 
-def _last_value(path: str, *, instead: Mapping[str, str]) -> Callable[[Sequence[str]], Texts]:
-    """Return a function that returns the last value for a field, replaced by `instead`."""
-    return lambda values: {path: (instead.get(values[-1].strip(), values[-1]),)}
+def _last_value_parser(
+    path: str, *, replacements: Mapping[str, str]
+) -> Callable[[Sequence[str]], TextsByFieldPath]:
+    """Return a function that returns the last value for a field, or its replacement."""
+    return lambda values: {path: (replacements.get(values[-1].strip(), values[-1]),)}
 
 
-def _parse_max_pending(values: Sequence[str]) -> Texts:
+def _parse_max_pending(values: Sequence[str]) -> TextsByFieldPath:
     if values[-1].strip() == "-1":
         raise ValueError(
             "--max-pending -1 leaves the limit to the server in the NATS CLI: leave it out, or "
-            "say --max-ack-pending unlimited"
+            "use --max-ack-pending unlimited"
         )
     return {"max_ack_pending": (values[-1],)}
 
 
-def _parse_replicas(values: Sequence[str]) -> Texts:
+def _parse_replicas(values: Sequence[str]) -> TextsByFieldPath:
     text = values[-1].strip()
     if text in ("0", "-1"):
         raise ValueError(
-            f"--replicas {text} changes nothing in the NATS CLI: say --num-replicas 0 for the "
+            f"--replicas {text} changes nothing in the NATS CLI: use --num-replicas 0 for the "
             "number of the stream, or leave it out"
         )
     return {"num_replicas": values}
 
 
-def _groups_of_policy(policy: str) -> Callable[[Sequence[str]], Texts]:
+def _groups_parser(policy: str) -> Callable[[Sequence[str]], TextsByFieldPath]:
     return lambda values: {"priority_policy": (policy,), "priority_groups": values}
 
 
-_CHECK = _refuse("--validate: say --dry-run, which asks the server too")
-_OUTPUT = _refuse("--output: say --dry-run --json > FILE")
-_INTERACTIVE = _refuse("--interactive: say --file FILE, or press e on it in natstui")
-_COMMON = (
-    Spelling("validate", "Called --dry-run here.", _CHECK, only="add", hidden=True),
-    Spelling(
+_VALIDATE_REFUSAL = _refusal_parser("--validate: use --dry-run, which the server checks too")
+_OUTPUT_REFUSAL = _refusal_parser("--output: use --dry-run --json > FILE")
+_INTERACTIVE_REFUSAL = _refusal_parser(
+    "--interactive: use --file FILE, or press e on it in natstui"
+)
+_COMMON_FLAGS = (
+    NatsCliFlag("validate", "Called --dry-run here.", _VALIDATE_REFUSAL, only="add", hidden=True),
+    NatsCliFlag(
         "output",
         "Called --dry-run --json here.",
-        _OUTPUT,
+        _OUTPUT_REFUSAL,
         "FILE",
         only="add",
         hidden=True,
     ),
-    Spelling(
+    NatsCliFlag(
         "interactive",
         "Called --file here.",
-        _INTERACTIVE,
+        _INTERACTIVE_REFUSAL,
         only="edit",
         short="i",
         hidden=True,
     ),
 )
-_PENDING = "Maximum number of unacknowledged messages."
+_MAX_PENDING_HELP = "Maximum number of unacknowledged messages."
 
-SPELLINGS: dict[AssetKind, tuple[Spelling, ...]] = {
+NATS_CLI_FLAGS: dict[AssetKind, tuple[NatsCliFlag, ...]] = {
     "stream": (
-        Spelling("ack", "Publishers get an ack; --no-ack switches it off.",
-                 _fixed_texts(no_ack="no")),
-        Spelling(
+        NatsCliFlag("ack", "Publishers get an ack; --no-ack switches it off.",
+                 _fixed_parser(no_ack="no")),
+        NatsCliFlag(
             "tags", "As --tag.", lambda values: {"placement.tags": values}, "WORDS", hidden=True
         ),
-        Spelling("no-mirror", "Remove the mirror.", _fixed_texts(mirror=""), only="edit"),
-        Spelling(
+        NatsCliFlag("no-mirror", "Remove the mirror.", _fixed_parser(mirror=""), only="edit"),
+        NatsCliFlag(
             "no-transform", "Remove the subject transform.",
-            _fixed_texts(subject_transform__src="", subject_transform__dest=""), only="edit",
+            _fixed_parser(subject_transform__src="", subject_transform__dest=""), only="edit",
         ),
-        Spelling(
+        NatsCliFlag(
             "no-republish", "Stop republishing.",
-            _fixed_texts(republish__src="", republish__dest="", republish__headers_only=""),
+            _fixed_parser(republish__src="", republish__dest="", republish__headers_only=""),
             only="edit",
         ),
-        *_COMMON,
+        *_COMMON_FLAGS,
     ),
     "consumer": (
-        Spelling("pull", "A pull consumer: clients request messages.",
-                 _fixed_texts(deliver_subject="")),
-        Spelling(
+        NatsCliFlag("pull", "A pull consumer: clients request messages.",
+                 _fixed_parser(deliver_subject="")),
+        NatsCliFlag(
             "deliver", "all, new, last, subject, a sequence, a time, or a duration ago as 1h.",
             _parse_deliver, "START",
         ),
-        Spelling("pause", "Deliver nothing before a time, or for a duration.", _parse_pause,
+        NatsCliFlag("pause", "Deliver nothing before a time, or for a duration.", _parse_pause,
                  "TIME"),
-        Spelling(
+        NatsCliFlag(
             "heartbeat", "Interval of heartbeats while nothing is delivered; -1: none.",
-            _last_value("idle_heartbeat", instead={"-1": ""}), "DURATION",
+            _last_value_parser("idle_heartbeat", replacements={"-1": ""}), "DURATION",
         ),
-        Spelling("max-pending", _PENDING, _parse_max_pending, "NUMBER"),
-        Spelling("max-outstanding", _PENDING, _parse_max_pending, "NUMBER", hidden=True),
-        Spelling(
+        NatsCliFlag("max-pending", _MAX_PENDING_HELP, _parse_max_pending, "NUMBER"),
+        NatsCliFlag(
+            "max-outstanding", _MAX_PENDING_HELP, _parse_max_pending, "NUMBER", hidden=True,
+        ),
+        NatsCliFlag(
             "sample", "Percent of acknowledgements that the server samples; 0: none.",
-            _last_value("sample_freq", instead={"0": "", "-1": ""}), "PERCENT",
+            _last_value_parser("sample_freq", replacements={"0": "", "-1": ""}), "PERCENT",
         ),
-        Spelling("replicas", "Copies of the consumer's state.", _parse_replicas, "NUMBER",
+        NatsCliFlag("replicas", "Copies of the consumer's state.", _parse_replicas, "NUMBER",
                  only="edit"),
-        Spelling("pinned-groups", "Priority groups, for a consumer with pinned clients.",
-                 _groups_of_policy("pinned_client"), "GROUPS"),
-        Spelling("overflow-groups", "Groups that wait.", _groups_of_policy("overflow"), "GROUPS"),
-        Spelling("prioritized-groups", "Groups in order.", _groups_of_policy("prioritized"),
+        NatsCliFlag("pinned-groups", "Priority groups, for a consumer with pinned clients.",
+                 _groups_parser("pinned_client"), "GROUPS"),
+        NatsCliFlag("overflow-groups", "Groups that wait.", _groups_parser("overflow"),
                  "GROUPS"),
-        *_COMMON,
+        NatsCliFlag("prioritized-groups", "Groups in order.", _groups_parser("prioritized"),
+                 "GROUPS"),
+        *_COMMON_FLAGS,
     ),
 }  # fmt: skip
 """All flags that need more than another name of a field."""
@@ -211,10 +218,10 @@ class FlagInputs:
 
     kind: AssetKind
     is_new: bool
-    texts: Texts
+    texts: TextsByFieldPath
     """Texts of flags that are fields, by path."""
-    special_texts: Texts
-    """Texts of flags in `SPELLINGS`, by flag."""
+    cli_flag_texts: Mapping[str, Sequence[str]]
+    """Texts of flags in `NATS_CLI_FLAGS`, by flag."""
     defaults: bool = False
     """Whether missing values are the defaults of the NATS CLI (`--defaults`)."""
     has_file: bool = False

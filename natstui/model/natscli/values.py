@@ -9,23 +9,23 @@ from datetime import UTC, datetime
 from natstui.model.assets.text import exact_duration
 
 
-class NotAsFlags(Exception):
-    """Error of a configuration that flags cannot express: it needs a file."""
+class FlagsInsufficientError(Exception):
+    """Error of a configuration that no flags of the NATS CLI can express: it needs a file."""
 
 
-_UNITS = (("TB", 40), ("GB", 30), ("MB", 20), ("KB", 10), ("", 0))
+_SIZE_UNITS_WITH_BITS = (("TB", 40), ("GB", 30), ("MB", 20), ("KB", 10), ("", 0))
 _MAX_SIZE_NUMBER = 2**31
 """Limit of the digits of a size, which the NATS CLI reads as a 32-bit number."""
 
 
 def format_size(size_bytes: int) -> str:
-    """Return a size as text; raises NotAsFlags for a size that the NATS CLI cannot read."""
+    """Return a size as text; raises FlagsInsufficientError if the NATS CLI cannot read it."""
     if size_bytes < 0:
         return "-1"
-    for unit, bits in _UNITS:
+    for unit, bits in _SIZE_UNITS_WITH_BITS:
         if size_bytes % (1 << bits) == 0 and 0 < size_bytes >> bits < _MAX_SIZE_NUMBER:
             return f"{size_bytes >> bits}{unit}"
-    raise NotAsFlags
+    raise FlagsInsufficientError
 
 
 def format_duration(duration_ns: int) -> str:
@@ -34,10 +34,13 @@ def format_duration(duration_ns: int) -> str:
 
 
 def format_pairs(metadata: Mapping[object, object]) -> list[str]:
-    """Return metadata as `key=value`; raises NotAsFlags for a key that the NATS CLI would cut."""
+    """Return metadata as `key=value`.
+
+    Raises FlagsInsufficientError for a key that the NATS CLI would cut.
+    """
     texts = [(str(key), str(value)) for key, value in metadata.items()]
     if not texts or any(not key or re.search("[:=]", key) for key, _ in texts):
-        raise NotAsFlags
+        raise FlagsInsufficientError
     return [f"{key}={value}" for key, value in texts]
 
 

@@ -11,18 +11,18 @@ from natstui.model.assets.buckets import KV, OBJECTS
 from natstui.model.assets.fields import Field
 from natstui.model.records.managing import Change, JournalAction
 
-Removes = Literal["always", "sometimes", "never"]
+DataLoss = Literal["always", "sometimes", "never"]
 
 
 @dataclass(frozen=True, slots=True)
 class ActionTraits:
-    """The properties of an action on a server."""
+    """The texts, API verb, loss of data, command and arguments of a kind of change on a server."""
 
     word: str
     help: str
     verb: str
     """API verb of the request, below the prefix; empty for a subject of the user."""
-    removes: Removes
+    removes: DataLoss
     """Whether the action deletes or overwrites data for good; `sometimes`: losses are counted."""
     headless: str = ""
     """The equivalent command line; empty without one."""
@@ -32,7 +32,7 @@ class ActionTraits:
     """The arguments of the action; `flag` is the option of the `nats` command."""
 
 
-_PURGE = (
+_PURGE_FIELDS = (
     Field(
         "filter", "Subject", "subject", "", "Only messages of this subject or filter.",
         flag="subject",
@@ -43,20 +43,22 @@ _PURGE = (
     Field("keep", "Keep newest", "count", "", "How many of the newest messages to keep.",
         flag="keep"),
 )  # fmt: skip
-_MESSAGE = Field("seq", "Sequence", "count", "", "The message to delete.")
-_PAUSE = Field("pause_until", "Pause until", "text", "", "A time, or a duration as 1h30m.")
-_FROM = Field(
+_SEQUENCE_FIELD = Field("seq", "Sequence", "count", "", "The message to delete.")
+_PAUSE_UNTIL_FIELD = Field(
+    "pause_until", "Pause until", "text", "", "A time, or a duration as 1h30m."
+)
+_FROM_SEQUENCE_FIELD = Field(
     "seq", "From sequence", "count", "", "The sequence to start from; empty: the ack floor."
 )
-_PREFERRED = Field(
+_PREFERRED_LEADER_FIELD = Field(
     "preferred", "To server", "text", "", "The next leader; empty: the replicas elect one.",
     flag="preferred",
 )  # fmt: skip
-_PEER = Field(
+_PEER_FIELD = Field(
     "peer", "Server", "text", "", "The server whose replica is removed.",
     flag="peer",
 )  # fmt: skip
-_GROUP = Field("group", "Group", "text", "", "The priority group to unpin.")
+_PRIORITY_GROUP_FIELD = Field("group", "Group", "text", "", "The priority group to unpin.")
 
 CATALOGUE: Mapping[JournalAction, ActionTraits] = {
     "create_stream": ActionTraits(
@@ -89,7 +91,7 @@ CATALOGUE: Mapping[JournalAction, ActionTraits] = {
         "STREAM.PURGE.*",
         "always",
         "stream purge",
-        arguments=_PURGE,
+        arguments=_PURGE_FIELDS,
     ),
     "delete_message": ActionTraits(
         "delete message",
@@ -97,7 +99,7 @@ CATALOGUE: Mapping[JournalAction, ActionTraits] = {
         "STREAM.MSG.DELETE.*",
         "always",
         "stream rmm",
-        arguments=(_MESSAGE,),
+        arguments=(_SEQUENCE_FIELD,),
     ),
     "step_down_stream": ActionTraits(
         "step down",
@@ -106,7 +108,7 @@ CATALOGUE: Mapping[JournalAction, ActionTraits] = {
         "never",
         "stream step-down",
         ("balance",),
-        arguments=(_PREFERRED,),
+        arguments=(_PREFERRED_LEADER_FIELD,),
     ),
     "remove_peer_stream": ActionTraits(
         "remove peer",
@@ -114,7 +116,7 @@ CATALOGUE: Mapping[JournalAction, ActionTraits] = {
         "STREAM.PEER.REMOVE.*",
         "always",
         "stream peer-remove",
-        arguments=(_PEER,),
+        arguments=(_PEER_FIELD,),
     ),
     "restore_stream": ActionTraits(
         "restore",
@@ -148,7 +150,7 @@ CATALOGUE: Mapping[JournalAction, ActionTraits] = {
         "CONSUMER.PAUSE.*.*",
         "never",
         "consumer pause",
-        arguments=(_PAUSE,),
+        arguments=(_PAUSE_UNTIL_FIELD,),
     ),
     "resume_consumer": ActionTraits(
         "resume", "deliver again", "CONSUMER.PAUSE.*.*", "never", "consumer resume"
@@ -159,7 +161,7 @@ CATALOGUE: Mapping[JournalAction, ActionTraits] = {
         "CONSUMER.RESET.*.*",
         "always",
         "consumer reset",
-        arguments=(_FROM,),
+        arguments=(_FROM_SEQUENCE_FIELD,),
     ),
     "unpin_consumer": ActionTraits(
         "unpin",
@@ -167,7 +169,7 @@ CATALOGUE: Mapping[JournalAction, ActionTraits] = {
         "CONSUMER.UNPIN.*.*",
         "never",
         "consumer unpin",
-        arguments=(_GROUP,),
+        arguments=(_PRIORITY_GROUP_FIELD,),
     ),
     "step_down_consumer": ActionTraits(
         "step down",
@@ -176,7 +178,7 @@ CATALOGUE: Mapping[JournalAction, ActionTraits] = {
         "never",
         "consumer step-down",
         ("balance",),
-        arguments=(_PREFERRED,),
+        arguments=(_PREFERRED_LEADER_FIELD,),
     ),
     "put_key": ActionTraits(
         "put",
@@ -197,7 +199,7 @@ CATALOGUE: Mapping[JournalAction, ActionTraits] = {
         "META.LEADER.STEPDOWN",
         "never",
         "meta step-down",
-        arguments=(_PREFERRED,),
+        arguments=(_PREFERRED_LEADER_FIELD,),
     ),
     "kick_connection": ActionTraits(
         "kick", "close the connection of a client, which may reconnect", "", "always", "kick"
@@ -236,11 +238,13 @@ CATALOGUE: Mapping[JournalAction, ActionTraits] = {
 }
 """Action → properties, for permissions, confirmations, keys and tests of losses."""
 
-OF_CONSUMER = frozenset(name for name in CATALOGUE if name.endswith("_consumer")) - {
+ACTIONS_ON_CONSUMER = frozenset(name for name in CATALOGUE if name.endswith("_consumer")) - {
     "create_consumer"
 }
 """Actions on an existing consumer."""
-IRREVERSIBLE = frozenset(name for name, traits in CATALOGUE.items() if traits.removes == "always")
+IRREVERSIBLE_ACTIONS = frozenset(
+    name for name, traits in CATALOGUE.items() if traits.removes == "always"
+)
 """Actions that always delete data for good: confirmed by typing the name of the target."""
 
 

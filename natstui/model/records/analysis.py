@@ -87,5 +87,5 @@ class AnalysisRun:
                 is_same_run = self.progress is not None and self.progress.run_id == record.run_id
                 return AnalysisRun(record, None, self.began_at_us if is_same_run else record.at_us)
             case AnalysisFinished():
-                is_own = self.progress is not None and self.progress.run_id == record.run_id
-                return AnalysisRun(self.progress if is_own else None, record)
+                is_same_run = self.progress is not None and self.progress.run_id == record.run_id
+                return AnalysisRun(self.progress if is_same_run else None, record)

@@ -180,7 +180,7 @@ class AddWorker:
 
 
 @dataclass(frozen=True, slots=True)
-class HoldWorkers:
+class PauseWorkers:
     """Pause the last worker of a role, or all workers; resume them if all are paused."""
 
     command_id: int
@@ -206,7 +206,7 @@ class CompareRuns:
 
 
 @dataclass(frozen=True, slots=True)
-class ReadyScenario:
+class BuiltInScenario:
     """A built-in scenario."""
 
     name: str
@@ -222,7 +222,7 @@ BenchmarkCommand = (
     | ChangePayload
     | KillWorker
     | AddWorker
-    | HoldWorkers
+    | PauseWorkers
     | ListBenchmarks
     | CompareRuns
 )

@@ -10,7 +10,7 @@ from natstui.model.records.messages import StoredMessage
 MAX_LISTED_MSGS = 5_000
 
 
-class Drop(NamedTuple):
+class MaxDeliverDrop(NamedTuple):
     """A message that a consumer dropped after max deliver, by an advisory."""
 
     at_us: int
@@ -20,8 +20,8 @@ class Drop(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class FindGivenUp:
-    """Reply with the messages that a consumer dropped after max deliver, as `GivenUpFound`."""
+class FindDroppedMessages:
+    """Reply with the messages that a consumer dropped after max deliver, as `DroppedMessages`."""
 
     command_id: int
     stream: str
@@ -35,8 +35,8 @@ class FindGivenUp:
 
 
 @dataclass(frozen=True, slots=True)
-class GivenUpFound:
-    """Messages that a consumer dropped after max deliver, or a set that contains them."""
+class DroppedMessages:
+    """The messages that a consumer dropped after max deliver; possibly others, if uncertain."""
 
     messages: tuple[StoredMessage, ...]
     """In order of sequence: those that are still stored, the first 5,000 of them."""
@@ -55,8 +55,8 @@ class GivenUpFound:
 
 
 @dataclass(frozen=True, slots=True)
-class CountAgain:
-    """Reply with the effect of sending messages of a stream again, as `AgainCounted`."""
+class PreviewResend:
+    """Reply with the effect of sending messages of a stream again, as `ResendPreview`."""
 
     command_id: int
     stream: str
@@ -64,13 +64,13 @@ class CountAgain:
     created_at_us: int
     """Creation time of the stream of the messages; a recreated one is another one."""
     newest: tuple[int, int]
-    """As in `GivenUpFound`; a stream that lost it has other messages with the sequences."""
+    """As in `DroppedMessages`; a stream that lost it has other messages with the sequences."""
     to_subject: str | None = None
     """New subject of all messages; None: each keeps its own."""
 
 
 @dataclass(frozen=True, slots=True)
-class AgainCounted:
+class ResendPreview:
     """The effect of sending messages again now."""
 
     messages_count: int
@@ -85,7 +85,7 @@ class AgainCounted:
 
 
 @dataclass(frozen=True, slots=True)
-class SendAgain:
+class ResendMessages:
     """Store messages of a stream again: under their own subjects, or all under one."""
 
     command_id: int
@@ -93,11 +93,11 @@ class SendAgain:
     sequences: tuple[int, ...]
     created_at_us: int
     newest: tuple[int, int]
-    """Both as in `CountAgain`."""
+    """Both as in `PreviewResend`."""
     to_subject: str | None = None
     confirmed: str | None = None
     """The stream's name as typed, in production or if messages are deleted."""
 
 
-CopyReading = FindGivenUp | CountAgain
-CopyCommand = CopyReading | SendAgain
+CopyReading = FindDroppedMessages | PreviewResend
+CopyCommand = CopyReading | ResendMessages

@@ -10,7 +10,7 @@ from typing import Literal, get_args
 
 from natstui.model.assets.buckets import KV, OBJECTS
 from natstui.model.assets.fields import Config, number_at, read, text_at
-from natstui.model.assets.loss import removed_copies_count
+from natstui.model.assets.loss import removed_replicas_count
 from natstui.model.natscli.commands import consumer_command, stream_command
 from natstui.model.natscli.values import format_time
 from natstui.model.records.actions import CATALOGUE, change_text
@@ -26,18 +26,18 @@ from natstui.model.records.stores import KeyAction, ObjectAction
 from natstui.units import counted, local_text
 
 
-def is_sent(entry: JournalEntry) -> bool:
+def is_about_messages(entry: JournalEntry) -> bool:
     """Return whether an entry is about sent, pulled or acked messages."""
     return entry.action in ("publish", "request", "reply", "pull", "answer")
 
 
-def is_silence(entry: JournalEntry) -> bool:
+def is_about_silence(entry: JournalEntry) -> bool:
     """Return whether an entry is about silencing a finding."""
     return entry.action in get_args(SilenceAction)
 
 
-def is_key(entry: JournalEntry) -> bool:
-    """Return whether an entry is about a key of a bucket; `consumer` is then the key."""
+def is_about_key(entry: JournalEntry) -> bool:
+    """Return whether an entry is about a key of a bucket; its `consumer` field is then the key."""
     return entry.action in get_args(KeyAction)
 
 
@@ -61,10 +61,12 @@ def _format_count(count: float, noun: str) -> str:
     return counted(f"{count:,}", noun)
 
 
-def final_text(entry: JournalEntry) -> str:
-    """Return the sentence that an entry cannot be undone, with the reason if there is one."""
+def not_undoable_text(entry: JournalEntry) -> str:
+    """Return a sentence that says that an entry cannot be undone, and the reason if known."""
     text = f"{entry_text(entry)} cannot be undone"
-    if entry.outcome == "unknown" and (entry.action in _UNDO_ACTION or is_key(entry)):
+    if entry.outcome == "unknown" and (
+        entry.action in _UNDO_ACTION_BY_ACTION or is_about_key(entry)
+    ):
         return f"{text}: no reply came, so what is there now may be of somebody else"
     if _is_used_creation(entry):
         return f"{text}: {entry.reason}"
@@ -123,10 +125,10 @@ def sent_text(entry: JournalEntry) -> str:
                 prefix = f"{sent_count:,} of " if "sent_count" in after else ""
                 size = f"{prefix}{number_at(request, 'count'):,} messages"
             prefix = f"{action} {size} to"
-            return f"{prefix} {text_at(request, 'subject')}{_stored_text(after)}"
+            return f"{prefix} {text_at(request, 'subject')}{_stored_seq_text(after)}"
 
 
-def _stored_text(after: Config) -> str:
+def _stored_seq_text(after: Config) -> str:
     if not after.get("stored_seq"):
         return ""
     ack_text = "a duplicate of" if after.get("duplicate") else "stored as"
@@ -168,7 +170,7 @@ def sent_command(entry: JournalEntry) -> str:
     return shlex.join(["nats", *arguments])
 
 
-_UNDO_ACTION: dict[JournalAction, Action] = {
+_UNDO_ACTION_BY_ACTION: dict[JournalAction, Action] = {
     "create_stream": "delete_stream",
     "restore_stream": "delete_stream",
     "edit_stream": "edit_stream",
@@ -184,9 +186,9 @@ ServerMatch = Literal["here", "elsewhere", "unproven"]
 
 
 def match_server(entry: JournalEntry, current_server: ServerIdentity) -> ServerMatch:
-    """Return whether an entry is of the current JetStream system and account.
+    """Return whether an entry is of the current server (`here`), of another one, or `unproven`.
 
-    `unproven`: a server without a lasting name, or an entry of an older natstui.
+    It is unproven for a server without a lasting name, and for an entry of an older natstui.
     """
     if (
         None not in (entry.account, current_server.account)
@@ -196,16 +198,18 @@ def match_server(entry: JournalEntry, current_server: ServerIdentity) -> ServerM
     if None not in (entry.place, current_server.place) and entry.place != current_server.place:
         return "elsewhere"
     is_same_name = entry.place is not None and entry.place == current_server.place
-    same_start = entry.server_id is not None and entry.server_id == current_server.server_id
+    is_same_server_start = (
+        entry.server_id is not None and entry.server_id == current_server.server_id
+    )
     if (
         entry.account is not None
         and entry.account == current_server.account
-        and (is_same_name or same_start)
+        and (is_same_name or is_same_server_start)
     ):
         return "here"
     return (
         "unproven"
-        if entry.server == current_server.target or is_same_name or same_start
+        if entry.server == current_server.target or is_same_name or is_same_server_start
         else "elsewhere"
     )
 
@@ -238,36 +242,42 @@ def origin_text(entry: JournalEntry) -> str:
 
 def _undone_names(entries: Sequence[JournalEntry]) -> set[str]:
     """Return the names of the entries that are undone, except if the undo was undone."""
-    undone = set[str]()
+    undone_names = set[str]()
     for entry in reversed(entries):
-        if entry.undoes is not None and entry.outcome != "failed" and entry.entry not in undone:
-            undone.add(entry.undoes)
-    return undone
+        if (
+            entry.undoes is not None
+            and entry.outcome != "failed"
+            and entry.entry not in undone_names
+        ):
+            undone_names.add(entry.undoes)
+    return undone_names
 
 
-def restored_revisions(entries: Sequence[JournalEntry], put: JournalEntry) -> tuple[int, ...]:
-    """Return the revisions of a key with the value of the change `put`.
+def restored_revisions(
+    entries: Sequence[JournalEntry], put_entry: JournalEntry
+) -> tuple[int, ...]:
+    """Return the revisions of a key with the value of the change `put_entry`.
 
     These are its own revision, and later ones by which undos restored the value.
     """
     key_entries = [
         entry
         for entry in entries
-        if is_key(entry)
+        if is_about_key(entry)
         and entry.outcome == "done"
         and (entry.stream, entry.consumer, entry.created_at_us)
-        == (put.stream, put.consumer, put.created_at_us)
+        == (put_entry.stream, put_entry.consumer, put_entry.created_at_us)
     ]
-    by_name = {entry.entry: entry for entry in key_entries}
-    revisions = [_revision(put.after_json)]
+    entry_by_name = {entry.entry: entry for entry in key_entries}
+    revisions = [_read_revision(put_entry.after_json)]
     for entry in key_entries:
-        undone_entry = by_name.get(entry.undoes or "")
-        if undone_entry is not None and _revision(undone_entry.before_json) in revisions:
-            revisions.append(_revision(entry.after_json))
+        undone_entry = entry_by_name.get(entry.undoes or "")
+        if undone_entry is not None and _read_revision(undone_entry.before_json) in revisions:
+            revisions.append(_read_revision(entry.after_json))
     return tuple(revisions)
 
 
-def _revision(state_json: str | None) -> int:
+def _read_revision(state_json: str | None) -> int:
     return int(number_at(json.loads(state_json or "{}"), "revision"))
 
 
@@ -280,12 +290,12 @@ def find_last_undoable(entries: Sequence[JournalEntry]) -> JournalEntry | None:
     return None
 
 
-def find_newest_final(entries: Sequence[JournalEntry]) -> JournalEntry | None:
+def find_newest_not_undoable(entries: Sequence[JournalEntry]) -> JournalEntry | None:
     """Return the newest change or sent message if it cannot be undone; None if it can."""
     undone_names = _undone_names(entries)
     for entry in reversed(entries):
         is_undone_or_undo = entry.undoes is not None or entry.entry in undone_names
-        if is_silence(entry):
+        if is_about_silence(entry):
             continue
         # A sent message is a change as well: the entry before may have created its stream.
         if not is_undone_or_undo and entry.outcome != "failed":
@@ -295,17 +305,22 @@ def find_newest_final(entries: Sequence[JournalEntry]) -> JournalEntry | None:
 
 def is_undoable(entry: JournalEntry) -> bool:
     """Return whether an entry can be undone."""
-    if is_key(entry):
+    if is_about_key(entry):
         return entry.outcome == "done" and entry.action != "purge_key"
     return undo_of(entry, 0) is not None
 
 
 def undo_of(entry: JournalEntry, command_id: int) -> Change | None:
     """Return the change that undoes an entry; None without one."""
-    action = _UNDO_ACTION.get(entry.action)
+    action = _UNDO_ACTION_BY_ACTION.get(entry.action)
     is_recreation = entry.action in ("delete_stream", "delete_consumer")
-    is_certain = entry.outcome == "done" or is_recreation or entry.created_at_us is not None
-    if action is None or entry.outcome == "failed" or not is_certain or _is_used_creation(entry):
+    is_certainly_done = entry.outcome == "done" or is_recreation or entry.created_at_us is not None
+    if (
+        action is None
+        or entry.outcome == "failed"
+        or not is_certainly_done
+        or _is_used_creation(entry)
+    ):
         return None
     target_json = entry.before_json if is_recreation or entry.action.startswith("edit") else "{}"
     if target_json is None:
@@ -320,14 +335,14 @@ def undo_of(entry: JournalEntry, command_id: int) -> Change | None:
         )  # fmt: skip
     # Without a reply, the change is undone only if the server has the requested configuration.
     after_json = entry.after_json if entry.outcome == "done" else entry.request_json
-    seen_json = after_json if action.startswith("edit") else None
+    expected_json = after_json if action.startswith("edit") else None
     created_at_us = None if is_recreation else entry.created_at_us
-    change = Change(command_id, action, entry.stream, entry.consumer, target_json, seen_json)
+    change = Change(command_id, action, entry.stream, entry.consumer, target_json, expected_json)
     return replace(change, created_at_us=created_at_us)
 
 
 def _is_used_creation(entry: JournalEntry) -> bool:
-    """Return whether the created asset was in use at once: others may need it."""
+    """Return whether an entry created an asset that clients used at once, so that it must stay."""
     is_creation = entry.action in ("create_stream", "create_consumer")
     return is_creation and entry.outcome == "done" and entry.reason is not None
 
@@ -338,7 +353,7 @@ def _paused_until_before(entry: JournalEntry) -> str:
     return text_at(before, "pause_until")
 
 
-_RECREATED_WITHOUT: dict[JournalAction, str] = {
+_LOSS_TEXT_BY_DELETION: dict[JournalAction, str] = {
     "delete_stream": "without its messages and consumers",
     "delete_consumer": "without its delivery state",
 }
@@ -346,9 +361,9 @@ _RECREATED_WITHOUT: dict[JournalAction, str] = {
 
 def recreation_loss_text(entry: JournalEntry) -> str:
     """Return the data that the undo of a deletion cannot restore; empty for other entries."""
-    if entry.action not in _RECREATED_WITHOUT:
+    if entry.action not in _LOSS_TEXT_BY_DELETION:
         return ""
-    return ": ".join(filter(None, (_RECREATED_WITHOUT[entry.action], entry.loses)))
+    return ": ".join(filter(None, (_LOSS_TEXT_BY_DELETION[entry.action], entry.loses)))
 
 
 def recreated_copies_text(entry: JournalEntry) -> str:
@@ -356,7 +371,7 @@ def recreated_copies_text(entry: JournalEntry) -> str:
     if entry.action != "edit_stream" or entry.before_json is None:
         return ""
     after_json = entry.after_json or entry.request_json
-    count = removed_copies_count(json.loads(entry.before_json), json.loads(after_json))
+    count = removed_replicas_count(json.loads(entry.before_json), json.loads(after_json))
     if not count:
         return ""
     pronoun = "it" if count == 1 else "them"
@@ -388,9 +403,9 @@ def undo_text(entry: JournalEntry) -> str:
 
 def entry_text(entry: JournalEntry) -> str:
     """Return the text of any entry, as `pause consumer C on ORDERS`."""
-    if is_silence(entry):
+    if is_about_silence(entry):
         return silence_text(entry)
-    if is_sent(entry):
+    if is_about_messages(entry):
         return sent_text(entry)
     if entry.action == "benchmark":
         return benchmark_text(entry)
@@ -399,13 +414,13 @@ def entry_text(entry: JournalEntry) -> str:
 
 def entry_command(entry: JournalEntry) -> str:
     """Return the equivalent `nats` command of an entry, or a comment if there is none."""
-    if is_silence(entry):
+    if is_about_silence(entry):
         return f"# {silence_text(entry)}"
-    if is_sent(entry):
+    if is_about_messages(entry):
         return sent_command(entry)
     if entry.action == "benchmark":
         return f"# {benchmark_text(entry)}"
-    if is_key(entry):
+    if is_about_key(entry):
         return _key_command(entry)
     if entry.action in get_args(ObjectAction):
         return _object_command(entry)
@@ -457,10 +472,10 @@ def _system_arguments(entry: JournalEntry, request: Mapping[str, object]) -> lis
     if entry.action == "kick_connection":
         number = str(number_at(request, "connection_id"))
         return ["server", "request", "kick", number, text_at(request, "server_id")]
-    remove = ["cluster", "peer-remove"]
+    peer_remove_verb = ["cluster", "peer-remove"]
     if entry.action == "remove_server":
-        return ["server", *remove, entry.stream, "--force"]
-    return ["stream", *remove, entry.stream, text_at(request, "peer"), "--force"]
+        return ["server", *peer_remove_verb, entry.stream, "--force"]
+    return ["stream", *peer_remove_verb, entry.stream, text_at(request, "peer"), "--force"]
 
 
 def _cli_arguments(entry: JournalEntry, request: Mapping[str, object]) -> list[str]:

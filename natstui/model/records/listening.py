@@ -39,8 +39,8 @@ class SubjectRowOptions:
 class StartListening:
     """Start to count and list messages on subjects; ends an earlier listening.
 
-    The reply has a note if push consumers may lose messages by it. In read-only mode it is
-    refused if they would lose messages for good.
+    The reply has a note if push consumers may lose messages because the listening gets them. In
+    read-only mode, it is refused if they would lose messages for good.
     """
 
     command_id: int
@@ -49,7 +49,7 @@ class StartListening:
 
 
 @dataclass(frozen=True, slots=True)
-class LookAtSubjects:
+class SetSubjectRowOptions:
     """Change order and filter of the current listening; counts are kept."""
 
     command_id: int
@@ -57,8 +57,8 @@ class LookAtSubjects:
 
 
 @dataclass(frozen=True, slots=True)
-class ReadHeard:
-    """Reply with a received message, as `Heard`, with its entire payload."""
+class ReadListeningMessage:
+    """Reply with a received message, as `ListeningMessage`, with its entire payload."""
 
     command_id: int
     heard_id: int
@@ -97,7 +97,7 @@ class SubjectRow:
 
 
 @dataclass(frozen=True, slots=True)
-class Heard:
+class ListeningMessage:
     """One received message."""
 
     heard_id: int
@@ -127,7 +127,7 @@ class Listened:
     """Messages of subjects that do not match the filter."""
     wanted_subjects_count: int
     rows: tuple[SubjectRow, ...]
-    heard: tuple[Heard, ...]
+    heard: tuple[ListeningMessage, ...]
     """The newest matching messages, oldest first; with previews of the payloads."""
     interruptions_count: int
     """How often the connection was lost: messages published then were not received."""
@@ -135,4 +135,4 @@ class Listened:
     """Reason of the last loss."""
 
 
-ListeningCommand = StartListening | LookAtSubjects | ReadHeard | StopListening
+ListeningCommand = StartListening | SetSubjectRowOptions | ReadListeningMessage | StopListening

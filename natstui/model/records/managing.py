@@ -100,7 +100,7 @@ class ReadJournal:
 
 
 @dataclass(frozen=True, slots=True)
-class ReadPlace:
+class ReadServerIdentity:
     """Reply with the current `ServerIdentity`, which a form sends with its change."""
 
     command_id: int
@@ -126,7 +126,7 @@ class SaveTemplate:
 
 @dataclass(frozen=True, slots=True)
 class JournalEntry:
-    """One journalled write."""
+    """An entry of the journal: a change, a sent message or a silence, with its outcome."""
 
     entry: str
     """Its id, unique in a journal."""
@@ -168,7 +168,7 @@ class JournalEntry:
 
 @dataclass(frozen=True, slots=True)
 class SilenceFinding:
-    """Silence one kind of finding of one stream, consumer or account; or end that."""
+    """Silence one kind of finding of one stream, consumer or account, or end such a silence."""
 
     command_id: int
     code: str
@@ -187,7 +187,7 @@ ManagingCommand = (
     Change
     | Undo
     | ReadJournal
-    | ReadPlace
+    | ReadServerIdentity
     | ReadNamesInUse
     | SystemCommand
     | StoreCommand

@@ -129,7 +129,7 @@ class StartTail:
 
 @dataclass(frozen=True, slots=True)
 class StopTail:
-    """End the tail."""
+    """End the running tail of new messages."""
 
     command_id: int
 

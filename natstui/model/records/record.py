@@ -1,6 +1,6 @@
 """Every event is a `Record`; every request to the engine is a `Command`.
 
-`moment_of` returns the position of a record on a timeline, live and replayed by the same rule.
+`moment_us` returns the position of a record on a timeline, live and replayed by the same rule.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import Literal
 
 from natstui.model.assets.configuration import ConsumerConfiguration, StreamConfiguration
 from natstui.model.bench.view import BenchmarkSoFar
-from natstui.model.clients.api_audit import API_AUDIT_S
+from natstui.model.clients.api_audit import API_AUDIT_DURATION_S
 from natstui.model.clients.watch import ClientsRead, ConnectionsRead
 from natstui.model.live.past_polls import PastPolls
 from natstui.model.live.snapshot import Snapshot
@@ -58,7 +58,7 @@ from natstui.model.records.recording import (
     StopRecording,
 )
 from natstui.model.records.silences import Silenced
-from natstui.model.records.stores import BackupCommand, GetFile, LookAtFile, PutFile
+from natstui.model.records.stores import BackupCommand, GetFile, InspectFile, PutFile
 from natstui.model.servers.watch import ServersRead, ServersSoFar
 
 
@@ -94,7 +94,7 @@ class Configured:
     consumers: tuple[ConsumerConfiguration, ...]
 
 
-BULK = "JSZ"
+BULK_SOURCE = "JSZ"
 """The source in `Unavailable` for bulk replies."""
 
 
@@ -233,7 +233,7 @@ def kind_of(cls: type) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Watch:
+class SetViewedRows:
     """Poll the rows in view first, and read the age of their next message."""
 
     command_id: int
@@ -242,7 +242,7 @@ class Watch:
 
 
 @dataclass(frozen=True, slots=True)
-class Prefer:
+class SetPriorityConsumers:
     """Poll the consumers with findings in every poll, after the rows in view."""
 
     command_id: int
@@ -286,7 +286,7 @@ class ReadApiAudit:
     """Poll nothing for `for_s`, and reply with the clients' requests to the JetStream API."""
 
     command_id: int
-    for_s: float = API_AUDIT_S
+    for_s: float = API_AUDIT_DURATION_S
 
 
 @dataclass(frozen=True, slots=True)
@@ -298,8 +298,8 @@ class WriteNote:
 
 
 EngineCommand = (
-    Watch
-    | Prefer
+    SetViewedRows
+    | SetPriorityConsumers
     | SetInterval
     | SetPolling
     | PollNow
@@ -330,7 +330,7 @@ HostCommand = (
     | ChangeSession
     | SilenceFinding
     | SaveTemplate
-    | LookAtFile
+    | InspectFile
     | PutFile
     | GetFile
     | BackupCommand
@@ -346,7 +346,7 @@ them.
 
 
 _SERVER_CLOCK_RECORDS = (Advisory, AdvisoriesCounted, AckSample, AcksCounted)
-_MIN_STEP_BACK_US = 2_000_000
+_MIN_CLOCK_STEP_BACK_US = 2_000_000
 """Minimum step of the clock: a record that is earlier by more is after a change of the clock."""
 
 
@@ -360,10 +360,13 @@ def moment_us(latest_us: int, at_us: int) -> int:
 
 
 def now_us(before_us: int, record: Record) -> int:
-    """Return the time of the state after a record; it decreases if the engine's clock was set."""
+    """Return the time of the state after a record, in UTC µs.
+
+    It decreases only if the clock of the engine was set back.
+    """
     at_us = record.taken_at_us if isinstance(record, Snapshot) else record.at_us
     # Advisories have the time of the server's clock, which may be another one.
-    of_engine = not isinstance(record, _SERVER_CLOCK_RECORDS)
-    if of_engine and at_us < before_us - _MIN_STEP_BACK_US:
+    is_engine_time = not isinstance(record, _SERVER_CLOCK_RECORDS)
+    if is_engine_time and at_us < before_us - _MIN_CLOCK_STEP_BACK_US:
         return at_us
     return moment_us(before_us, at_us)

@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from natstui.model.assets.fields import Config, number_at, text_at
-from natstui.model.records.journal import is_silence
+from natstui.model.records.journal import is_about_silence
 from natstui.model.records.managing import JournalEntry, SilenceFinding
 
-_END_US = 2**63
+_RECORD_TIME_LIMIT_US = 2**63
 """Times from here on do not fit into a record."""
 
 
@@ -38,7 +38,7 @@ class Silenced:
 
 
 def silence_json(command: SilenceFinding, now_us: int) -> dict[str, object]:
-    """Return the journal's fields of a silence."""
+    """Return the fields of a silence for its entry in the journal."""
     until_us = None if command.for_s is None else now_us + round(command.for_s * 1e6)
     return {
         "code": command.code,
@@ -51,27 +51,27 @@ def silence_json(command: SilenceFinding, now_us: int) -> dict[str, object]:
 
 def silences_of(entries: Sequence[JournalEntry], now_us: int) -> tuple[Silence, ...]:
     """Return the silences at `now_us`; `entries` are the journal of one server, oldest first."""
-    by_finding: dict[tuple[object, ...], Silence | None] = {}
+    silence_by_finding_key: dict[tuple[object, ...], Silence | None] = {}
     for entry in entries:
-        if not is_silence(entry):
+        if not is_about_silence(entry):
             continue
         request = json.loads(entry.request_json)
         until_us, created_at_us = (
             number_at(request, name) for name in ("until_us", "created_at_us")
         )
-        if max(until_us, created_at_us) >= _END_US:
+        if max(until_us, created_at_us) >= _RECORD_TIME_LIMIT_US:
             continue
         finding_key = (
-            _text(request, "code"), entry.stream, entry.consumer or "", created_at_us,
-            _text(request, "part"),
+            _encodable_text(request, "code"), entry.stream, entry.consumer or "", created_at_us,
+            _encodable_text(request, "part"),
         )  # fmt: skip
-        reason = _text(request, "reason")
-        by_finding[finding_key] = (
+        reason = _encodable_text(request, "reason")
+        silence_by_finding_key[finding_key] = (
             Silence(*finding_key, reason, entry.who, until_us) if until_us > now_us else None
         )
-    return tuple(silence for silence in by_finding.values() if silence is not None)
+    return tuple(silence for silence in silence_by_finding_key.values() if silence is not None)
 
 
-def _text(request: Config, name: str) -> str:
+def _encodable_text(request: Config, name: str) -> str:
     """Return a text of a request that can be encoded in UTF-8; lone surrogates are replaced."""
     return text_at(request, name).encode(errors="replace").decode()

@@ -157,7 +157,7 @@ class ObjectsPage:
 
 
 @dataclass(frozen=True, slots=True)
-class LookAtFile:
+class InspectFile:
     """Reply with the file at a path on the engine's machine, as `LocalFile`."""
 
     command_id: int
@@ -228,7 +228,7 @@ class BackUp:
 
 
 @dataclass(frozen=True, slots=True)
-class LookAtBackup:
+class InspectBackup:
     """Reply with the content of a backup folder on the engine's machine, as `BackupContent`."""
 
     command_id: int
@@ -274,7 +274,7 @@ class RestoreBackup:
 
 
 @dataclass(frozen=True, slots=True)
-class StopMoving:
+class StopTransfer:
     """Stop a put, get, backup or restore; incomplete data are removed."""
 
     command_id: int
@@ -283,7 +283,7 @@ class StopMoving:
 
 @dataclass(frozen=True, slots=True)
 class FileMoved:
-    """The progress of an object or a stream; never recorded."""
+    """The progress of a put, get, backup or restore; never recorded."""
 
     at_us: int
     command_id: int
@@ -294,7 +294,7 @@ class FileMoved:
     """The stream, where there are several."""
 
 
-BackupCommand = BackUp | LookAtBackup | RestoreBackup
-FileCommand = LookAtFile | PutFile | GetFile | LinkObject | StopMoving | BackupCommand
+BackupCommand = BackUp | InspectBackup | RestoreBackup
+FileCommand = InspectFile | PutFile | GetFile | LinkObject | StopTransfer | BackupCommand
 StoreReading = ReadKeys | ReadKeyNames | ReadTheseKeys | ReadRevisions | ReadObjects
 StoreCommand = StoreReading | ChangeKey | FileCommand

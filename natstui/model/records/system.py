@@ -27,10 +27,10 @@ class ReadConnection:
 
 @dataclass(frozen=True, slots=True)
 class ReadClients:
-    """Reply with the clients of a consumer, or the publishers of a stream, as `ClientsFound`.
+    """Reply with the clients of a consumer, or the publishers of a stream, as `FoundClients`.
 
-    Pulls and published messages are tapped for it, one tap at a time; subscribers are read at
-    once.
+    Pull requests and published messages are observed for some time, for one such command at a
+    time; subscribers are known at once.
     """
 
     command_id: int

@@ -5,14 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from natstui.model.bench.latency import EMPTY, LatencyCounts
+from natstui.model.bench.latency import EMPTY_HISTOGRAM, LatencyCounts
 
-TAP_S = 10.0
+DEFAULT_TAP_S = 10.0
 """Default duration of a tap."""
 MAX_TAP_S = 300.0
 MAX_TAPPED_MSGS = 100_000
 """Limit of acks at which a tap ends."""
-MAX_TAPPED_PER_S = 10_000
+MAX_TAPPED_MSGS_PER_S = 10_000
 """Limit of acks per second at which a tap ends: reading more would cost a tenth of a core."""
 
 
@@ -23,12 +23,12 @@ class StartTap:
     command_id: int
     stream: str
     consumer: str
-    for_s: float = TAP_S
+    for_s: float = DEFAULT_TAP_S
 
 
 @dataclass(frozen=True, slots=True)
 class StopTap:
-    """End the tap."""
+    """End the running ack tap."""
 
     command_id: int
 
@@ -79,7 +79,7 @@ class TapResults:
     read_msgs: int
     read_bytes: int
     """Cost of the tap: messages and bytes that the server sent for it."""
-    stored_to_acked: LatencyCounts = EMPTY
+    stored_to_acked: LatencyCounts = EMPTY_HISTOGRAM
     """From storing a message to its ack; the delivery time is not in an ack."""
     unsettled: tuple[UnsettledMessage, ...] = ()
     """Nak'd or in progress, and not acked until now: the oldest ones."""

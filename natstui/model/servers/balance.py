@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)
-class Group:
+class ReplicaGroup:
     """A stream or consumer with several replicas."""
 
     stream: str
@@ -30,7 +30,7 @@ class Group:
 class Move:
     """The move of a leader to another server."""
 
-    group: Group
+    group: ReplicaGroup
     to: str
     from_count: int
     """Number of groups led by the current server before the move."""
@@ -48,7 +48,7 @@ class Move:
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class BalancePlan:
     """The moves in their order, with the counts of leaders before and after."""
 
     moves: tuple[Move, ...]
@@ -59,7 +59,7 @@ class Plan:
     """Groups without a leader, which cannot be moved."""
 
 
-def plan_moves(groups: Sequence[Group]) -> Plan:
+def plan_moves(groups: Sequence[ReplicaGroup]) -> BalancePlan:
     """Return the fewest moves after which no further move improves the balance.
 
     Each moves a leader from the server with the most to a ready replica with at least two fewer.
@@ -67,7 +67,7 @@ def plan_moves(groups: Sequence[Group]) -> Plan:
     """
     counts = Counter({name: 0 for group in groups for name in group.members})
     counts.update(group.leader for group in groups if group.leader is not None)
-    before, leader_of_group = dict(counts), dict[int, str]()
+    counts_before, leader_of_group = dict(counts), dict[int, str]()
     for index, group in enumerate(groups):
         if group.leader is not None:
             leader_of_group[index] = group.leader
@@ -80,11 +80,11 @@ def plan_moves(groups: Sequence[Group]) -> Plan:
         counts[target] += 1
         leader_of_group[index] = target
     moves = tuple(move for move in move_of_group.values() if move.to != move.group.leader)
-    return Plan(moves, before, dict(counts), len(groups) - len(leader_of_group))
+    return BalancePlan(moves, counts_before, dict(counts), len(groups) - len(leader_of_group))
 
 
 def _find_best_move(
-    groups: Sequence[Group], leader_of_group: dict[int, str], counts: Counter[str]
+    groups: Sequence[ReplicaGroup], leader_of_group: dict[int, str], counts: Counter[str]
 ) -> tuple[int, str] | None:
     """Return the group and the server of the best move; None if no move improves the balance."""
     best_move: tuple[int, int, str] | None = None
@@ -103,6 +103,6 @@ def leader_counts_text(counts: dict[str, int]) -> str:
     return ", ".join(f"{name} {count}" for name, count in sorted(counts.items()))
 
 
-def groups_of_kind(groups: Iterable[Group], kind: str) -> list[Group]:
+def groups_of_kind(groups: Iterable[ReplicaGroup], kind: str) -> list[ReplicaGroup]:
     """Return the groups of streams (`stream`) or of consumers (`consumer`)."""
     return [group for group in groups if (group.consumer is None) is (kind == "stream")]

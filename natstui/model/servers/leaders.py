@@ -7,11 +7,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from natstui.model.live.snapshot import ConsumerColumns, Peer, StreamColumns
-from natstui.model.servers.replicas import state_of
+from natstui.model.servers.replicas import replica_state
 
 
 @dataclass(frozen=True, slots=True)
-class Leaders:
+class LeaderCounts:
     """Counts of leaders and replicas of the account, by server name."""
 
     streams_count: Mapping[str, int] = field(default_factory=dict)
@@ -22,14 +22,14 @@ class Leaders:
     """Streams and consumers without a leader."""
 
 
-def count_leaders(streams: StreamColumns, consumers: ConsumerColumns) -> Leaders:
+def count_leaders(streams: StreamColumns, consumers: ConsumerColumns) -> LeaderCounts:
     """Return the number of led streams, led consumers and lagging replicas of each server."""
     led_streams, led_consumers = Counter(streams.leader), Counter(consumers.leader)
     leaderless_count = led_streams.pop(None, 0) + led_consumers.pop(None, 0)
     behind: Counter[str] = Counter()
-    _count_behind(streams.peers, behind)
-    _count_behind(consumers.peers, behind)
-    return Leaders(
+    _count_lagging_replicas(streams.peers, behind)
+    _count_lagging_replicas(consumers.peers, behind)
+    return LeaderCounts(
         {name: count for name, count in led_streams.items() if name},
         {name: count for name, count in led_consumers.items() if name},
         behind,
@@ -37,8 +37,8 @@ def count_leaders(streams: StreamColumns, consumers: ConsumerColumns) -> Leaders
     )
 
 
-def _count_behind(rows: Sequence[Sequence[Peer]], behind: Counter[str]) -> None:
+def _count_lagging_replicas(rows: Sequence[Sequence[Peer]], behind: Counter[str]) -> None:
     for peers in rows:
         for peer in peers:
-            if state_of(peer) != "current":
+            if replica_state(peer) != "current":
                 behind[peer.name] += 1

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Literal, Protocol
 
-from natstui.model.findings.thresholds import PEER_ACTIVE_S
+from natstui.model.findings.thresholds import PEER_OFFLINE_AFTER_S
 from natstui.units import duration_text
 
 ReplicaState = Literal["offline", "away", "silent", "behind", "current"]
@@ -27,7 +27,7 @@ class Replica(Protocol):
         """Return the time since the leader's last contact; None (old servers: 0) without any."""
 
 
-def state_of(replica: Replica) -> ReplicaState:
+def replica_state(replica: Replica) -> ReplicaState:
     """Return the state of a replica.
 
     Servers report `offline` and `current` with a delay or never, so the last contact counts too.
@@ -36,14 +36,14 @@ def state_of(replica: Replica) -> ReplicaState:
         return "offline"
     if not replica.active_ns:
         return "current" if replica.current else "away"
-    if replica.active_ns > PEER_ACTIVE_S * 1e9:
+    if replica.active_ns > PEER_OFFLINE_AFTER_S * 1e9:
         return "silent"
     return "current" if replica.current else "behind"
 
 
-def is_away(replica: Replica) -> bool:
+def has_lost_leader_contact(replica: Replica) -> bool:
     """Return whether the leader has no contact to a replica."""
-    return state_of(replica) in ("offline", "away", "silent")
+    return replica_state(replica) in ("offline", "away", "silent")
 
 
 def replica_text(replica: Replica, lag_count: int) -> str:
@@ -53,7 +53,7 @@ def replica_text(replica: Replica, lag_count: int) -> str:
     """
     contact_text = "never in contact with the leader"
     if replica.active_ns:
-        contact_text = f"heard of {duration_text(replica.active_ns / 1e9)} ago"
+        contact_text = f"last contact {duration_text(replica.active_ns / 1e9)} ago"
     elif replica.current:
         contact_text = "no contact yet"
-    return f"{state_of(replica)}, lag {lag_count}, {contact_text}"
+    return f"{replica_state(replica)}, lag {lag_count}, {contact_text}"

@@ -1,4 +1,4 @@
-"""The servers at one time; unknown values are None, with the reason in `Missing`."""
+"""The servers at one time; unknown values are None, with the reason in `MissingData`."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class ServerJetStream:
 
 
 @dataclass(frozen=True, slots=True)
-class ServerSeen:
+class ServerState:
     """A server, with its counters since its start."""
 
     server_id: str
@@ -129,7 +129,7 @@ class Meta:
 
 
 @dataclass(frozen=True, slots=True)
-class AccountSeen:
+class AccountTotals:
     """An account, summed over all servers that replied."""
 
     name: str
@@ -147,7 +147,7 @@ class AccountSeen:
 
 
 @dataclass(frozen=True, slots=True)
-class Missing:
+class MissingData:
     """Data that is unknown, with the reason."""
 
     what: str
@@ -160,13 +160,13 @@ class Servers:
     """The servers of the system at one time."""
 
     source: Source
-    rows: tuple[ServerSeen, ...]
+    rows: tuple[ServerState, ...]
     metas: tuple[Meta, ...] = ()
     """The meta group of each domain."""
-    accounts: tuple[AccountSeen, ...] = ()
+    accounts: tuple[AccountTotals, ...] = ()
     silent: tuple[str, ...] = ()
     """Servers that stopped replying during the reading."""
-    missing: tuple[Missing, ...] = ()
+    missing: tuple[MissingData, ...] = ()
 
     def has_leader_reply(self, meta: Meta) -> bool:
         """Return whether a meta group's leader is among the servers that replied.
@@ -176,7 +176,7 @@ class Servers:
         names = {row.name for row in self.rows}
         return self.source == "monitoring" or meta.leader in names
 
-    def meta_of(self, server: ServerSeen) -> Meta | None:
+    def meta_of(self, server: ServerState) -> Meta | None:
         """Return the meta group of a server; None without one."""
         return next((meta for meta in self.metas if meta.cluster == server.cluster), None)
 
@@ -188,10 +188,10 @@ def rates_between(before: Servers, after: Servers) -> dict[str, Traffic]:
     """
     if before.source != after.source:
         return {}
-    before_by_id = {row.server_id: row for row in before.rows}
+    old_server_by_id = {row.server_id: row for row in before.rows}
     rates = {}
     for server in after.rows:
-        server_before = before_by_id.get(server.server_id)
+        server_before = old_server_by_id.get(server.server_id)
         if server_before is not None and server.at_us > server_before.at_us:
             traffic = traffic_of(server_before, server, (server.at_us - server_before.at_us) / 1e6)
             if traffic is not None:

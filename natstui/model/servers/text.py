@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable
 
-from natstui.model.servers.replicas import is_away, replica_text, state_of
-from natstui.model.servers.server import AccountSeen, Meta, MetaPeer, Servers, Source, Storage
+from natstui.model.servers.replicas import has_lost_leader_contact, replica_state, replica_text
+from natstui.model.servers.server import AccountTotals, Meta, MetaPeer, Servers, Source, Storage
 from natstui.units import UNKNOWN, bytes_text, counted, duration_text, moment_text
 
 LEADER, NO_LEADER = "leader", "leaderless"
@@ -18,7 +18,7 @@ SOURCES: dict[Source, str] = {
 
 
 def summary(servers: Servers) -> str:
-    """Return a sentence with the number of servers, the source of the data, and problems."""
+    """Return a line with the number of servers, the source, different versions, silent servers."""
     text = f"{counted(len(servers.rows), 'server')}, data from {SOURCES[servers.source]}"
     versions = sorted({row.version for row in servers.rows if row.version})
     if len(versions) > 1:
@@ -72,7 +72,7 @@ def meta_role(meta: Meta | None, name: str) -> str:
     peer = meta.peer(name)
     if peer is None:
         return UNKNOWN
-    state = state_of(peer)
+    state = replica_state(peer)
     if state in ("current", "behind"):
         return f"{'lag' if state == 'current' else state} {peer.lag_entries_count}"
     return state
@@ -88,7 +88,7 @@ def used_text(used_bytes: int | None, max_bytes: int | None) -> str:
     return f"{bytes_text(used_bytes)} of {bytes_text(max_bytes)}{share}"
 
 
-def account_text(account: AccountSeen) -> str:
+def account_text(account: AccountTotals) -> str:
     """Return the use of an account as one line."""
     parts = []
     if account.connections_count is not None:
@@ -141,9 +141,9 @@ def step_down_failure_text(
     preferred: str | None,
     within_s: float,
 ) -> str:
-    """Return the sentence that no other, or not the preferred, server leads after a step-down.
+    """Return a sentence about a step-down that failed; empty after a success.
 
-    Empty after a success.
+    It failed without a new leader, and with another one than the `preferred` server.
     """
     if leader is None:
         return (
@@ -166,5 +166,7 @@ def removable_members(meta: Meta, replying_names: Collection[str]) -> list[str]:
 
     `replying_names` are the names of the servers that replied.
     """
-    down_members = (peer for peer in meta.peers if is_away(peer) or not peer.current)
+    down_members = (
+        peer for peer in meta.peers if has_lost_leader_contact(peer) or not peer.current
+    )
     return sorted(member.name for member in down_members if member.name not in replying_names)

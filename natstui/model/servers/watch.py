@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
-from natstui.model.servers.server import Servers, ServerSeen, rates_between
+from natstui.model.servers.server import Servers, ServerState, rates_between
 from natstui.model.traffic import Traffic
 
-SLOW_KEPT_US = 300_000_000
+SLOW_CONSUMERS_REPORTED_US = 300_000_000
 """Time for which an increase of slow consumers is kept."""
-_MAX_RESTARTS = 16
-_SETTLING_US = 45_000_000
-_OUTAGE_US = 60_000_000
+_MAX_KEPT_RESTARTS = 16
+_RECENT_RETURN_US = 45_000_000
+_ELECTIONS_EXPECTED_US = 60_000_000
 """Time before and after the return of a server in which elections are expected."""
 _MAX_RATE_SPAN_US = 120_000_000
 """Maximum time between two readings for a rate."""
@@ -24,7 +24,7 @@ _REMOVED_AFTER_US = 24 * 3600 * 1_000_000
 class KnownServer:
     """A server that replied at least once."""
 
-    seen: ServerSeen
+    seen: ServerState
     """Its last reply."""
     at_us: int
     """Time of its last reply, by natstui's clock."""
@@ -41,7 +41,7 @@ class KnownServer:
 
 
 @dataclass(frozen=True, slots=True)
-class LoginsRefused:
+class RefusedLogin:
     """A client whose login a server refused within the last minute."""
 
     server: str
@@ -64,7 +64,7 @@ class ServersRead:
     """Names of servers in lame duck mode."""
     meta_elected_at_us: tuple[int, ...] = ()
     """Times of elections of the meta group, UTC, the newest last."""
-    logins_refused: tuple[LoginsRefused, ...] = ()
+    logins_refused: tuple[RefusedLogin, ...] = ()
     """Clients whose credentials were refused, by advisories; the most frequent first."""
 
 
@@ -88,7 +88,7 @@ class ServerWatch:
     known: Mapping[str, KnownServer] = field(default_factory=dict)
     leaving: tuple[str, ...] = ()
     meta_elected_at_us: tuple[int, ...] = ()
-    logins_refused: tuple[LoginsRefused, ...] = ()
+    logins_refused: tuple[RefusedLogin, ...] = ()
     rates: Mapping[str, Traffic] = field(default_factory=dict)
     """Server id → its traffic per second between the two newest readings."""
 
@@ -104,35 +104,35 @@ class ServerWatch:
         if self.newest is not None and self.newest.source != servers.source:
             # Another source counts otherwise, and may know other servers.
             return ServerWatch().after(reading)
-        replied = {row.name: row for row in servers.rows}
+        reply_by_name = {row.name: row for row in servers.rows}
         known_servers = {
-            name: _update_known_server(self.known.get(name), server_seen, at_us)
-            for name, server_seen in replied.items()
+            name: _update_known_server(self.known.get(name), server_state, at_us)
+            for name, server_state in reply_by_name.items()
         }
         for name, server in self.known.items():
             since_us = server.at_us if server.down_since_us is None else server.down_since_us
-            if name in replied or not replied or at_us - since_us > _REMOVED_AFTER_US:
+            if name in reply_by_name or not reply_by_name or at_us - since_us > _REMOVED_AFTER_US:
                 continue
             known_servers[name] = replace(server, down_since_us=since_us)
-        if not replied:
+        if not reply_by_name:
             known_servers = dict(self.known)
         leaving = tuple(name for name in reading.leaving if name in known_servers)
         return ServerWatch(
             servers, at_us, known_servers, leaving, reading.meta_elected_at_us,
-            reading.logins_refused, self._rates(reading),
+            reading.logins_refused, self._update_rates(reading),
         )  # fmt: skip
 
-    def _rates(self, reading: ServersRead) -> Mapping[str, Traffic]:
+    def _update_rates(self, reading: ServersRead) -> Mapping[str, Traffic]:
         """Return the newest rates of the servers that reply."""
         if self.newest is None or not 0 < reading.at_us - self.at_us <= _MAX_RATE_SPAN_US:
             return {}
         new_rates = rates_between(self.newest, reading.servers)
-        rate_before = {
+        previous_rate_by_id = {
             row.server_id: self.rates.get(row.server_id) for row in reading.servers.rows
         }
         # A server whose counters were not read keeps its rate.
         return {
-            server_id: rate for server_id, rate in rate_before.items() if rate is not None
+            server_id: rate for server_id, rate in previous_rate_by_id.items() if rate is not None
         } | new_rates
 
     def so_far(self, at_us: int) -> ServersSoFar | None:
@@ -150,18 +150,24 @@ class ServerWatch:
         Then an election is expected.
         """
         return any(
-            (server.down_since_us is not None and abs(at_us - server.down_since_us) < _OUTAGE_US)
-            or any(abs(at_us - start_us) < _OUTAGE_US for start_us in server.restarted_at_us)
+            (
+                server.down_since_us is not None
+                and abs(at_us - server.down_since_us) < _ELECTIONS_EXPECTED_US
+            )
+            or any(
+                abs(at_us - start_us) < _ELECTIONS_EXPECTED_US
+                for start_us in server.restarted_at_us
+            )
             for server in self.known.values()
-        )  # fmt: skip
+        )
 
-    def is_settling(self, at_us: int) -> bool:
+    def has_server_returned_recently(self, at_us: int) -> bool:
         """Return whether a server returned within 45 s before `at_us` (UTC).
 
         Then mirrors and sources reconnect.
         """
         return any(
-            0 <= at_us - restarted_us < _SETTLING_US
+            0 <= at_us - restarted_us < _RECENT_RETURN_US
             for server in self.known.values()
             for restarted_us in server.restarted_at_us
         )
@@ -186,7 +192,7 @@ def watch_of_keyframe(so_far: ServersSoFar) -> ServerWatch:
 
 
 def _update_known_server(
-    known_server: KnownServer | None, server: ServerSeen, at_us: int
+    known_server: KnownServer | None, server: ServerState, at_us: int
 ) -> KnownServer:
     leafnodes, gateways = server.leafnodes_count or 0, server.gateways_count or 0
     if known_server is None:
@@ -194,24 +200,24 @@ def _update_known_server(
             server, at_us, leafnodes_most_count=leafnodes, gateways_most_count=gateways
         )
     was_restarted = known_server.seen.server_id != server.server_id
-    rose_count = (server.slow_consumers_count or 0) - (
+    new_slow_consumers_count = (server.slow_consumers_count or 0) - (
         0 if was_restarted else known_server.seen.slow_consumers_count or 0
     )
-    slow_count, slow_at_us = known_server.slow_rose_count, known_server.slow_rose_at_us
-    if at_us - slow_at_us > SLOW_KEPT_US:
-        slow_count = 0
-    if rose_count > 0:
-        slow_count, slow_at_us = slow_count + rose_count, at_us
+    slow_rise_count, slow_rise_at_us = known_server.slow_rose_count, known_server.slow_rose_at_us
+    if at_us - slow_rise_at_us > SLOW_CONSUMERS_REPORTED_US:
+        slow_rise_count = 0
+    if new_slow_consumers_count > 0:
+        slow_rise_count, slow_rise_at_us = slow_rise_count + new_slow_consumers_count, at_us
     return replace(
         known_server,
         seen=server,
         at_us=at_us,
         down_since_us=None,
-        restarted_at_us=(*known_server.restarted_at_us[1 - _MAX_RESTARTS :], at_us)
+        restarted_at_us=(*known_server.restarted_at_us[1 - _MAX_KEPT_RESTARTS :], at_us)
         if was_restarted
         else known_server.restarted_at_us,
-        slow_rose_count=slow_count,
-        slow_rose_at_us=slow_at_us,
+        slow_rose_count=slow_rise_count,
+        slow_rose_at_us=slow_rise_at_us,
         leafnodes_most_count=max(known_server.leafnodes_most_count, leafnodes),
         gateways_most_count=max(known_server.gateways_most_count, gateways),
     )
@@ -240,7 +246,7 @@ def server_changes(before: ServerWatch, after: ServerWatch) -> list[ServerChange
         elif server.restarted_at_us != server_before.restarted_at_us:
             changes.append(ServerChange("server_restarted", name, f"server {name} was restarted"))
         elif server.down_since_us is None and server_before.down_since_us is not None:
-            changes.append(ServerChange("server_back", name, f"server {name} answers again"))
+            changes.append(ServerChange("server_back", name, f"server {name} replies again"))
     for name in after.leaving:
         if name not in before.leaving:
             text = f"server {name} is in lame duck mode: its clients go to other servers"

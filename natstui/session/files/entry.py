@@ -36,7 +36,7 @@ from natstui.session.files.keyframe import Keyframe
 PART_BYTES = 26_000
 """Target length of a part of a poll; the window of gzip is 32,768."""
 
-_MIN_ROWS = 16
+_MIN_ROWS_PER_PART = 16
 """Minimum of rows in a part: a poll with hardly any rows must not set the size for large ones."""
 
 _KEYFRAME_CODEC: Codec[Keyframe | Snapshot] = Codec(Keyframe | Snapshot)
@@ -46,7 +46,7 @@ _NUMBER_PATTERN = re.compile(
 _TIME_PATTERN = re.compile(
     rb'\{"kind":"([a-z_]{1,40})",(?:"taken_mono_us":(-?\d{1,19}),)?"(?:taken_)?at_us":(-?\d{1,19})'
 )
-_COMPLETE_TEXT = (
+_COMPLETE_POLL_TEXT = (
     b'"streams_complete":true,"consumers_complete":true,"swept_streams":[],'
     b'"unreachable_streams":[],"unreachable_consumers":[]'
 )  # fmt: skip
@@ -83,7 +83,7 @@ class EntryPart:
         return self.number_bytes > 1
 
     @property
-    def order(self) -> tuple[int, bool, int]:
+    def sort_key(self) -> tuple[int, bool, int]:
         """Return the key that sorts parts into the order of time."""
         return (self.line_number, self.is_numbered, self.part_number)
 
@@ -121,11 +121,9 @@ class Entry:
         return self.mono_us is not None
 
     @property
-    def complete(self) -> bool:
-        """Return whether the record is a poll with every row, so that no older row is still
-        valid.
-        """
-        return _COMPLETE_TEXT in self.parts[0].numbered_line
+    def is_complete(self) -> bool:
+        """Return whether the record is a poll with every row: no older row is valid after it."""
+        return _COMPLETE_POLL_TEXT in self.parts[0].numbered_line
 
     def record(self) -> Record:
         """Return the decoded record; raises BadLine if the line is damaged."""
@@ -150,10 +148,12 @@ def decode_keyframe(line: bytes) -> Keyframe:
     return keyframe
 
 
-def _add_number(line: bytes, line_number: int, part: tuple[int, int] | None = None) -> bytes:
+def _add_number(
+    line: bytes, line_number: int, part_number_and_count: tuple[int, int] | None = None
+) -> bytes:
     number_text = b',"line":%d' % line_number
-    if part:
-        number_text += b',"part":%d,"parts_count":%d' % part
+    if part_number_and_count:
+        number_text += b',"part":%d,"parts_count":%d' % part_number_and_count
     return line[:-2] + number_text + b"}\n"
 
 
@@ -161,7 +161,7 @@ class RecordSplitter:
     """Encodes the records of a segment as lines; the rows per part stay the same within it."""
 
     def __init__(self) -> None:
-        self._rows_per_part: tuple[int, int] | None = None
+        self._stream_and_consumer_rows_per_part: tuple[int, int] | None = None
 
     def lines(self, record: Record, line_number: int) -> list[bytes]:
         """Return the line of a record, or a line per part of a large poll; `line_number` is the
@@ -170,12 +170,12 @@ class RecordSplitter:
         if not isinstance(record, Snapshot):
             return [_add_number(encode_record(record), line_number)]
         poll = as_differences(record)
-        if self._rows_per_part is None:
+        if self._stream_and_consumer_rows_per_part is None:
             line = encode_record(poll)
             if len(line) <= PART_BYTES:
                 return [_add_number(line, line_number)]
-            self._rows_per_part = _count_rows_per_part(poll, len(line))
-        parts = _split_poll(poll, *self._rows_per_part)
+            self._stream_and_consumer_rows_per_part = _count_rows_per_part(poll, len(line))
+        parts = _split_poll(poll, *self._stream_and_consumer_rows_per_part)
         total_count = len(parts)
         return [
             _add_number(encode_record(part), line_number, (number, total_count))
@@ -188,7 +188,7 @@ def _count_rows_per_part(snapshot: WrittenPoll, size_bytes: int) -> tuple[int, i
     parts_count = -(-size_bytes // PART_BYTES)
     streams_count = -(-len(snapshot.streams.name) // parts_count)
     consumers_count = -(-len(snapshot.consumers.name) // parts_count)
-    return max(_MIN_ROWS, streams_count), max(_MIN_ROWS, consumers_count)
+    return max(_MIN_ROWS_PER_PART, streams_count), max(_MIN_ROWS_PER_PART, consumers_count)
 
 
 def _slice_rows(columns: ColumnsT, start: int, stop: int) -> ColumnsT:
@@ -203,7 +203,7 @@ def _split_poll(snapshot: WrittenPoll, stream_rows: int, consumer_rows: int) -> 
         -(-len(snapshot.streams.name) // stream_rows),
         -(-len(snapshot.consumers.name) // consumer_rows),
     )
-    without_rows = replace(
+    poll_without_rows = replace(
         snapshot,
         swept_streams=(),
         unreachable_streams=(),
@@ -215,7 +215,7 @@ def _split_poll(snapshot: WrittenPoll, stream_rows: int, consumer_rows: int) -> 
     )
     return [
         replace(
-            without_rows if number else snapshot,
+            poll_without_rows if number else snapshot,
             streams=_slice_rows(
                 snapshot.streams, number * stream_rows, (number + 1) * stream_rows
             ),
@@ -246,12 +246,12 @@ def join_parts(parts: Sequence[EntryPart]) -> Entry | None:
 
     Raises BadLine if the first line is not a record.
     """
-    first = parts[0]
-    if [part.part_number for part in parts] != list(range(first.parts_count)):
+    first_part = parts[0]
+    if [part.part_number for part in parts] != list(range(first_part.parts_count)):
         return None
-    match = _TIME_PATTERN.match(first.numbered_line)
+    match = _TIME_PATTERN.match(first_part.numbered_line)
     if match is None:
-        raise BadLine(f"a line is not a record: {first.numbered_line[:60]!r}")
+        raise BadLine(f"a line is not a record: {first_part.numbered_line[:60]!r}")
     mono_us = None if match[2] is None else int(match[2])
     return Entry(match[1].decode(), int(match[3]), mono_us, tuple(parts))
 

@@ -19,9 +19,9 @@ from natstui.units import counted
 INFO = "session.json"
 INDEX = "index.jsonl"
 LOCK = "recording.lock"
-_TEMPORARY_NAME = re.compile(r"\.(.+?)\.(?:[0-9a-f]{16}\.)?(?:part|tmp)")
+_TEMPORARY_NAME_PATTERN = re.compile(r"\.(.+?)\.(?:[0-9a-f]{16}\.)?(?:part|tmp)")
 """Name of a temporary file that a killed recorder was writing."""
-_SEGMENT_NAME = re.compile(r"records-(\d{6,9})\.jsonl(\.gz)?")
+_SEGMENT_NAME_PATTERN = re.compile(r"records-(\d{6,9})\.jsonl(\.gz)?")
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -40,13 +40,13 @@ def segment_path(folder: Path, number: int, *, sealed: bool) -> Path:
 
 def is_segment_name(name: str) -> bool:
     """Return whether a file of this name is a segment."""
-    return _SEGMENT_NAME.fullmatch(name) is not None
+    return _SEGMENT_NAME_PATTERN.fullmatch(name) is not None
 
 
 def is_recording_file_name(name: str) -> bool:
     """Return whether natstui writes files of this name into the folder of a recording."""
-    match = _TEMPORARY_NAME.fullmatch(name)
-    name = match[1] if match else name
+    temporary_match = _TEMPORARY_NAME_PATTERN.fullmatch(name)
+    name = temporary_match[1] if temporary_match else name
     return name in (INFO, INDEX, LOCK) or is_segment_name(name)
 
 
@@ -61,7 +61,7 @@ def list_segments(folder: Path) -> list[SegmentFile]:
     except OSError as error:
         raise SessionError(f"cannot list {folder}: {error.strerror}") from error
     for entry in entries:
-        match = _SEGMENT_NAME.fullmatch(entry.name)
+        match = _SEGMENT_NAME_PATTERN.fullmatch(entry.name)
         if match and entry.is_file(follow_symlinks=False):
             sealed = match[2] is not None
             number = int(match[1])
@@ -77,16 +77,18 @@ def find_missing_segments(
 
     A limit deleted the oldest `dropped_count` segments; `last_number` is the last sealed segment.
     """
-    expected, text_by_number = dropped_count + 1, dict[int, str]()
+    expected_number, missing_text_by_segment_number = dropped_count + 1, dict[int, str]()
     for number in (*numbers, last_number + 1):
-        if number > expected:
-            first, last = expected, number - 1
+        if number > expected_number:
+            first_missing, last_missing = expected_number, number - 1
             missing_segments_text = (
-                f"segment {first} is" if first == last else f"segments {first}–{last} are"
+                f"segment {first_missing} is"
+                if first_missing == last_missing
+                else f"segments {first_missing}–{last_missing} are"
             )
-            text_by_number[number] = f"{missing_segments_text} missing"
-        expected = max(expected, number + 1)
-    return text_by_number
+            missing_text_by_segment_number[number] = f"{missing_segments_text} missing"
+        expected_number = max(expected_number, number + 1)
+    return missing_text_by_segment_number
 
 
 def no_segment_texts(files: Sequence[object]) -> Iterator[str]:
@@ -122,7 +124,7 @@ def folder_size_bytes(folder: Path) -> int:
     return total_bytes
 
 
-def folder_time(at_us: int) -> str:
+def folder_time_text(at_us: int) -> str:
     """Return a time in the format of folder names: `20261120T205024Z`."""
     return time.strftime("%Y%m%dT%H%M%SZ", time.gmtime(at_us / 1e6))
 
@@ -133,13 +135,17 @@ def folder_name(at_us: int, name: str) -> str:
     Characters of `name` that are no ASCII letter, digit, `.`, `_` or `-` become `-`.
     """
     safe_name = re.sub(r"[^A-Za-z0-9._-]+", "-", name).strip("-.")[:60]
-    return f"{folder_time(at_us)}-{safe_name}" if safe_name else folder_time(at_us)
+    return f"{folder_time_text(at_us)}-{safe_name}" if safe_name else folder_time_text(at_us)
 
 
 def check_name(name: str) -> None:
     """Raise UsageError for a name with a path, because a recording stays in its library."""
-    parts = re.split(r"[/\\]", name)
-    if parts[0] == "~" or (len(parts) > 1 and not parts[0]) or {".", ".."} & set(parts):
+    path_parts = re.split(r"[/\\]", name)
+    if (
+        path_parts[0] == "~"
+        or (len(path_parts) > 1 and not path_parts[0])
+        or {".", ".."} & set(path_parts)
+    ):
         raise UsageError(f"{clean_line(name)!r} is a path, not a name of a recording")
 
 

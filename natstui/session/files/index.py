@@ -51,7 +51,7 @@ class SegmentIndex:
     marks_left_out_count: int = 0
 
 
-_DECODER = decoder_of(SegmentIndex)
+_INDEX_DECODER = decoder_of(SegmentIndex)
 
 
 def append_index(folder: Path, index: SegmentIndex) -> None:
@@ -89,21 +89,21 @@ def _read_lines(file: BinaryIO) -> Iterator[bytes]:
 
 def _decode_index(line: bytes) -> SegmentIndex | None:
     try:
-        index = _DECODER.decode(line)
+        index = _INDEX_DECODER.decode(line)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return None
-    return index if _is_plausible(index) else None
+    return index if _has_contiguous_members(index) else None
 
 
-def _is_plausible(index: SegmentIndex) -> bool:
+def _has_contiguous_members(index: SegmentIndex) -> bool:
     """Return whether the members are contiguous, from the start to the end of the file."""
-    end = 0
+    members_end = 0
     for offset, length in index.members:
-        if offset != end or length < 0:
+        if offset != members_end or length < 0:
             return False
-        end += length
+        members_end += length
     return len(index.members) in (0, *VALID_MEMBERS_COUNTS) and (
-        not index.members or end == index.size_bytes
+        not index.members or members_end == index.size_bytes
     )
 
 

@@ -20,8 +20,8 @@ from natstui.parsing import describe_parse_error
 from natstui.session.files.folder import INFO, translate_read_errors
 from natstui.units import bytes_text, is_possible_time
 
-_MAX_BYTES = 1 << 20
-_MAX_USER_EDITED_BYTES = _MAX_BYTES // 2
+_MAX_INFO_BYTES = 1 << 20
+_MAX_USER_EDITED_BYTES = _MAX_INFO_BYTES // 2
 """Limit of session.json with the name and notes of a user; natstui adds the rest later."""
 CHANGED_INFO_TEXT = "is damaged, or was changed by something else than natstui"
 _USERINFO_PATTERN = re.compile(r"//[^/@\s]*@")
@@ -79,15 +79,15 @@ class SessionInfo:
 
 def _checksum(content: bytes) -> str:
     """Return the checksum of session.json; fields of other versions of natstui are included."""
-    fields = decoder_of(dict[str, object]).decode(content)
-    fields.pop("checksum", None)
-    return hashlib.sha256(msgspec.json.encode(fields, order="sorted")).hexdigest()
+    value_by_field = decoder_of(dict[str, object]).decode(content)
+    value_by_field.pop("checksum", None)
+    return hashlib.sha256(msgspec.json.encode(value_by_field, order="sorted")).hexdigest()
 
 
 def info_json(info: SessionInfo) -> bytes:
     """Return the content of session.json, indented, with its checksum."""
-    with_checksum = replace(info, checksum=_checksum(msgspec.json.encode(info)))
-    return msgspec.json.format(msgspec.json.encode(with_checksum), indent=2) + b"\n"
+    info_with_checksum = replace(info, checksum=_checksum(msgspec.json.encode(info)))
+    return msgspec.json.format(msgspec.json.encode(info_with_checksum), indent=2) + b"\n"
 
 
 def _has_valid_checksum(content: bytes, info: SessionInfo) -> bool:
@@ -96,7 +96,7 @@ def _has_valid_checksum(content: bytes, info: SessionInfo) -> bool:
 
 
 def create_info(name: str, at_us: int) -> SessionInfo:
-    """Return the info of a recording that starts at `at_us`."""
+    """Return the info of a recording that starts at `at_us` (UTC µs)."""
     return SessionInfo(SCHEMA_VERSION, __version__, name, at_us)
 
 
@@ -186,8 +186,8 @@ def read_info_to_change(folder: Path) -> SessionInfo:
 
     An update writes a right checksum, and the damage could not be detected any more.
     """
-    info, is_unchanged = read_checked_info(folder)
-    if not is_unchanged:
+    info, is_checksum_right = read_checked_info(folder)
+    if not is_checksum_right:
         raise SessionError(f"{folder / INFO} {CHANGED_INFO_TEXT}; it is not changed")
     return info
 
@@ -198,7 +198,7 @@ def _read_info_content(folder: Path) -> bytes:
         if not path.is_file():
             raise SessionError(f"{folder} is not a session: it has no {INFO}")
         with open_regular_file(path) as file:
-            content = file.read(_MAX_BYTES + 1)
-    if len(content) > _MAX_BYTES:
+            content = file.read(_MAX_INFO_BYTES + 1)
+    if len(content) > _MAX_INFO_BYTES:
         raise SessionError(f"{path} is too large for a session")
     return content

@@ -6,11 +6,11 @@ from dataclasses import dataclass, replace
 from typing import get_args
 
 from natstui.lines import SCHEMA_VERSION
-from natstui.model.bench.view import BenchmarkSoFar, so_far
+from natstui.model.bench.view import BenchmarkSoFar, make_benchmark_so_far
 from natstui.model.findings.recorded import make_keyframe_findings
-from natstui.model.live.evidence import evidence_so_far
+from natstui.model.live.evidence import evidence_to_record
 from natstui.model.live.history import History
-from natstui.model.live.snapshot import Offline, Snapshot, Unlisted
+from natstui.model.live.snapshot import OfflineAsset, Snapshot, UnlistedConsumers
 from natstui.model.live.state import State
 from natstui.model.records.benchmark import BenchmarkRecord
 from natstui.model.records.evidence import AcksCounted, AdvisoriesCounted, EvidenceSoFar
@@ -27,7 +27,7 @@ from natstui.model.records.record import (
 )
 from natstui.model.servers.watch import ServersRead, ServersSoFar
 
-_STATE_RECORDS = (
+_STATE_RECORD_TYPES = (
     EngineStarted,
     LinkChanged,
     Permitted,
@@ -75,23 +75,23 @@ class Keyframe:
     servers: ServersSoFar | None = None
     """The servers; null where no source reported them."""
 
-    def facts(self) -> list[Record]:
-        """Return the records that build the state, without benchmark, poll, servers and
-        findings.
+    def base_records(self) -> list[Record]:
+        """Return the records of the engine, the connection, permissions, configurations,
+        unavailable data and the counts of advisories.
         """
         records = (self.started, self.link, self.permitted)
-        facts: list[Record] = [record for record in records if record is not None]
+        base_records: list[Record] = [record for record in records if record is not None]
         if self.configured.streams or self.configured.consumers:
-            facts.append(self.configured)
-        facts.extend(self.unavailable)
+            base_records.append(self.configured)
+        base_records.extend(self.unavailable)
         if self.evidence is not None:
-            facts.append(self.evidence)
-        return facts
+            base_records.append(self.evidence)
+        return base_records
 
     def records(self) -> list[Record]:
         """Return the records that build the complete state."""
-        tables = (self.benchmark, self.snapshot, self.servers, self.findings)
-        return self.facts() + [record for record in tables if record is not None]
+        other_records = (self.benchmark, self.snapshot, self.servers, self.findings)
+        return self.base_records() + [record for record in other_records if record is not None]
 
 
 class KeyframeBuilder:
@@ -101,10 +101,11 @@ class KeyframeBuilder:
         self._state = State(stream_history=_NO_HISTORY, consumer_history=_NO_HISTORY)
 
     def add(self, record: Record) -> None:
-        """Update the state with a record; this costs no more than comparing the names of its
-        rows.
+        """Update the state with a record.
+
+        This costs no more than to compare the names of the record's rows with those of the state.
         """
-        if not isinstance(record, _STATE_RECORDS):
+        if not isinstance(record, _STATE_RECORD_TYPES):
             return
         state = self._state.after(record)
         self._state = replace(
@@ -112,7 +113,7 @@ class KeyframeBuilder:
             stream_history=_NO_HISTORY,
             consumer_history=_NO_HISTORY,
             costs=state.costs[-1:],
-            happenings=(),
+            recent_events=(),
             ack_samples=(),
         )
 
@@ -137,8 +138,10 @@ class KeyframeBuilder:
             configured=Configured(at_us, streams, consumers),
             unavailable=tuple(state.unavailable.values()),
             snapshot=_complete_snapshot(state),
-            benchmark=so_far(benchmark, at_us) if benchmark and (first or is_running) else None,
-            evidence=evidence_so_far(state.evidence, at_us),
+            benchmark=make_benchmark_so_far(benchmark, at_us)
+            if benchmark and (first or is_running)
+            else None,
+            evidence=evidence_to_record(state.evidence, at_us),
             findings=make_keyframe_findings(state.findings, at_us),
             servers=state.servers.so_far(at_us),
         )
@@ -161,6 +164,11 @@ def _complete_snapshot(state: State) -> Snapshot | None:
         unreachable_consumers=tuple(sorted(state.unreachable_consumers)),
         account=state.account,
         cost=last_poll.cost,
-        offline=tuple(Offline(*name, reason) for name, reason in sorted(state.offline.items())),
-        unlisted=tuple(Unlisted(*unlisted) for unlisted in sorted(state.unlisted_count.items())),
+        offline=tuple(
+            OfflineAsset(*name, reason) for name, reason in sorted(state.offline.items())
+        ),
+        unlisted=tuple(
+            UnlistedConsumers(*unlisted)
+            for unlisted in sorted(state.unlisted_consumers_count.items())
+        ),
     )

@@ -45,7 +45,7 @@ class PollLayout:
 
     line_number: int
     mono_us: int
-    complete: bool
+    is_complete: bool
     streams_count: int
     consumers_count: int
 
@@ -55,18 +55,24 @@ class _PollGrid:
 
     def __init__(self, window_s: int) -> None:
         self._window_s = window_s
-        self._kept_us: list[int | None] = [None, None]
+        self._last_kept_us_by_table: list[int | None] = [None, None]
 
-    def keeps(self, poll: PollLayout) -> bool:
+    def should_keep(self, poll: PollLayout) -> bool:
+        """Return whether the history keeps a poll; called for each poll, in order."""
         cells_counts = (
             poll.streams_count * len(STREAM_COLUMNS),
             poll.consumers_count * len(CONSUMER_COLUMNS),
         )
         is_kept = False
         for table, cells_count in enumerate(cells_counts):
-            last_us, kept_count = self._kept_us[table], max_samples_count(cells_count)
-            if last_us is None or begins_period(last_us, poll.mono_us, self._window_s, kept_count):
-                self._kept_us[table] = poll.mono_us
+            last_us, max_samples = (
+                self._last_kept_us_by_table[table],
+                max_samples_count(cells_count),
+            )
+            if last_us is None or begins_period(
+                last_us, poll.mono_us, self._window_s, max_samples
+            ):
+                self._last_kept_us_by_table[table] = poll.mono_us
                 is_kept = True
         return is_kept
 
@@ -77,23 +83,23 @@ def group_polls(polls: list[PollLayout]) -> dict[int, int]:
     After an incomplete poll, older rows are still valid. So an incomplete poll and the poll before
     it are in HOUR_POLLS_MEMBER: a reader that skips polls must not skip those.
     """
-    hour, quarter = _PollGrid(WINDOWS_S[-1]), _PollGrid(WINDOWS_S[-2])
+    hour_grid, quarter_grid = _PollGrid(WINDOWS_S[-1]), _PollGrid(WINDOWS_S[-2])
     group_by_line: dict[int, int] = {}
-    previous: PollLayout | None = None
+    previous_poll: PollLayout | None = None
     for poll in polls:
-        is_hour, is_quarter = hour.keeps(poll), quarter.keeps(poll)
+        is_hour_poll, is_quarter_poll = hour_grid.should_keep(poll), quarter_grid.should_keep(poll)
         group_by_line[poll.line_number] = (
             HOUR_POLLS_MEMBER
-            if is_hour
+            if is_hour_poll
             else QUARTER_POLLS_MEMBER
-            if is_quarter
+            if is_quarter_poll
             else OTHER_POLLS_MEMBER
         )
-        if not poll.complete:
+        if not poll.is_complete:
             group_by_line[poll.line_number] = HOUR_POLLS_MEMBER
-            if previous is not None:
-                group_by_line[previous.line_number] = HOUR_POLLS_MEMBER
-        previous = poll
+            if previous_poll is not None:
+                group_by_line[previous_poll.line_number] = HOUR_POLLS_MEMBER
+        previous_poll = poll
     return group_by_line
 
 
@@ -104,7 +110,9 @@ def find_needed_polls(polls: list[PollLayout], group_by_line: dict[int, int]) ->
     `group_by_line` is the result of `group_polls`.
     """
     grid = _PollGrid(WINDOWS_S[1])
-    needed_lines = {poll.line_number for poll in polls if grid.keeps(poll)}
-    return needed_lines | {
-        line for line, group in group_by_line.items() if group != OTHER_POLLS_MEMBER
+    needed_line_numbers = {poll.line_number for poll in polls if grid.should_keep(poll)}
+    return needed_line_numbers | {
+        line_number
+        for line_number, member in group_by_line.items()
+        if member != OTHER_POLLS_MEMBER
     }

@@ -34,10 +34,12 @@ class MarkBuilder:
     def __init__(self, keyframe: Keyframe | None) -> None:
         self._streams: dict[str, StreamConfiguration] = {}
         self._consumers: dict[tuple[str, str], ConsumerConfiguration] = {}
-        self._unavailable: dict[str, str] = {}
+        self._reason_by_unavailable_data: dict[str, str] = {}
         if keyframe is not None:
             self._update_configurations(keyframe.configured)
-            self._unavailable = {failure.what: failure.reason for failure in keyframe.unavailable}
+            self._reason_by_unavailable_data = {
+                failure.what: failure.reason for failure in keyframe.unavailable
+            }
 
     def mark_of(self, record: Record) -> Mark | None:
         """Return the mark of a record; None if it has none."""
@@ -60,7 +62,7 @@ class MarkBuilder:
             case Unavailable() | Restored():
                 return self._availability_mark(record)
             case EngineStarted():
-                self._unavailable.clear()
+                self._reason_by_unavailable_data.clear()
                 return None
             case Gap():
                 return _create_mark(record.at_us, "gap", record.reason)
@@ -73,7 +75,7 @@ class MarkBuilder:
         """Update the last configurations; return the text of the changes, empty if there are
         none.
         """
-        changed_names = []
+        changed_asset_labels = []
         for stream in record.streams:
             previous_stream = self._streams.get(stream.name)
             if (
@@ -81,7 +83,7 @@ class MarkBuilder:
                 and previous_stream.created_at_us == stream.created_at_us
                 and previous_stream != stream
             ):
-                changed_names.append(stream.name)
+                changed_asset_labels.append(stream.name)
             self._streams[stream.name] = stream
         for consumer in record.consumers:
             key = (consumer.stream, consumer.name)
@@ -90,17 +92,21 @@ class MarkBuilder:
                 previous_consumer and previous_consumer.created_at_us == consumer.created_at_us
             )
             if is_same_consumer and previous_consumer != consumer:
-                changed_names.append(f"{consumer.stream} > {consumer.name}")
+                changed_asset_labels.append(f"{consumer.stream} > {consumer.name}")
             self._consumers[key] = consumer
-        return f"configuration changed: {', '.join(changed_names[:5])}" if changed_names else ""
+        return (
+            f"configuration changed: {', '.join(changed_asset_labels[:5])}"
+            if changed_asset_labels
+            else ""
+        )
 
     def _availability_mark(self, record: Unavailable | Restored) -> Mark | None:
         if isinstance(record, Restored):
-            self._unavailable.pop(record.what, None)
+            self._reason_by_unavailable_data.pop(record.what, None)
             return _create_mark(record.at_us, "unavailable", f"{record.what} can be read again")
-        if self._unavailable.get(record.what) == record.reason:
+        if self._reason_by_unavailable_data.get(record.what) == record.reason:
             return None
-        self._unavailable[record.what] = record.reason
+        self._reason_by_unavailable_data[record.what] = record.reason
         return _create_mark(record.at_us, "unavailable", f"{record.what}: {record.reason}")
 
 

@@ -28,16 +28,16 @@ MAX_SEGMENT_BYTES = 256 << 20
 GZIP_LEVEL = 4
 """The lowest level with lazy matching: half the size of level 1, for 0.5 µs per sample."""
 _GZIP_WINDOW_BITS = 31
-_MAX_MEMBERS = 1000
-_MAX_LINES = 4_000_000
+_MAX_SEGMENT_MEMBERS = 1000
+_MAX_SEGMENT_LINES = 4_000_000
 """Limit of lines in a segment; a minute of the densest recording has a tenth of it."""
-_MAX_OTHER_LINES = 100_000
+_MAX_NON_RECORD_LINES = 100_000
 """Limit of lines that are no records: damage causes few, a decompression bomb only such."""
 MAX_LINE_BYTES = 128 << 20
 """Limit of a line; the longest is a keyframe, up to 1 KB for each stream and consumer."""
 _RECORD_START = b'\n{"kind":"'
-_INPUT_BYTES = 1 << 16
-_OUTPUT_BYTES = 1 << 20
+_INPUT_CHUNK_BYTES = 1 << 16
+_OUTPUT_CHUNK_BYTES = 1 << 20
 _KEYFRAME_START = b'{"kind":"keyframe"'
 
 
@@ -59,10 +59,10 @@ class OpenSegment:
             limit_text = bytes_text(MAX_LINE_BYTES)
             reason = f"a line would be longer than {limit_text} and could not be read"
             raise OSError(errno.EFBIG, reason, str(self.path))
-        view, written_bytes = memoryview(lines), 0
+        unwritten_view, written_bytes = memoryview(lines), 0
         try:
             while written_bytes < len(lines):
-                written_bytes += os.write(self._descriptor, view[written_bytes:])
+                written_bytes += os.write(self._descriptor, unwritten_view[written_bytes:])
         except OSError:
             # What was written would be a torn line in the middle.
             os.ftruncate(self._descriptor, self.size_bytes)
@@ -72,10 +72,13 @@ class OpenSegment:
     def exists(self) -> bool:
         """Return whether the file still exists at its path."""
         try:
-            on_disk, opened_file = os.stat(self.path), os.fstat(self._descriptor)
+            path_status, opened_status = os.stat(self.path), os.fstat(self._descriptor)
         except FileNotFoundError:
             return False
-        return (on_disk.st_dev, on_disk.st_ino) == (opened_file.st_dev, opened_file.st_ino)
+        return (path_status.st_dev, path_status.st_ino) == (
+            opened_status.st_dev,
+            opened_status.st_ino,
+        )
 
     def close(self) -> None:
         """Close the file."""
@@ -83,7 +86,7 @@ class OpenSegment:
 
 
 @dataclass(frozen=True, slots=True)
-class Content:
+class SegmentContent:
     """The content of a segment, in the order of time."""
 
     keyframe: Keyframe | None
@@ -96,46 +99,44 @@ class Content:
     """
 
 
-def parse_segment(lines: bytes, before_count: int = 0) -> Content:
+def parse_segment(lines: bytes, lines_before_count: int = 0) -> SegmentContent:
     """Return the content of a segment's text, without a torn last line or an unfinished poll.
 
-    `before_count` is the number of lines of the segment before this text.
+    `lines_before_count` is the number of lines of the segment before this text.
     """
     complete_lines = lines[: lines.rfind(b"\n") + 1]
     parts = [
-        parse_part(line, n)
-        for n, line in enumerate(complete_lines.split(b"\n"), before_count)
+        parse_part(line, line_number)
+        for line_number, line in enumerate(complete_lines.split(b"\n"), lines_before_count)
         if line
     ]
     keyframe, keyframe_line, damaged_count = None, b"", 0
-    if parts and not before_count and parts[0].numbered_line.startswith(_KEYFRAME_START):
+    if parts and not lines_before_count and parts[0].numbered_line.startswith(_KEYFRAME_START):
         try:
             keyframe = decode_keyframe(parts[0].line)
             keyframe_line = parts[0].numbered_line
         except BadLine:
             damaged_count += 1
         del parts[0]
-    parts.sort(key=lambda part: part.order)
+    parts.sort(key=lambda part: part.sort_key)
     entries: list[Entry] = []
     unfinished_count = 0
     # A line without a number is an entry of its own, even if another line has its number.
-    for _, group in groupby(parts, key=lambda part: (part.line_number, part.is_numbered)):
-        entry_parts = tuple(group)
+    for _, part_group in groupby(parts, key=lambda part: (part.line_number, part.is_numbered)):
+        entry_parts = tuple(part_group)
         entry = _join_parts_or_none(entry_parts)
         unfinished_count = 0 if entry is not None else _count_unfinished_lines(entry_parts)
         if entry is None:
             damaged_count += len(entry_parts)
         else:
             entries.append(entry)
-    return Content(keyframe, keyframe_line, tuple(entries), damaged_count, unfinished_count)
+    return SegmentContent(keyframe, keyframe_line, tuple(entries), damaged_count, unfinished_count)
 
 
 def _count_unfinished_lines(parts: tuple[EntryPart, ...]) -> int:
-    """Return the number of lines if they are the first parts of a poll whose last parts are
-    missing, else 0.
-    """
-    numbers = [part.part_number for part in parts]
-    is_unfinished = numbers == list(range(len(parts))) and len(parts) < parts[0].parts_count
+    """Return the number of `parts` if they are a poll without its last parts, else 0."""
+    part_numbers = [part.part_number for part in parts]
+    is_unfinished = part_numbers == list(range(len(parts))) and len(parts) < parts[0].parts_count
     return len(parts) if is_unfinished else 0
 
 
@@ -167,8 +168,8 @@ class _SizeCheck:
         if (
             self._bytes_count > MAX_SEGMENT_BYTES
             or self._line_bytes > MAX_LINE_BYTES
-            or self._lines_count > _MAX_LINES
-            or self._lines_count - self._records_count > _MAX_OTHER_LINES
+            or self._lines_count > _MAX_SEGMENT_LINES
+            or self._lines_count - self._records_count > _MAX_NON_RECORD_LINES
         ):
             raise SessionError(f"{self._file_name} is too large for a segment when decompressed")
 
@@ -193,13 +194,13 @@ def _inflate_member(
     while not inflater.eof:
         input_bytes = inflater.unconsumed_tail
         if not input_bytes:
-            input_bytes = bytes(view[offset : offset + _INPUT_BYTES])
+            input_bytes = bytes(view[offset : offset + _INPUT_CHUNK_BYTES])
             offset += len(input_bytes)
         if not input_bytes:
             problem = f"{file_name} is damaged: it ends in the middle"
             raise DamagedSegment(problem, b"".join(chunks))
         try:
-            chunks.append(inflater.decompress(input_bytes, _OUTPUT_BYTES))
+            chunks.append(inflater.decompress(input_bytes, _OUTPUT_CHUNK_BYTES))
         except zlib.error as error:
             # It is unknown where in the member the changed byte is.
             raise DamagedSegment(f"{file_name} is damaged: {error}") from error
@@ -212,7 +213,7 @@ def inflate(compressed: bytes, file_name: str) -> Iterator[bytes]:
     decompression bomb.
     """
     size_check, offset = _SizeCheck(file_name), 0
-    for _ in range(_MAX_MEMBERS):
+    for _ in range(_MAX_SEGMENT_MEMBERS):
         if offset == len(compressed):
             return
         chunks, offset = _inflate_member(compressed, offset, file_name, size_check)
@@ -222,33 +223,33 @@ def inflate(compressed: bytes, file_name: str) -> Iterator[bytes]:
 
 def _read_raw(path: Path) -> bytes:
     with translate_read_errors(str(path)), open_regular_file(path) as file:
-        raw = file.read(MAX_SEGMENT_BYTES + 1)
-    if len(raw) > MAX_SEGMENT_BYTES:
+        compressed = file.read(MAX_SEGMENT_BYTES + 1)
+    if len(compressed) > MAX_SEGMENT_BYTES:
         raise SessionError(f"{path} is too large for a segment")
-    return raw
+    return compressed
 
 
-def read_content(path: Path, *, sealed: bool) -> Content:
+def read_content(path: Path, *, sealed: bool) -> SegmentContent:
     """Return the content of a segment; raises SessionError if it is damaged."""
-    raw = _read_raw(path)
-    return parse_segment(b"".join(inflate(raw, str(path))) if sealed else raw)
+    file_bytes = _read_raw(path)
+    return parse_segment(b"".join(inflate(file_bytes, str(path))) if sealed else file_bytes)
 
 
-def read_damaged(path: Path) -> tuple[Content, str]:
+def read_damaged(path: Path) -> tuple[SegmentContent, str]:
     """Return the content of a sealed segment before its damage, and a sentence about the damage.
 
     Raises SessionError if the file cannot be read or is too large for a segment.
     """
-    texts, problem = list[bytes](), ""
+    member_texts, problem = list[bytes](), ""
     try:
-        texts.extend(inflate(_read_raw(path), str(path)))
+        member_texts.extend(inflate(_read_raw(path), str(path)))
     except DamagedSegment as error:
-        texts.append(error.text)
+        member_texts.append(error.text)
         problem = str(error)
-    return parse_segment(b"".join(texts)), problem
+    return parse_segment(b"".join(member_texts)), problem
 
 
-def read_segment(file: SegmentFile) -> Content:
+def read_segment(file: SegmentFile) -> SegmentContent:
     """Return the content of a segment that may be sealed meanwhile; raises SessionError if it is
     damaged.
     """
@@ -270,15 +271,15 @@ class GrowingSegment:
 
     def _reset(self) -> None:
         self._file_identity: tuple[int, int] | None = None
-        self._read_bytes = 0
+        self._complete_lines_bytes = 0
         """Up to the end of the last complete line."""
-        self._complete = Content(None, b"", (), 0)
+        self._complete_content = SegmentContent(None, b"", (), 0)
         self._complete_lines_count = 0
         self._last_lines = b""
         """The lines of the last record: a poll may still get more of them."""
-        self._content = self._complete
+        self._content = self._complete_content
 
-    def content(self) -> Content:
+    def content(self) -> SegmentContent:
         """Return the content of the segment so far; raises SessionError."""
         new_lines = self._read_new_lines()
         if new_lines:
@@ -288,38 +289,42 @@ class GrowingSegment:
     def _read_new_lines(self) -> bytes:
         """Return the complete lines that were written since the last call."""
         with translate_read_errors(str(self.path)), open_regular_file(self.path) as file:
-            status = os.fstat(file.fileno())
-            identity = (status.st_dev, status.st_ino)
-            if self._file_identity != identity or status.st_size < self._read_bytes:
+            file_status = os.fstat(file.fileno())
+            file_identity = (file_status.st_dev, file_status.st_ino)
+            if (
+                self._file_identity != file_identity
+                or file_status.st_size < self._complete_lines_bytes
+            ):
                 self._reset()
-                self._file_identity = identity
-            file.seek(self._read_bytes)
-            raw = file.read(MAX_SEGMENT_BYTES + 1 - self._read_bytes)
-        if self._read_bytes + len(raw) > MAX_SEGMENT_BYTES:
+                self._file_identity = file_identity
+            file.seek(self._complete_lines_bytes)
+            new_bytes = file.read(MAX_SEGMENT_BYTES + 1 - self._complete_lines_bytes)
+        if self._complete_lines_bytes + len(new_bytes) > MAX_SEGMENT_BYTES:
             raise SessionError(f"{self.path} is too large for a segment")
-        complete_lines = raw[: raw.rfind(b"\n") + 1]
-        self._read_bytes += len(complete_lines)
+        complete_lines = new_bytes[: new_bytes.rfind(b"\n") + 1]
+        self._complete_lines_bytes += len(complete_lines)
         return complete_lines
 
     def _append_lines(self, new_lines: bytes) -> None:
         lines = [line + b"\n" for line in (self._last_lines + new_lines).split(b"\n")[:-1]]
-        before_count = self._complete_lines_count
+        lines_before_count = self._complete_lines_count
         line_numbers = [
-            parse_part(line[:-1], n).line_number for n, line in enumerate(lines, before_count)
+            parse_part(line[:-1], line_number).line_number
+            for line_number, line in enumerate(lines, lines_before_count)
         ]
         start = line_numbers.index(line_numbers[-1])
-        added_content = parse_segment(b"".join(lines[:start]), before_count)
-        self._complete = _join_contents(self._complete, added_content)
+        added_content = parse_segment(b"".join(lines[:start]), lines_before_count)
+        self._complete_content = _join_contents(self._complete_content, added_content)
         self._complete_lines_count += start
         self._last_lines = b"".join(lines[start:])
         self._content = _join_contents(
-            self._complete, parse_segment(self._last_lines, self._complete_lines_count)
+            self._complete_content, parse_segment(self._last_lines, self._complete_lines_count)
         )
 
 
-def _join_contents(before: Content, after: Content) -> Content:
+def _join_contents(before: SegmentContent, after: SegmentContent) -> SegmentContent:
     """Return the content of two consecutive parts of a segment."""
-    return Content(
+    return SegmentContent(
         before.keyframe or after.keyframe,
         before.keyframe_line or after.keyframe_line,
         before.entries + after.entries,
@@ -349,7 +354,7 @@ def _poll_layout(entry: Entry) -> PollLayout:
     return PollLayout(
         entry.line_number,
         entry.mono_us or 0,
-        entry.complete,
+        entry.is_complete,
         sum(streams for streams, _ in rows_counts),
         sum(consumers for _, consumers in rows_counts),
     )
@@ -357,7 +362,7 @@ def _poll_layout(entry: Entry) -> PollLayout:
 
 def build_index(
     number: int,
-    content: Content,
+    content: SegmentContent,
     members: Sequence[bytes],
     size_bytes: int,
     polls: Sequence[PollLayout] | None = None,
@@ -404,14 +409,15 @@ def entry_times(entries: Sequence[Entry], latest_us: int | None = None) -> tuple
     set_back_us = 0
     for entry in entries:
         if entry.kind == "clock_stepped":
-            set_back_us += _set_back_us(entry)
+            set_back_us += _clock_set_back_us(entry)
         at_us = entry.at_us + set_back_us
         latest_us = at_us if latest_us is None else moment_us(latest_us, at_us)
         times_us.append(latest_us)
     return times_us, set_back_us
 
 
-def _set_back_us(entry: Entry) -> int:
+def _clock_set_back_us(entry: Entry) -> int:
+    """Return by how many µs a clock step set the clock back; 0 if forward or damaged."""
     record = decode_or_none(entry)
     return max(0, -record.step_us) if isinstance(record, ClockStepped) else 0
 
@@ -424,7 +430,7 @@ def decode_or_none(entry: Entry) -> Record | None:
         return None
 
 
-def list_polls(content: Content) -> list[PollLayout]:
+def list_polls(content: SegmentContent) -> list[PollLayout]:
     """Return the layout fields of each poll, in order."""
     return [_poll_layout(entry) for entry in content.entries if entry.is_poll]
 
@@ -446,7 +452,7 @@ def read_members(path: Path) -> list[bytes]:
         compressed = file.read(MAX_SEGMENT_BYTES)
     size_check, members, offset = _SizeCheck(str(path)), list[bytes](), 0
     while offset < len(compressed) and len(members) <= MEMBERS_COUNT:
-        begin = offset
-        _, offset = _inflate_member(compressed, begin, str(path), size_check)
-        members.append(compressed[begin:offset])
+        member_start = offset
+        _, offset = _inflate_member(compressed, member_start, str(path), size_check)
+        members.append(compressed[member_start:offset])
     return members if len(members) in VALID_MEMBERS_COUNTS else []

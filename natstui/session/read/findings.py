@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import NamedTuple
 
 from natstui.model.clients.watch import ConnectionsRead
 from natstui.model.findings.evaluate import apply_and_evaluate
@@ -17,7 +18,7 @@ from natstui.model.records.recording import Gap
 from natstui.model.servers.watch import ServersRead
 from natstui.session.files.layout import EVENTS_MEMBER, KEYFRAME_MEMBER
 from natstui.session.files.segment import decode_or_none
-from natstui.session.read.recording import Recording, find_loss
+from natstui.session.read.recording import Recording, find_initial_gap
 
 
 def read_findings(folder: Path) -> list[FindingReport]:
@@ -26,38 +27,52 @@ def read_findings(folder: Path) -> list[FindingReport]:
     A finding that is not in the keyframe after a loss ended before the loss. Empty for a recording
     without findings. Raises SessionError.
     """
-    recording, report_by_key = Recording(folder, salvage=True), dict[_Key, FindingReport]()
+    recording, report_by_key = Recording(folder, salvage=True), dict[_FindingKey, FindingReport]()
     for number, span in enumerate(recording.spans):
         counts = span.index.records_count
         if number and not (counts.get(kind_of(FindingsChanged)) or counts.get(kind_of(Gap))):
             continue
         content = recording.read_members(span, (KEYFRAME_MEMBER, EVENTS_MEMBER))
-        loss = find_loss(content)
+        loss = find_initial_gap(content)
         if content.keyframe and content.keyframe.findings and (number == 0 or loss is not None):
             open_findings = content.keyframe.findings.findings
             if loss is not None:
-                open_keys = {_key(finding) for finding in open_findings}
+                open_keys = {_finding_key(finding) for finding in open_findings}
                 _end_lost_findings(report_by_key, open_keys, loss)
-            report_by_key |= {_key(finding): finding for finding in open_findings}
+            report_by_key |= {_finding_key(finding): finding for finding in open_findings}
         for entry in content.entries:
             record = decode_or_none(entry) if entry.kind == kind_of(FindingsChanged) else None
             if isinstance(record, FindingsChanged):
-                report_by_key |= {_key(finding): finding for finding in record.findings}
+                report_by_key |= {_finding_key(finding): finding for finding in record.findings}
     return list(report_by_key.values())
 
 
-_Key = tuple[object, ...]
+class _FindingKey(NamedTuple):
+    """The fields that all reports of one finding share."""
+
+    code: str
+    stream: str
+    consumer: str
+    created_at_us: int
+    part: str
+    since_at_us: int
 
 
-def _key(finding: FindingReport) -> _Key:
-    entity = (finding.stream, finding.consumer, finding.created_at_us, finding.part)
-    return (finding.code, *entity, finding.since_at_us)
+def _finding_key(finding: FindingReport) -> _FindingKey:
+    return _FindingKey(
+        finding.code,
+        finding.stream,
+        finding.consumer,
+        finding.created_at_us,
+        finding.part,
+        finding.since_at_us,
+    )
 
 
 def _end_lost_findings(
-    report_by_key: dict[_Key, FindingReport], open_keys: set[_Key], loss: Gap
+    report_by_key: dict[_FindingKey, FindingReport], open_keys: set[_FindingKey], loss: Gap
 ) -> None:
-    """End the open findings that are not in `open_keys`, with the last record before the loss."""
+    """End the open findings that are not in `open_keys`, at the last record before the loss."""
     for key, report in report_by_key.items():
         if report.until_at_us is None and key not in open_keys:
             until_us = max(loss.from_at_us, report.since_at_us)
@@ -82,8 +97,8 @@ def compute_changes(folder: Path) -> Iterator[FindingsChanged]:
     """Yield every change of findings, computed for a recording that does not contain findings."""
     state, findings_recorder = State(), FindingsRecorder()
     for record in Recording(folder, salvage=True).records():
-        before, state = state, apply_and_evaluate(state, record)
-        if state.findings is not before.findings:
+        previous_state, state = state, apply_and_evaluate(state, record)
+        if state.findings is not previous_state.findings:
             change = findings_recorder.find_changes(state.findings, state.now_at_us)
             if change is not None:
                 yield change

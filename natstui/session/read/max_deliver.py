@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from natstui.decoding import decoder_of
-from natstui.model.records.copies import Drop
+from natstui.model.records.copies import MaxDeliverDrop
 from natstui.model.records.evidence import AdvisoriesCounted
 from natstui.model.records.record import Advisory, Configured
 from natstui.session.read.recording import Recording
@@ -17,13 +17,13 @@ class _MaxDeliverAdvisory(msgspec.Struct):
 
 def read_dropped_messages(
     recording: Recording, stream: str, consumer: str
-) -> tuple[list[Drop], int]:
+) -> tuple[list[MaxDeliverDrop], int]:
     """Return the messages that a consumer dropped after max deliver, and how many of its
     advisories have no sequence.
 
     Raises SessionError.
     """
-    dropped, without_seq_count = list[Drop](), 0
+    drops, advisories_without_seq_count = list[MaxDeliverDrop](), 0
     created_at_us: int | None = None
     for record in recording.records():
         if isinstance(record, Configured):
@@ -41,13 +41,13 @@ def read_dropped_messages(
             continue
         if isinstance(record, Advisory):
             seq = decoder_of(_MaxDeliverAdvisory).decode(record.body_json).stream_seq
-            dropped.append(Drop(record.at_us, seq, created_at_us))
+            drops.append(MaxDeliverDrop(record.at_us, seq, created_at_us))
         else:
-            dropped += [
-                Drop(record.at_us, message.stream_seq, created_at_us)
+            drops += [
+                MaxDeliverDrop(record.at_us, message.stream_seq, created_at_us)
                 for message in record.messages
             ]
-            without_seq_count += record.said_count - sum(
+            advisories_without_seq_count += record.said_count - sum(
                 message.said_count for message in record.messages
             )
-    return dropped, without_seq_count
+    return drops, advisories_without_seq_count

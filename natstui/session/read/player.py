@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator
+from typing import NamedTuple
 
 from natstui.errors import ActionRefusal
 from natstui.lines import encode_record
@@ -18,11 +19,20 @@ from natstui.model.records.recording import (
     ReplayPosition,
     ReplayReset,
 )
-from natstui.session.files.segment import Content
+from natstui.session.files.segment import SegmentContent
 from natstui.session.read.recording import Recording, begins_after_loss, line_or_empty
 from natstui.session.read.seek import lines_until
 
 _MAX_MARKS = 20_000
+
+
+class _CachedContent(NamedTuple):
+    """The content of a segment that was read when its file had `size_bytes`; -1: sealed."""
+
+    segment_number: int
+    size_bytes: int
+    content: SegmentContent
+    times_us: list[int]
 
 
 class Player:
@@ -36,11 +46,11 @@ class Player:
         self.speed_ratio = 1.0
         self.playing = False
         self._span_index = 0
-        self._next_entry = 0
+        self._next_entry_index = 0
         self._marks: list[Mark] = []
-        self._damaged_count = 0
-        self._cached_content: tuple[int, int, Content, list[int]] | None = None
-        self._was_deleted = False
+        self._damaged_segments_count = 0
+        self._cached_content: _CachedContent | None = None
+        self._was_segment_deleted = False
         """The current segment was deleted; the keyframe of the next one has the state then."""
 
     def position(self) -> bytes:
@@ -61,7 +71,7 @@ class Player:
 
     def marks(self) -> Iterator[bytes]:
         """Yield the line with the marks, if they changed since the last call."""
-        marks, self._damaged_count = (
+        marks, self._damaged_segments_count = (
             self._recording.marks(),
             self._recording.damaged_segments_count,
         )
@@ -75,7 +85,7 @@ class Player:
 
     def new_damage_marks(self) -> Iterator[bytes]:
         """Yield the line with the marks, if new damage was found since they were sent."""
-        if self._recording.damaged_segments_count != self._damaged_count:
+        if self._recording.damaged_segments_count != self._damaged_segments_count:
             yield from self.marks()
 
     def seek(self, at_us: int) -> Iterator[bytes]:
@@ -86,9 +96,9 @@ class Player:
         at_us = max(recording.start_us, min(recording.end_us, at_us))
         yield encode_record(ReplayReset(at_us))
         yield from lines_until(recording, at_us)
-        self.at_us, self._was_deleted = at_us, False
+        self.at_us, self._was_segment_deleted = at_us, False
         self._span_index = recording.span_index_at(at_us)
-        self._next_entry = bisect_right(self._content()[1], at_us)
+        self._next_entry_index = bisect_right(self._content()[1], at_us)
 
     def change_speed(self, steps_count: int) -> None:
         """Change the speed by `steps_count` steps, slower if negative, within the available
@@ -99,16 +109,19 @@ class Player:
 
     def play_until(self, until_us: int) -> Iterator[bytes]:
         """Yield the lines recorded until `until_us`, and move there."""
-        if self._was_deleted:
-            self._was_deleted = False
+        if self._was_segment_deleted:
+            self._was_segment_deleted = False
             yield from self._keyframe_lines()
         while True:
             content, times_us = self._content()
-            while self._next_entry < len(times_us) and times_us[self._next_entry] <= until_us:
-                yield line_or_empty(content.entries[self._next_entry])
-                self._next_entry += 1
+            while (
+                self._next_entry_index < len(times_us)
+                and times_us[self._next_entry_index] <= until_us
+            ):
+                yield line_or_empty(content.entries[self._next_entry_index])
+                self._next_entry_index += 1
             is_damaged = self._is_segment_damaged()
-            if self._next_entry < len(times_us) or not self._move_to_next_segment():
+            if self._next_entry_index < len(times_us) or not self._move_to_next_segment():
                 break
             # Records before a segment may be lost.
             if is_damaged or begins_after_loss(self._content()[0]):
@@ -152,26 +165,32 @@ class Player:
         recording, span_index = self._recording, self._span_index
         segment_number = recording.spans[span_index].file.number if recording.spans else 0
         is_longer = recording.refresh()
-        numbers = [span.file.number for span in recording.spans]
-        self._span_index = max(0, min(bisect_left(numbers, segment_number), len(numbers) - 1))
-        if numbers and segment_number and numbers[self._span_index] != segment_number:
-            self._next_entry, self._was_deleted = 0, True
+        segment_numbers = [span.file.number for span in recording.spans]
+        self._span_index = max(
+            0, min(bisect_left(segment_numbers, segment_number), len(segment_numbers) - 1)
+        )
+        if (
+            segment_numbers
+            and segment_number
+            and segment_numbers[self._span_index] != segment_number
+        ):
+            self._next_entry_index, self._was_segment_deleted = 0, True
         self.at_us = max(self.at_us, recording.start_us)
         return is_longer
 
     def _newest_us(self) -> int | None:
         """Return the time of the newest record that was sent; None if there is none."""
         _, moments_us = self._content()
-        if sent_us := moments_us[: self._next_entry]:
+        if sent_us := moments_us[: self._next_entry_index]:
             return sent_us[-1]
         return self._recording.spans[self._span_index].previous_end_us if moments_us else None
 
-    def _content(self) -> tuple[Content, list[int]]:
+    def _content(self) -> tuple[SegmentContent, list[int]]:
         """Return the content of the current segment and its times in µs; read again if the segment
         has grown.
         """
         if not self._recording.spans:
-            return Content(None, b"", (), 0), []
+            return SegmentContent(None, b"", (), 0), []
         span = self._recording.spans[self._span_index]
         size_bytes = -1 if span.file.sealed else span.index.size_bytes
         if self._cached_content is None or self._cached_content[:2] != (
@@ -180,8 +199,10 @@ class Player:
         ):
             content = self._recording.content(span)
             moments_us = self._recording.entry_times(span, content)
-            self._cached_content = (span.file.number, size_bytes, content, moments_us)
-        return self._cached_content[2:]
+            self._cached_content = _CachedContent(
+                span.file.number, size_bytes, content, moments_us
+            )
+        return self._cached_content.content, self._cached_content.times_us
 
     def _is_segment_damaged(self) -> bool:
         """Return whether the current segment is damaged, so that records are missing."""
@@ -192,7 +213,7 @@ class Player:
         """Move to the next segment; return False if there is none yet."""
         if self._span_index + 1 >= len(self._recording.spans):
             return False
-        self._span_index, self._next_entry = self._span_index + 1, 0
+        self._span_index, self._next_entry_index = self._span_index + 1, 0
         return True
 
     def _keyframe_lines(self) -> Iterator[bytes]:
@@ -205,19 +226,19 @@ class Player:
         """Return the time of the poll that is `polls_count` polls away, or of the farthest one;
         None without a poll there.
         """
-        poll_us, step = None, 1 if polls_count > 0 else -1
+        poll_us, direction = None, 1 if polls_count > 0 else -1
         remaining_count, span_index = abs(polls_count), self._span_index
         spans = self._recording.spans
         while remaining_count and 0 <= span_index < len(spans):
             polls_us = self._poll_times(span_index)
-            if step < 0:
-                polls_us = [us for us in reversed(polls_us) if us < self.at_us]
+            if direction < 0:
+                polls_us = [time_us for time_us in reversed(polls_us) if time_us < self.at_us]
             else:
-                polls_us = [us for us in polls_us if us > self.at_us]
+                polls_us = [time_us for time_us in polls_us if time_us > self.at_us]
             if polls_us:
                 poll_us = polls_us[min(remaining_count, len(polls_us)) - 1]
             remaining_count -= min(remaining_count, len(polls_us))
-            span_index += step
+            span_index += direction
         return poll_us
 
     def _poll_times(self, span_index: int) -> list[int]:
@@ -227,5 +248,5 @@ class Player:
             span = self._recording.spans[span_index]
             content = self._recording.content(span)
             moments_us = self._recording.entry_times(span, content)
-        pairs = zip(content.entries, moments_us, strict=True)
-        return [moment_us for entry, moment_us in pairs if entry.is_poll]
+        entries_and_times = zip(content.entries, moments_us, strict=True)
+        return [moment_us for entry, moment_us in entries_and_times if entry.is_poll]

@@ -35,8 +35,8 @@ from natstui.session.files.layout import (
     SYSTEM_KINDS,
 )
 from natstui.session.files.segment import (
-    Content,
     GrowingSegment,
+    SegmentContent,
     build_index,
     decode_or_none,
     entry_times,
@@ -48,7 +48,7 @@ from natstui.session.files.segment import (
 )
 from natstui.units import counted
 
-_MAX_CACHED_BYTES = 2048
+_MAX_CACHED_MEMBERS_BYTES = 2048
 """Limit of the compressed size of a group of members that is cached."""
 _MAX_CACHED_CONTENTS = 4096
 """Limit of cached groups of members: together some 30 MiB."""
@@ -58,7 +58,7 @@ _MAX_LISTINGS = 5
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """A segment on the timeline."""
+    """A segment, with its start and end on the timeline of the recording."""
 
     file: SegmentFile
     index: SegmentIndex
@@ -72,10 +72,10 @@ class Span:
 
     @property
     def overlap_end_us(self) -> int | None:
-        """Return an upper limit, in µs, of the times of records that are moved because they are
-        older than the end of the previous segment; None if this segment begins after that end.
+        """Return an upper limit (µs) of the times of moved records; None if none is moved.
 
-        Each of these records is moved to 1 µs after the record before it.
+        Records that are older than the end of the previous segment are moved: each to 1 µs after
+        the record before it.
         """
         index, previous_end_us = self.index, self.previous_end_us
         if previous_end_us is None or index.first_at_us is None:
@@ -99,7 +99,7 @@ class Recording:
         self._damaged_numbers: set[int] = set()
         self.info: SessionInfo = read_info(folder)
         self._index_by_number: dict[int, SegmentIndex] = {}
-        self._cached_contents: dict[tuple[int, ...], Content] = {}
+        self._cached_contents: dict[tuple[int, ...], SegmentContent] = {}
         self._growing_segments: dict[int, GrowingSegment] = {}
         self.spans: list[Span] = []
         self.refresh()
@@ -129,7 +129,7 @@ class Recording:
                 self.spans = self._list_spans()
                 break
             except SessionError as error:
-                if not (listings_left and _is_missing(error)):
+                if not (listings_left and _is_file_missing(error)):
                     raise
         return self.end_us != previous_end_us
 
@@ -141,9 +141,11 @@ class Recording:
         if not files or not all(self._is_indexed(file.number) for file in files if file.sealed):
             # The index of an open segment is not valid any more once it is sealed.
             self._index_by_number |= read_index(self.folder)
-        open_numbers = {file.number for file in files if not file.sealed}
+        open_segment_numbers = {file.number for file in files if not file.sealed}
         self._growing_segments = {
-            n: segment for n, segment in self._growing_segments.items() if n in open_numbers
+            n: segment
+            for n, segment in self._growing_segments.items()
+            if n in open_segment_numbers
         }
         spans: list[Span] = []
         for file in files:
@@ -156,7 +158,7 @@ class Recording:
     def _is_indexed(self, number: int) -> bool:
         return number in self._index_by_number and bool(self._index_by_number[number].members)
 
-    def _read_segment(self, file: SegmentFile) -> Content:
+    def _read_segment(self, file: SegmentFile) -> SegmentContent:
         """Return the content of a segment; of a growing one, only the new lines are read."""
         if file.sealed:
             return read_content(file.path, sealed=True)
@@ -180,7 +182,7 @@ class Recording:
             members = read_members(file.path) if file.sealed else []
             content = self._read_segment(file)
         except SessionError as error:
-            if not self._salvage or _is_missing(error):
+            if not self._salvage or _is_file_missing(error):
                 raise
             members, content = [], self._read_damaged_segment(file)
         index = build_index(file.number, content, members, size_bytes)
@@ -191,7 +193,7 @@ class Recording:
         """Return the index (from 0) of the span that contains a time."""
         return max(0, bisect_right([span.start_us for span in self.spans], at_us) - 1)
 
-    def content(self, span: Span) -> Content:
+    def content(self, span: Span) -> SegmentContent:
         """Return the content of a segment."""
         try:
             return self._read_segment(span.file)
@@ -208,7 +210,7 @@ class Recording:
                 b"".join(self._inflate_members(span, range(len(span.index.members))))
             )
 
-    def _read_damaged_segment(self, file: SegmentFile) -> Content:
+    def _read_damaged_segment(self, file: SegmentFile) -> SegmentContent:
         """Mark a segment as damaged; return its readable content."""
         self._damaged_numbers.add(file.number)
         try:
@@ -225,20 +227,23 @@ class Recording:
         """Return whether a segment is known to be damaged."""
         return span.file.number in self._damaged_numbers
 
-    def read_members(self, span: Span, members: Iterable[int]) -> Content:
+    def read_members(self, span: Span, members: Iterable[int]) -> SegmentContent:
         """Return the content of some members of a segment; of an open segment, the complete
         content.
         """
         if not span.index.members or not span.file.sealed:
             return self.content(span)
-        numbers = tuple(members)
-        key = (span.file.number, *numbers)
+        member_numbers = tuple(members)
+        key = (span.file.number, *member_numbers)
         cached_content = self._cached_contents.get(key)
         if cached_content is not None:
             return cached_content
-        content = parse_segment(b"".join(self._inflate_members(span, numbers)))
+        content = parse_segment(b"".join(self._inflate_members(span, member_numbers)))
         # A day has 1,440 segments with a few events each, and every seek reads them.
-        if sum(span.index.members[member][1] for member in numbers) < _MAX_CACHED_BYTES:
+        if (
+            sum(span.index.members[member][1] for member in member_numbers)
+            < _MAX_CACHED_MEMBERS_BYTES
+        ):
             if len(self._cached_contents) >= _MAX_CACHED_CONTENTS:
                 self._cached_contents.clear()
             self._cached_contents[key] = content
@@ -284,7 +289,7 @@ class Recording:
         path = span.file.path.with_name(span.file.path.name + ".gz")
         return path if not span.file.sealed and path.is_file() else None
 
-    def entry_times(self, span: Span, content: Content) -> list[int]:
+    def entry_times(self, span: Span, content: SegmentContent) -> list[int]:
         """Return the time of each entry of a segment, in µs on the timeline of the recording."""
         latest_us = (
             None if span.previous_end_us is None else span.previous_end_us - span.clock_shift_us
@@ -316,10 +321,10 @@ class Recording:
         """
         if self.is_recording:
             return []
-        dropped = read_info(self.folder).dropped
+        dropped_segments = read_info(self.folder).dropped
         numbers = [span.file.number for span in self.spans]
         missing_segments = find_missing_segments(
-            dropped.segments_count if dropped else 0,
+            dropped_segments.segments_count if dropped_segments else 0,
             numbers,
             max(self._index_by_number, default=0),
         )
@@ -328,12 +333,12 @@ class Recording:
             Mark(start_by_number.get(n, self.end_us), "gap", text)
             for n, text in missing_segments.items()
         ]
-        texts = list(no_segment_texts(self.spans))
-        if not missing_segments and not dropped:
-            texts += missing_record_texts(
+        damage_texts = list(no_segment_texts(self.spans))
+        if not missing_segments and not dropped_segments:
+            damage_texts += missing_record_texts(
                 self._count_lines(), sum(self.info.records_count.values())
             )
-        marks += [Mark(self.end_us, "gap", text) for text in texts]
+        marks += [Mark(self.end_us, "gap", text) for text in damage_texts]
         return marks + [
             Mark(span.start_us, "gap", text)
             for span in self.spans
@@ -370,7 +375,7 @@ class Recording:
                     yield record
 
 
-def _is_missing(error: SessionError) -> bool:
+def _is_file_missing(error: SessionError) -> bool:
     """Return whether a file could not be read because it does not exist."""
     return isinstance(error.__cause__, FileNotFoundError)
 
@@ -398,12 +403,12 @@ def _create_span(
     return replace(span, start_us=start_us, end_us=end_us)
 
 
-def begins_after_loss(content: Content) -> bool:
+def begins_after_loss(content: SegmentContent) -> bool:
     """Return whether records before a segment were lost, so that its keyframe is needed."""
-    return find_loss(content) is not None
+    return find_initial_gap(content) is not None
 
 
-def find_loss(content: Content) -> Gap | None:
+def find_initial_gap(content: SegmentContent) -> Gap | None:
     """Return the gap with lost records with which a segment begins; None if it has none."""
     if not content.entries or content.entries[0].kind != "gap":
         return None

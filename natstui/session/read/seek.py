@@ -1,11 +1,11 @@
 """The lines that build the state of a time, read from as few segments as possible.
 
-    events_from ── facts of its keyframe, then every event
-    samples_from ─ the ack samples that a state keeps
-    reports_from ─ the benchmark of its keyframe, then its later records; without one, all records
-    findings_from  the open findings of its keyframe, then the changes
-    system_from ── the servers of its keyframe, then readings of servers and connections
-    polls_from ─── the rows of its keyframe; then a poll in 24 s, in 6 s, in 2 s, and at last all
+    events_from_segment: the base records of its keyframe, then every event
+    samples_from_segment: the ack samples that a state keeps
+    reports_from_segment: the benchmark of its keyframe, then later records; or all records
+    findings_from_segment: the open findings of its keyframe, then the changes
+    system_from_segment: the servers of its keyframe, then readings of servers and connections
+    polls_from_segment: the rows of its keyframe, then a poll in 24 s, in 6 s, in 2 s, then all
 
 A state keeps a history on a grid of time (`natstui.model.live.history`): the polls that are not
 read here are exactly the polls that the history would not have kept.
@@ -25,7 +25,7 @@ import msgspec
 from natstui.decoding import decoder_of
 from natstui.lines import encode_record
 from natstui.model.bench.view import BenchmarkSoFar
-from natstui.model.findings.finding import MAX_RESOLVED
+from natstui.model.findings.finding import MAX_ENDED_FINDINGS
 from natstui.model.live.history import (
     CONSUMER_COLUMNS,
     STREAM_COLUMNS,
@@ -34,7 +34,7 @@ from natstui.model.live.history import (
 )
 from natstui.model.live.past_polls import PastPoll, PastPolls, to_bytes
 from natstui.model.live.snapshot import PollCost, Snapshot
-from natstui.model.live.state import COSTS_KEPT, EVENTS_KEPT, SAMPLES_KEPT, State
+from natstui.model.live.state import ACK_SAMPLES_KEPT, COSTS_KEPT, EVENTS_KEPT, State
 from natstui.model.records.record import Record
 from natstui.session.files.entry import Entry
 from natstui.session.files.layout import (
@@ -51,7 +51,7 @@ from natstui.session.files.layout import (
     find_needed_polls,
     group_polls,
 )
-from natstui.session.files.segment import Content, decode_or_none, list_polls
+from natstui.session.files.segment import SegmentContent, decode_or_none, list_polls
 from natstui.session.read.recording import Recording, Span, begins_after_loss, line_or_empty
 
 _READ_MARGIN_S = 5
@@ -65,8 +65,9 @@ _FINDING_KINDS = ("findings_changed",)
 
 
 def _read_back_us(window_s: int, cells_count: int) -> int:
-    """Return how many µs before a time to start reading for a window: the window and one period
-    more.
+    """Return how many µs before a time polls are read for a window of `window_s`.
+
+    These are its length, one period of its grid and a margin.
     """
     # Twice the cells, in case there were more rows than in the polls counted.
     period_s = -(-window_s // max_samples_count(2 * cells_count))
@@ -74,8 +75,9 @@ def _read_back_us(window_s: int, cells_count: int) -> int:
 
 
 def _count_cells(span: Span) -> int:
-    """Return rows × columns in an average poll of a segment, of the history of streams or of
-    consumers, whichever is larger.
+    """Return rows × columns in an average poll of a segment.
+
+    It is the larger number of the two histories, of streams and of consumers.
     """
     index, polls_count = span.index, max(1, _count_records(span, ("snapshot",)))
     streams_count = -(-index.stream_samples_count // polls_count)
@@ -84,100 +86,112 @@ def _count_cells(span: Span) -> int:
 
 
 @dataclass(frozen=True, slots=True)
-class Route:
-    """The segments (numbers from 0) from which each kind of record is read."""
+class SeekPlan:
+    """The first segment (numbers from 0) from which each kind of record is read for a seek."""
 
     last: int
-    events_from: int
-    samples_from: int
-    findings_from: int
-    reports_from: int
+    events_from_segment: int
+    samples_from_segment: int
+    findings_from_segment: int
+    reports_from_segment: int
     benchmark: BenchmarkSoFar | None
     """The benchmark in the keyframe of the first segment of reports."""
-    polls_from: int
-    quarter_polls_from: int
-    minutes_polls_from: int
-    all_polls_from: int
-    system_from: int
+    polls_from_segment: int
+    quarter_polls_from_segment: int
+    minutes_polls_from_segment: int
+    all_polls_from_segment: int
+    system_from_segment: int
 
     @property
-    def first(self) -> int:
+    def first_segment(self) -> int:
         """Return the number of the first segment that is read."""
         return min(
-            self.events_from,
-            self.polls_from,
-            self.samples_from,
-            self.findings_from,
-            self.reports_from,
-            self.system_from,
+            self.events_from_segment,
+            self.polls_from_segment,
+            self.samples_from_segment,
+            self.findings_from_segment,
+            self.reports_from_segment,
+            self.system_from_segment,
         )
 
-    def members(self, number: int, span: Span) -> list[int]:
+    def members(self, segment_number: int, span: Span) -> list[int]:
         """Return the numbers of the gzip members of a segment that are read."""
         members = []
         kinds = span.index.records_count
         is_open = not span.file.sealed
         event_kinds = kinds.keys() - FREQUENT_KINDS - SYSTEM_KINDS - {"snapshot"}
-        if is_open or any(self.reads_events(kind, number) for kind in event_kinds):
+        if is_open or any(self.reads_events(kind, segment_number) for kind in event_kinds):
             members.append(EVENTS_MEMBER)
         if is_open or any(
-            self.reads_frequent(kind, number) for kind in kinds.keys() & FREQUENT_KINDS
+            self.reads_frequent(kind, segment_number) for kind in kinds.keys() & FREQUENT_KINDS
         ):
             members.append(FREQUENT_MEMBER)
-        first_numbers = (self.polls_from, self.quarter_polls_from, self.minutes_polls_from)
+        first_segments = (
+            self.polls_from_segment,
+            self.quarter_polls_from_segment,
+            self.minutes_polls_from_segment,
+        )
         polls = (HOUR_POLLS_MEMBER, QUARTER_POLLS_MEMBER, OTHER_POLLS_MEMBER)
-        if members and number < self.polls_from:
+        if members and segment_number < self.polls_from_segment:
             # Always the same two members, because the cache has them together.
             return [EVENTS_MEMBER, FREQUENT_MEMBER]
         members += [
             member
-            for member, first_number in zip(polls, first_numbers, strict=True)
-            if number >= first_number
+            for member, first_segment in zip(polls, first_segments, strict=True)
+            if segment_number >= first_segment
         ]
-        has_system = len(span.index.members) == MEMBERS_COUNT and kinds.keys() & SYSTEM_KINDS
-        if has_system and number >= self.system_from:
+        has_system_member = (
+            len(span.index.members) == MEMBERS_COUNT and kinds.keys() & SYSTEM_KINDS
+        )
+        if has_system_member and segment_number >= self.system_from_segment:
             members.append(SYSTEM_MEMBER)
         return members
 
-    def reads_events(self, kind: str, number: int) -> bool:
+    def reads_events(self, kind: str, segment_number: int) -> bool:
         """Return whether events of a kind are read from a segment."""
         if kind in _FINDING_KINDS:
-            return number >= self.findings_from
+            return segment_number >= self.findings_from_segment
         if kind in SYSTEM_KINDS:
-            return number >= self.system_from
-        return number >= (self.reports_from if _is_benchmark_kind(kind) else self.events_from)
+            return segment_number >= self.system_from_segment
+        return segment_number >= (
+            self.reports_from_segment if _is_benchmark_kind(kind) else self.events_from_segment
+        )
 
-    def reads_frequent(self, kind: str, number: int) -> bool:
+    def reads_frequent(self, kind: str, segment_number: int) -> bool:
         """Return whether samples or reports of a kind are read from a segment."""
-        return number >= (self.samples_from if kind in _ACK_KINDS else self.reports_from)
+        return segment_number >= (
+            self.samples_from_segment if kind in _ACK_KINDS else self.reports_from_segment
+        )
 
 
-def plan_route(recording: Recording, at_us: int) -> Route:
+def plan_seek(recording: Recording, at_us: int) -> SeekPlan:
     """Return the segments that must be read to build the state of a time."""
     last = recording.span_index_at(at_us)
     spans = recording.spans
     cells_count = max(_count_cells(span) for span in spans)
-    reports_from, benchmark = _find_benchmark(recording, last)
-    minute_ago = recording.span_index_at(at_us - (WINDOWS_S[0] + 1) * 1_000_000)
-    return Route(
+    reports_from_segment, benchmark = _find_benchmark_segment(recording, last)
+    minute_ago_segment = recording.span_index_at(at_us - (WINDOWS_S[0] + 1) * 1_000_000)
+    return SeekPlan(
         last=last,
-        events_from=_find_first_segment(spans, last, _EVENT_KINDS, EVENTS_KEPT),
-        samples_from=_find_first_segment(spans, last, _SAMPLE_KINDS, SAMPLES_KEPT),
-        findings_from=_find_first_segment(spans, last, _FINDING_KINDS, MAX_RESOLVED),
-        reports_from=reports_from,
+        events_from_segment=_find_first_segment(spans, last, _EVENT_KINDS, EVENTS_KEPT),
+        samples_from_segment=_find_first_segment(spans, last, _SAMPLE_KINDS, ACK_SAMPLES_KEPT),
+        findings_from_segment=_find_first_segment(spans, last, _FINDING_KINDS, MAX_ENDED_FINDINGS),
+        reports_from_segment=reports_from_segment,
         benchmark=benchmark,
-        polls_from=recording.span_index_at(at_us - _read_back_us(WINDOWS_S[-1], cells_count)),
-        quarter_polls_from=recording.span_index_at(
+        polls_from_segment=recording.span_index_at(
+            at_us - _read_back_us(WINDOWS_S[-1], cells_count)
+        ),
+        quarter_polls_from_segment=recording.span_index_at(
             at_us - _read_back_us(WINDOWS_S[-2], cells_count)
         ),
-        minutes_polls_from=recording.span_index_at(
+        minutes_polls_from_segment=recording.span_index_at(
             at_us - _read_back_us(WINDOWS_S[1], cells_count)
         ),
-        all_polls_from=min(
-            minute_ago, _find_first_segment(spans, last, ("snapshot",), COSTS_KEPT)
+        all_polls_from_segment=min(
+            minute_ago_segment, _find_first_segment(spans, last, ("snapshot",), COSTS_KEPT)
         ),
         # Rates are between two readings.
-        system_from=min(minute_ago, max(0, last - 1)),
+        system_from_segment=min(minute_ago_segment, max(0, last - 1)),
     )
 
 
@@ -186,13 +200,13 @@ def _count_records(span: Span, kinds: Sequence[str]) -> int:
 
 
 def _find_first_segment(
-    spans: Sequence[Span], last: int, kinds: Sequence[str], min_count: int
+    spans: Sequence[Span], last_segment: int, kinds: Sequence[str], min_count: int
 ) -> int:
     """Return the latest segment from which `min_count` records of these kinds come before segment
-    `last`; 0 without so many.
+    `last_segment`; 0 without so many.
     """
     count = 0
-    for number in range(last - 1, -1, -1):
+    for number in range(last_segment - 1, -1, -1):
         count += _count_records(spans[number], kinds)
         if count >= min_count:
             return number
@@ -203,68 +217,82 @@ def _is_benchmark_kind(kind: str) -> bool:
     return kind.startswith("benchmark_")
 
 
-def _find_benchmark(recording: Recording, last: int) -> tuple[int, BenchmarkSoFar | None]:
-    """Return the number of the first segment of the benchmark, and the benchmark in its keyframe
-    or None.
+def _find_benchmark_segment(
+    recording: Recording, last_segment: int
+) -> tuple[int, BenchmarkSoFar | None]:
+    """Return the number of the segment from which the benchmark's records are read, and the
+    benchmark in the keyframe of this segment or None.
     """
     spans = recording.spans
-    kinds_by_span = [span.index.records_count.keys() for span in spans[:last]]
+    kinds_by_segment = [span.index.records_count.keys() for span in spans[:last_segment]]
     # A run that was over before `last` is in no later keyframe, but in the segment of its end.
-    benchmark_numbers = [
-        number for number, kinds in enumerate(kinds_by_span) if any(map(_is_benchmark_kind, kinds))
+    benchmark_segments = [
+        number
+        for number, kinds in enumerate(kinds_by_segment)
+        if any(map(_is_benchmark_kind, kinds))
     ]
-    for number in (last, benchmark_numbers[-1] if benchmark_numbers else 0):
+    for number in (last_segment, benchmark_segments[-1] if benchmark_segments else 0):
         keyframe = recording.keyframe(spans[number])
         if keyframe is not None and keyframe.benchmark is not None:
             return number, keyframe.benchmark
-    planned_numbers = [
-        number for number in benchmark_numbers if _count_records(spans[number], _PLAN_KINDS)
+    planned_segments = [
+        number for number in benchmark_segments if _count_records(spans[number], _PLAN_KINDS)
     ]
-    return (planned_numbers[-1] if planned_numbers else last), None
+    return (planned_segments[-1] if planned_segments else last_segment), None
 
 
 def lines_until(recording: Recording, at_us: int) -> Iterator[bytes]:
     """Yield, in order, the lines that build the state at `at_us`."""
     if not recording.spans:
         return
-    route = plan_route(recording, at_us)
-    lines = HistoryLineBuilder()
-    first = route.first
-    for number in range(first, route.last + 1):
+    seek_plan = plan_seek(recording, at_us)
+    line_builder = HistoryLineBuilder()
+    first_segment = seek_plan.first_segment
+    for number in range(first_segment, seek_plan.last + 1):
         span = recording.spans[number]
-        if number == route.reports_from and route.benchmark is not None:
-            yield from lines.add_line(encode_record(route.benchmark))
-        for record in _keyframe_records(recording, span, number, route):
+        if number == seek_plan.reports_from_segment and seek_plan.benchmark is not None:
+            yield from line_builder.add_line(encode_record(seek_plan.benchmark))
+        for record in _keyframe_records(recording, span, number, seek_plan):
             if isinstance(record, Snapshot):
-                yield from lines.add_snapshot(record)
+                yield from line_builder.add_snapshot(record)
             else:
-                yield from lines.add_line(encode_record(record))
-        members = route.members(number, span)
+                yield from line_builder.add_line(encode_record(record))
+        members = seek_plan.members(number, span)
         if members:
             content = recording.read_members(span, members)
-            for entry in _needed_entries(recording, span, content, number, route, at_us):
+            for entry in _needed_entries(recording, span, content, number, seek_plan, at_us):
                 yield from (
-                    lines.add_poll(entry)
+                    line_builder.add_poll(entry)
                     if entry.is_poll
-                    else lines.add_line(line_or_empty(entry))
+                    else line_builder.add_line(line_or_empty(entry))
                 )
-    yield from lines.flush()
+    yield from line_builder.flush()
 
 
-def _keyframe_records(recording: Recording, span: Span, number: int, route: Route) -> list[Record]:
-    """Return the keyframe records of segment `number` for the kinds of record that `route` reads
-    from this segment on.
+def _keyframe_records(
+    recording: Recording, span: Span, number: int, seek_plan: SeekPlan
+) -> list[Record]:
+    """Return the keyframe records of segment `number` for the kinds of record that `seek_plan`
+    reads from this segment on.
     """
-    is_facts_start, is_polls_start = number == route.events_from, number == route.polls_from
+    is_first_events_segment, is_first_polls_segment = (
+        number == seek_plan.events_from_segment,
+        number == seek_plan.polls_from_segment,
+    )
     # Samples before this segment are not read: its keyframe has their sums.
-    is_evidence_start = number == route.samples_from > route.events_from
-    is_findings_start, is_system_start = number == route.findings_from, number == route.system_from
+    is_first_samples_segment = (
+        number == seek_plan.samples_from_segment > seek_plan.events_from_segment
+    )
+    is_first_findings_segment, is_first_system_segment = (
+        number == seek_plan.findings_from_segment,
+        number == seek_plan.system_from_segment,
+    )
     is_needed = (
-        is_facts_start
-        or is_polls_start
-        or is_evidence_start
-        or is_findings_start
-        or is_system_start
+        is_first_events_segment
+        or is_first_polls_segment
+        or is_first_samples_segment
+        or is_first_findings_segment
+        or is_first_system_segment
     )
     if not is_needed and not span.index.records_count.get("gap"):
         return []
@@ -272,43 +300,56 @@ def _keyframe_records(recording: Recording, span: Span, number: int, route: Rout
     keyframe = content.keyframe
     if keyframe is None:
         return []
-    after_loss = begins_after_loss(content)
-    records: list[Record] = keyframe.facts() if is_facts_start or after_loss else []
-    if is_evidence_start and not (is_facts_start or after_loss) and keyframe.evidence is not None:
+    is_after_loss = begins_after_loss(content)
+    records: list[Record] = (
+        keyframe.base_records() if is_first_events_segment or is_after_loss else []
+    )
+    if (
+        is_first_samples_segment
+        and not (is_first_events_segment or is_after_loss)
+        and keyframe.evidence is not None
+    ):
         records.append(keyframe.evidence)
-    if (is_polls_start or after_loss) and keyframe.snapshot:
+    if (is_first_polls_segment or is_after_loss) and keyframe.snapshot:
         records.append(keyframe.snapshot)
-    if (is_system_start or after_loss) and keyframe.servers:
+    if (is_first_system_segment or is_after_loss) and keyframe.servers:
         records.append(keyframe.servers)
-    if (is_findings_start or after_loss) and keyframe.findings:
+    if (is_first_findings_segment or is_after_loss) and keyframe.findings:
         records.append(keyframe.findings)
     return records
 
 
 def _needed_entries(
-    recording: Recording, span: Span, content: Content, number: int, route: Route, at_us: int
+    recording: Recording,
+    span: Span,
+    content: SegmentContent,
+    number: int,
+    seek_plan: SeekPlan,
+    at_us: int,
 ) -> Iterator[Entry]:
-    """Yield the entries of a segment up to a time that `route` reads, without polls that no
+    """Yield the entries of a segment up to a time that `seek_plan` reads, without polls that no
     history keeps.
     """
-    polls = list_polls(content) if number < route.all_polls_from else []
+    polls = list_polls(content) if number < seek_plan.all_polls_from_segment else []
     needed_poll_lines = find_needed_polls(polls, group_polls(polls))
     times_us = recording.entry_times(span, content)
     for entry, time_us in zip(content.entries, times_us, strict=True):
         if time_us > at_us:
             return
-        if _is_needed(entry, needed_poll_lines, number, route):
+        if _is_needed(entry, needed_poll_lines, number, seek_plan):
             yield entry
 
 
-def _is_needed(entry: Entry, needed_poll_lines: set[int], number: int, route: Route) -> bool:
+def _is_needed(
+    entry: Entry, needed_poll_lines: set[int], number: int, seek_plan: SeekPlan
+) -> bool:
     if entry.is_poll:
-        if number < route.polls_from:
+        if number < seek_plan.polls_from_segment:
             return False
-        return number >= route.all_polls_from or entry.line_number in needed_poll_lines
+        return number >= seek_plan.all_polls_from_segment or entry.line_number in needed_poll_lines
     if entry.kind in FREQUENT_KINDS:
-        return route.reads_frequent(entry.kind, number)
-    return route.reads_events(entry.kind, number)
+        return seek_plan.reads_frequent(entry.kind, number)
+    return seek_plan.reads_events(entry.kind, number)
 
 
 BLOCK_BYTES = 512 * 1024
@@ -316,7 +357,7 @@ BLOCK_BYTES = 512 * 1024
 
 _STREAM_KEYS = ("name", "created_at_us")
 _CONSUMER_KEYS = ("stream", "name", "created_at_us")
-_STREAM_AHEAD, _CONSUMER_FLOOR_BEHIND, _STREAM_FLOOR_BEHIND = (
+_STREAM_AHEAD_COLUMN, _CONSUMER_FLOOR_BEHIND_COLUMN, _STREAM_FLOOR_BEHIND_COLUMN = (
     "delivered_stream_ahead_seq",
     "ack_floor_consumer_behind_seq",
     "ack_floor_stream_behind_seq",
@@ -332,15 +373,19 @@ _OTHER_CONSUMER_COLUMNS = tuple(
 def _part_decoder(consumer_columns: tuple[str, ...]) -> Any:
     """Return a decoder of the columns that a history keeps; the names of the rows stay text."""
 
-    def table(keys: tuple[str, ...], columns: tuple[str, ...]) -> Any:
-        struct_fields = [(key, msgspec.Raw) for key in keys] + [(c, list[int]) for c in columns]
+    def make_table_type(keys: tuple[str, ...], columns: tuple[str, ...]) -> Any:
+        struct_fields = [(key, msgspec.Raw) for key in keys] + [
+            (column, list[int]) for column in columns
+        ]
         return msgspec.defstruct("Table", struct_fields)
 
-    account = msgspec.defstruct("Use", [("api_requests_count", int), ("api_errors_count", int)])
+    account_type = msgspec.defstruct(
+        "Use", [("api_requests_count", int), ("api_errors_count", int)]
+    )
     struct_fields = [
-        ("streams", table(_STREAM_KEYS, STREAM_COLUMNS)),
-        ("consumers", table(_CONSUMER_KEYS, consumer_columns)),
-        ("account", account | None),
+        ("streams", make_table_type(_STREAM_KEYS, STREAM_COLUMNS)),
+        ("consumers", make_table_type(_CONSUMER_KEYS, consumer_columns)),
+        ("account", account_type | None),
         ("cost", PollCost),
     ]
     return decoder_of(msgspec.defstruct("Part", struct_fields), strict=False)
@@ -348,9 +393,14 @@ def _part_decoder(consumer_columns: tuple[str, ...]) -> Any:
 
 _PLAIN_DECODER = _part_decoder(CONSUMER_COLUMNS)
 _DIFFERENCES_DECODER = _part_decoder(
-    (*_OTHER_CONSUMER_COLUMNS, _STREAM_AHEAD, _CONSUMER_FLOOR_BEHIND, _STREAM_FLOOR_BEHIND)
+    (
+        *_OTHER_CONSUMER_COLUMNS,
+        _STREAM_AHEAD_COLUMN,
+        _CONSUMER_FLOOR_BEHIND_COLUMN,
+        _STREAM_FLOOR_BEHIND_COLUMN,
+    )
 )
-_DIFFERENCES_KEY = b'"%s":' % _STREAM_FLOOR_BEHIND.encode()
+_DIFFERENCES_KEY = b'"%s":' % _STREAM_FLOOR_BEHIND_COLUMN.encode()
 _DECODE_ERRORS = (msgspec.DecodeError, UnicodeDecodeError, RecursionError, OverflowError)
 
 
@@ -420,11 +470,11 @@ class HistoryLineBuilder:
             if isinstance(snapshot, Snapshot):
                 self._update_rows(snapshot)
             return
-        lacks_account = history_poll.poll.api_requests_count is None
+        lacks_account_counts = history_poll.poll.api_requests_count is None
         if (
-            lacks_account
+            lacks_account_counts
             and self._delayed_polls
-            and _has_account(self._delayed_polls[-1].history_poll)
+            and _has_account_counts(self._delayed_polls[-1].history_poll)
         ):
             # A state keeps the account of the newest poll that has one.
             yield from self.flush()
@@ -453,7 +503,7 @@ class HistoryLineBuilder:
             yield from self._flush_block()
 
     def _flush_block(self) -> Iterator[bytes]:
-        """Yield the polls of the block as one line."""
+        """Yield the shortened polls of the block as one line."""
         if not self._block_polls:
             return
         columns = [
@@ -485,7 +535,7 @@ class HistoryLineBuilder:
         """Return the values of a poll that a history keeps; None if the poll must be sent
         complete.
         """
-        if not self._current_row_names or not entry.complete:
+        if not self._current_row_names or not entry.is_complete:
             return None
         has_differences = _DIFFERENCES_KEY in entry.parts[0].numbered_line
         decoder = _DIFFERENCES_DECODER if has_differences else _PLAIN_DECODER
@@ -493,8 +543,8 @@ class HistoryLineBuilder:
             parts = [decoder.decode(part.numbered_line) for part in entry.parts]
             if self._row_names(parts) != self._current_row_names:
                 return None
-            streams = [_column(parts, "streams", name) for name in STREAM_COLUMNS]
-            consumers = _consumer_columns(parts, has_differences=has_differences)
+            streams = [_join_column(parts, "streams", name) for name in STREAM_COLUMNS]
+            consumers = _join_consumer_columns(parts, has_differences=has_differences)
             columns = tuple(map(to_bytes, (*streams, *consumers)))
         except _DECODE_ERRORS:
             return None
@@ -529,24 +579,26 @@ def _have_different_lengths(columns: tuple[bytes, ...]) -> bool:
     return len({*map(len, columns)}) > 1
 
 
-def _has_account(history_poll: _HistoryPoll) -> bool:
+def _has_account_counts(history_poll: _HistoryPoll) -> bool:
     return history_poll.poll.api_requests_count is not None
 
 
-def _column(parts: list[Any], table: str, name: str) -> list[int]:
+def _join_column(parts: list[Any], table: str, name: str) -> list[int]:
     """Return a column of a table, joined from all parts."""
     return list(chain.from_iterable(getattr(getattr(part, table), name) for part in parts))
 
 
-def _consumer_columns(parts: list[Any], *, has_differences: bool) -> list[list[int]]:
+def _join_consumer_columns(parts: list[Any], *, has_differences: bool) -> list[list[int]]:
     """Return the consumer columns that a history keeps, computed from differences if needed."""
     if not has_differences:
-        return [_column(parts, "consumers", name) for name in CONSUMER_COLUMNS]
-    columns = {name: _column(parts, "consumers", name) for name in _OTHER_CONSUMER_COLUMNS}
+        return [_join_column(parts, "consumers", name) for name in CONSUMER_COLUMNS]
+    columns = {name: _join_column(parts, "consumers", name) for name in _OTHER_CONSUMER_COLUMNS}
     delivered_seqs = columns["delivered_consumer_seq"]
-    consumer_floor_behind = _column(parts, "consumers", _CONSUMER_FLOOR_BEHIND)
-    stream_seq = list(map(add, delivered_seqs, _column(parts, "consumers", _STREAM_AHEAD)))
-    stream_floor_behind = _column(parts, "consumers", _STREAM_FLOOR_BEHIND)
+    consumer_floor_behind = _join_column(parts, "consumers", _CONSUMER_FLOOR_BEHIND_COLUMN)
+    stream_seq = list(
+        map(add, delivered_seqs, _join_column(parts, "consumers", _STREAM_AHEAD_COLUMN))
+    )
+    stream_floor_behind = _join_column(parts, "consumers", _STREAM_FLOOR_BEHIND_COLUMN)
     columns["delivered_stream_seq"] = stream_seq
     columns["ack_floor_consumer_seq"] = list(map(sub, delivered_seqs, consumer_floor_behind))
     columns["ack_floor_stream_seq"] = list(map(sub, stream_seq, stream_floor_behind))

@@ -104,14 +104,14 @@ def _field_texts(module: ModuleType) -> dict[str, dict[str, str]]:
     for node in ast.parse(inspect.getsource(module)).body:
         if isinstance(node, ast.ClassDef):
             texts = texts_by_class.setdefault(node.name, {})
-            for field, following in zip(node.body, node.body[1:], strict=False):
+            for field, next_node in zip(node.body, node.body[1:], strict=False):
                 if (
                     isinstance(field, ast.AnnAssign)
                     and isinstance(field.target, ast.Name)
-                    and isinstance(following, ast.Expr)
-                    and isinstance(following.value, ast.Constant)
+                    and isinstance(next_node, ast.Expr)
+                    and isinstance(next_node.value, ast.Constant)
                 ):
-                    text = " ".join(str(following.value.value).split())
+                    text = " ".join(str(next_node.value.value).split())
                     texts[field.target.id] = text
     return texts_by_class
 
@@ -130,15 +130,19 @@ ALWAYS, MAYBE_ABSENT, MAYBE_NULL, VALUES_MAYBE_NULL = (
 
 
 def presence(field: dataclasses.Field[Any], hint: Any) -> str:
-    """Return whether a field is always there, or may be absent or null, as text."""
+    """Return a text about a field: it is always present, or may be absent, or may be null."""
     is_required = (
         field.default is dataclasses.MISSING and field.default_factory is dataclasses.MISSING
     )
-    items = [item for item in typing.get_args(hint) if typing.get_origin(hint) is tuple]
+    tuple_item_types = [
+        item_type for item_type in typing.get_args(hint) if typing.get_origin(hint) is tuple
+    ]
     parts = [
         "" if is_required else MAYBE_ABSENT,
         MAYBE_NULL if type(None) in typing.get_args(hint) else "",
-        VALUES_MAYBE_NULL if any(type(None) in typing.get_args(item) for item in items) else "",
+        VALUES_MAYBE_NULL
+        if any(type(None) in typing.get_args(item_type) for item_type in tuple_item_types)
+        else "",
     ]
     return ", ".join(filter(None, parts)) or ALWAYS
 
@@ -168,10 +172,10 @@ def _section_lines(cls: Any, title: str) -> Iterator[str]:
 def _collect_nested(cls: Any, collected: dict[str, Any]) -> None:
     """Add the dataclasses inside a dataclass to `collected`, by name."""
     for hint in typing.get_type_hints(cls).values():
-        for inner in _iterate_dataclasses(hint):
-            if inner.__name__ not in collected:
-                collected[inner.__name__] = inner
-                _collect_nested(inner, collected)
+        for inner_class in _iterate_dataclasses(hint):
+            if inner_class.__name__ not in collected:
+                collected[inner_class.__name__] = inner_class
+                _collect_nested(inner_class, collected)
 
 
 def _iterate_dataclasses(hint: Any) -> Iterator[Any]:
@@ -183,18 +187,25 @@ def _iterate_dataclasses(hint: Any) -> Iterator[Any]:
 
 def format_text() -> str:
     """Return the complete description, in Markdown."""
-    kinds = [cls for cls in typing.get_args(Record) if cls not in NEVER_RECORDED]
+    record_classes = [
+        record_class
+        for record_class in typing.get_args(Record)
+        if record_class not in NEVER_RECORDED
+    ]
     lines = [_INTRODUCTION]
     parts: dict[str, Any] = {}
-    for cls in (*kinds, Keyframe):
-        lines += _section_lines(cls, f"## kind `{kind_of(cls)}`")
-        _collect_nested(cls, parts)
+    for record_class in (*record_classes, Keyframe):
+        lines += _section_lines(record_class, f"## kind `{kind_of(record_class)}`")
+        _collect_nested(record_class, parts)
     parts[ConsumersAsDifferences.__name__] = ConsumersAsDifferences
     _collect_nested(SegmentIndex, parts)
     for name in sorted(parts):
-        if parts[name] not in kinds:
+        if parts[name] not in record_classes:
             lines += _section_lines(parts[name], f"## {name}")
-    for title, cls in (("session.json", SessionInfo), ("DroppedSegments", DroppedSegments)):
-        lines += _section_lines(cls, f"## {title}")
+    for title, record_class in (
+        ("session.json", SessionInfo),
+        ("DroppedSegments", DroppedSegments),
+    ):
+        lines += _section_lines(record_class, f"## {title}")
     lines += _section_lines(SegmentIndex, "## a line of index.jsonl")
     return "\n".join(lines) + "\n"

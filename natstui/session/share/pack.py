@@ -9,11 +9,11 @@ from __future__ import annotations
 import os
 import re
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import BinaryIO
+from typing import BinaryIO, Protocol
 
 from natstui.errors import SessionError
 from natstui.files import (
@@ -56,11 +56,15 @@ from natstui.session.write.seal import compress_members
 _MAX_SEGMENTS = 1_000_000
 _MAX_INFO_BYTES = 1 << 20
 
-Progress = Callable[[int, int], None]
-"""Called with the number of finished segments, and of all segments."""
+
+class ReportProgress(Protocol):
+    """A callback that shows progress."""
+
+    def __call__(self, finished_count: int, all_count: int, /) -> None:
+        """Show how many of all segments are finished."""
 
 
-def pack(folder: Path, target: Path, *, redact: bool, progress: Progress) -> Path:
+def pack(folder: Path, target: Path, *, redact: bool, progress: ReportProgress) -> Path:
     """Write a session into a new file, sealed in its current state, and return the file; raises
     SessionError.
 
@@ -134,9 +138,9 @@ def unpack(source: Path, sessions: Path) -> Path:
 
 def _create_from_pack(source: Path, sessions: Path, temporary_folder: Path) -> Path:
     with translate_read_errors(str(source)):
-        opened = open_regular_file(source)
-    with opened:
-        info = _unpack_members(opened, temporary_folder)
+        pack_file = open_regular_file(source)
+    with pack_file:
+        info = _unpack_members(pack_file, temporary_folder)
     verdict = verify(temporary_folder)
     for finding in verdict.findings:
         if finding.damage:
@@ -192,13 +196,13 @@ def _move_into_library(temporary_folder: Path, sessions: Path, info: SessionInfo
     raise SessionError(f"there are too many sessions {name!r} in {sessions}")
 
 
-_BLOCK_BYTES = 512
-_COPY_BYTES = 1 << 20
-_MAGIC = b"ustar\x0000"
+_TAR_BLOCK_BYTES = 512
+_COPY_CHUNK_BYTES = 1 << 20
+_TAR_MAGIC = b"ustar\x0000"
 
 
 @dataclass(frozen=True, slots=True)
-class Member:
+class PackMember:
     """The name and size of a file in a pack."""
 
     name: str
@@ -207,7 +211,7 @@ class Member:
 
 def member_header(name: str, size_bytes: int) -> bytes:
     """Return the tar header of a file."""
-    fields = b"".join(
+    header_fields = b"".join(
         (
             name.encode("ascii").ljust(100, b"\0"),
             b"0000600\0" + b"0000000\0" * 2,
@@ -215,24 +219,24 @@ def member_header(name: str, size_bytes: int) -> bytes:
             b"00000000000\0",
             b" " * 8,
             b"0" + b"\0" * 100,
-            _MAGIC,
+            _TAR_MAGIC,
         )
-    ).ljust(_BLOCK_BYTES, b"\0")
-    return fields[:148] + b"%06o\0 " % sum(fields) + fields[156:]
+    ).ljust(_TAR_BLOCK_BYTES, b"\0")
+    return header_fields[:148] + b"%06o\0 " % sum(header_fields) + header_fields[156:]
 
 
 def member_padding(size_bytes: int) -> bytes:
     """Return the zero bytes that follow a file of this size."""
-    return b"\0" * (-size_bytes % _BLOCK_BYTES)
+    return b"\0" * (-size_bytes % _TAR_BLOCK_BYTES)
 
 
 def pack_end() -> bytes:
     """Return the zero blocks at the end of a pack."""
-    return b"\0" * (2 * _BLOCK_BYTES)
+    return b"\0" * (2 * _TAR_BLOCK_BYTES)
 
 
-def _parse_header(header_block: bytes) -> Member:
-    if len(header_block) < _BLOCK_BYTES:
+def _parse_header(header_block: bytes) -> PackMember:
+    if len(header_block) < _TAR_BLOCK_BYTES:
         raise SessionError("the pack ends in the middle")
     try:
         name = header_block[:100].rstrip(b"\0").decode("ascii")
@@ -241,7 +245,7 @@ def _parse_header(header_block: bytes) -> Member:
         raise SessionError("the pack is damaged: a header makes no sense") from error
     if size_bytes < 0 or header_block != member_header(name, size_bytes):
         raise SessionError("the pack contains something other than the plain files of a session")
-    return Member(name, size_bytes)
+    return PackMember(name, size_bytes)
 
 
 def _read_bytes(file: BinaryIO, size_bytes: int) -> bytes:
@@ -250,25 +254,25 @@ def _read_bytes(file: BinaryIO, size_bytes: int) -> bytes:
         return file.read(size_bytes)
 
 
-def read_headers(file: BinaryIO) -> Iterator[Member]:
+def read_headers(file: BinaryIO) -> Iterator[PackMember]:
     """Yield the header of each member; its content must be read with `read_member` before the next
     one.
     """
     while True:
-        header_block = _read_bytes(file, _BLOCK_BYTES)
-        if header_block == b"\0" * _BLOCK_BYTES:
+        header_block = _read_bytes(file, _TAR_BLOCK_BYTES)
+        if header_block == b"\0" * _TAR_BLOCK_BYTES:
             return
         yield _parse_header(header_block)
 
 
-def read_member(file: BinaryIO, member: Member) -> Iterator[bytes]:
+def read_member(file: BinaryIO, member: PackMember) -> Iterator[bytes]:
     """Yield the bytes of a member; raises SessionError if the pack ends before the member does."""
     remaining_bytes = member.size_bytes
     while remaining_bytes:
-        data = _read_bytes(file, min(remaining_bytes, _COPY_BYTES))
+        data = _read_bytes(file, min(remaining_bytes, _COPY_CHUNK_BYTES))
         if not data:
             raise SessionError("the pack ends in the middle")
         remaining_bytes -= len(data)
         yield data
-    if _read_bytes(file, -member.size_bytes % _BLOCK_BYTES).strip(b"\0"):
+    if _read_bytes(file, -member.size_bytes % _TAR_BLOCK_BYTES).strip(b"\0"):
         raise SessionError("the pack is damaged: a file does not end where it should")

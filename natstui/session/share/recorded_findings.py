@@ -21,8 +21,8 @@ def read_recorded_findings(
     """Return the last state, the findings that ended before it, and sentences about unreadable
     parts.
 
-    `report_progress` is called with the µs of recording read so far, and of all. Raises
-    SessionError if nothing can be read.
+    `report_progress` is called with two lengths in µs: of the recording read so far, and of the
+    complete recording. Raises SessionError if nothing can be read.
     """
     recording, ended_findings, state = Recording(folder, salvage=True), list[Finding](), State()
     unknown_codes = set[str]()
@@ -32,8 +32,8 @@ def read_recorded_findings(
             unknown_codes.update(
                 finding.code for finding in record.findings if finding_of(finding) is None
             )
-        before, state = state, apply_and_evaluate(state, record)
-        if state.findings is not before.findings:
+        previous_state, state = state, apply_and_evaluate(state, record)
+        if state.findings is not previous_state.findings:
             ended_findings += state.findings.ended
         report_progress(
             min(duration_us, max(0, state.now_at_us - recording.start_us)), duration_us
@@ -50,7 +50,7 @@ def describe_unreadable_parts(folder: Path) -> list[str]:
     it has no poll.
     """
     verdict = verify(folder)
-    texts = [finding.text for finding in verdict.findings if finding.damage]
+    damage_texts = [finding.text for finding in verdict.findings if finding.damage]
     if not verdict.polls_count:
-        texts.append("it has no poll: nothing was checked")
-    return texts
+        damage_texts.append("it has no poll: nothing was checked")
+    return damage_texts

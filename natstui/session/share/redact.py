@@ -17,7 +17,7 @@ from natstui.lines import BadLine
 from natstui.model.live.snapshot import Snapshot
 from natstui.session.files.entry import RecordSplitter, encode_keyframe
 from natstui.session.files.info import SessionInfo
-from natstui.session.files.segment import Content
+from natstui.session.files.segment import SegmentContent
 
 REDACTED = "(redacted)"
 _KEPT_FIELDS = frozenset(
@@ -29,7 +29,7 @@ _KEPT_FIELDS = frozenset(
         "ConsumerConfiguration.priority_policy", "WorkerResult.pattern", "WorkerResult.latency",
         "WorkerLatency.name", "PreviousRun.latency", "BenchmarkLog.change",
         "PollCost.backoff_reason",
-        "ServerSeen.version", "AccountServer.version", "ClientConnection.kind",
+        "ServerState.version", "AccountServer.version", "ClientConnection.kind",
         "ClientConnection.protocol", "ClientConnection.tls_version",
     }
 )  # fmt: skip
@@ -51,9 +51,9 @@ _CATEGORY_BY_FIELD = {
     "Upstream.name": _STREAM,
     "Snapshot.swept_streams": _STREAM,
     "Snapshot.unreachable_streams": _STREAM,
-    "Offline.stream": _STREAM,
-    "Offline.consumer": _CONSUMER,
-    "Unlisted.stream": _STREAM,
+    "OfflineAsset.stream": _STREAM,
+    "OfflineAsset.consumer": _CONSUMER,
+    "UnlistedConsumers.stream": _STREAM,
     "Account.domain": _SERVER,
     "StreamConfiguration.name": _STREAM,
     "StreamConfiguration.mirror": _STREAM,
@@ -96,18 +96,18 @@ _CATEGORY_BY_FIELD = {
     "WorkerSoFar.role": _ROLE,
     "Fault.role": _ROLE,
     "ServersRead.leaving": _SERVER,
-    "LoginsRefused.server": _SERVER,
-    "LoginsRefused.client": _CLIENT,
-    "LoginsRefused.user": _USER,
+    "RefusedLogin.server": _SERVER,
+    "RefusedLogin.client": _CLIENT,
+    "RefusedLogin.user": _USER,
     "Servers.silent": _SERVER,
-    "ServerSeen.server_id": _SERVER_ID,
-    "ServerSeen.name": _SERVER,
-    "ServerSeen.cluster": _SERVER,
-    "ServerSeen.domain": _SERVER,
+    "ServerState.server_id": _SERVER_ID,
+    "ServerState.name": _SERVER,
+    "ServerState.cluster": _SERVER,
+    "ServerState.domain": _SERVER,
     "Meta.cluster": _SERVER,
     "Meta.leader": _SERVER,
     "MetaPeer.name": _SERVER,
-    "AccountSeen.name": _ACCOUNT,
+    "AccountTotals.name": _ACCOUNT,
     "AccountServer.server_id": _SERVER_ID,
     "AccountServer.name": _SERVER,
     "AccountServer.cluster": _SERVER,
@@ -140,7 +140,7 @@ API_TOKENS = frozenset(
 _KV_PREFIX, _OBJECT_PREFIX = "KV_", "OBJ_"
 
 
-def _literal_fields(cls: type) -> frozenset[str]:
+def _literal_field_names(cls: type) -> frozenset[str]:
     """Return the names of the fields of a dataclass whose type is a Literal."""
     hints = typing.get_type_hints(cls)
     return frozenset(name for name, hint in hints.items() if "Literal[" in str(hint))
@@ -152,7 +152,7 @@ class Pseudonyms:
     def __init__(self) -> None:
         self._pseudonyms: dict[tuple[str, str], str] = {}
         self._count_by_category: dict[str, int] = {}
-        self._literal_fields_by_class: dict[type, frozenset[str]] = {}
+        self._literal_field_names_by_class: dict[type, frozenset[str]] = {}
 
     def pseudonym_of(self, category: str, text: str) -> str:
         """Return the pseudonym of a name in a category; the same name always gets the same
@@ -161,7 +161,14 @@ class Pseudonyms:
         key = (category, text)
         if key not in self._pseudonyms:
             self._count_by_category[category] = self._count_by_category.get(category, 0) + 1
-            prefix = next((p for p in (_KV_PREFIX, _OBJECT_PREFIX) if text.startswith(p)), "")
+            prefix = next(
+                (
+                    name_prefix
+                    for name_prefix in (_KV_PREFIX, _OBJECT_PREFIX)
+                    if text.startswith(name_prefix)
+                ),
+                "",
+            )
             self._pseudonyms[key] = f"{prefix}{category}-{self._count_by_category[category]}"
         return self._pseudonyms[key]
 
@@ -175,28 +182,29 @@ class Pseudonyms:
     def redact(self, value: Any) -> Any:
         """Return a dataclass with its names replaced."""
         cls = type(value)
-        if cls not in self._literal_fields_by_class:
-            self._literal_fields_by_class[cls] = _literal_fields(cls)
-        literal_fields = self._literal_fields_by_class[cls]
-        replacements = {
+        if cls not in self._literal_field_names_by_class:
+            self._literal_field_names_by_class[cls] = _literal_field_names(cls)
+        literal_field_names = self._literal_field_names_by_class[cls]
+        value_by_field = {
             field.name: self._redact_value(
-                getattr(value, field.name), self._redaction_of(cls, field.name, literal_fields)
+                getattr(value, field.name),
+                self._text_replacement_of(cls, field.name, literal_field_names),
             )
             for field in dataclasses.fields(value)
         }
         if isinstance(value, Snapshot):
-            replacements["unreachable_consumers"] = tuple(
+            value_by_field["unreachable_consumers"] = tuple(
                 (self.pseudonym_of(_STREAM, stream), self.pseudonym_of(_CONSUMER, consumer))
                 for stream, consumer in value.unreachable_consumers
             )
-        return cls(**replacements)
+        return cls(**value_by_field)
 
-    def _redaction_of(
-        self, cls: type, name: str, literal_fields: frozenset[str]
+    def _text_replacement_of(
+        self, cls: type, name: str, literal_field_names: frozenset[str]
     ) -> Callable[[str], str]:
         """Return the function that replaces the text of a field."""
         full_name = f"{cls.__name__}.{name}"
-        if name in literal_fields or full_name in _KEPT_FIELDS:
+        if name in literal_field_names or full_name in _KEPT_FIELDS:
             return str
         if full_name in _SUBJECT_FIELDS:
             return self.redact_subject
@@ -213,7 +221,7 @@ class Pseudonyms:
         if isinstance(value, str):
             return redact_text(value)
         if isinstance(value, tuple):
-            return tuple(self._redact_value(part, redact_text) for part in value)
+            return tuple(self._redact_value(item, redact_text) for item in value)
         if isinstance(value, dict):
             return {}
         return self.redact(value) if dataclasses.is_dataclass(value) else value
@@ -232,7 +240,7 @@ class Pseudonyms:
             redacted=True,
         )
 
-    def redact_content(self, content: Content) -> bytes:
+    def redact_content(self, content: SegmentContent) -> bytes:
         """Return the lines of a segment with names replaced; raises SessionError if a line cannot
         be read.
         """

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from dataclasses import astuple, dataclass, fields
+from typing import NamedTuple
 
 from natstui.model.bench.counts import LATENCY_FIELDS, Counts
 from natstui.model.bench.latency import bucket_high_ns, bucket_low_ns
@@ -36,7 +37,7 @@ from natstui.model.servers.watch import ServersRead
 from natstui.session.files.marks import step_text
 from natstui.units import counted
 
-_UNITS = {
+_UNIT_BY_SUFFIX = {
     "_at_us": "µs since 1970, UTC",
     "_mono_us": "µs on the engine's monotonic clock",
     "_us": "µs",
@@ -53,9 +54,9 @@ _UNITS = {
     "_level": "level",
     "_version": "version",
 }
-_UNITS_BY_NAME = {
-    "at_us": _UNITS["_at_us"],
-    "down_since_us": _UNITS["_at_us"],
+_UNIT_BY_NAME = {
+    "at_us": _UNIT_BY_SUFFIX["_at_us"],
+    "down_since_us": _UNIT_BY_SUFFIX["_at_us"],
     "run_id": "text",
     "server_id": "text",
     "number": "number",
@@ -99,17 +100,17 @@ class Table:
 
 
 def unit_of(name: str) -> str:
-    """Return the unit of a column by its name; `text` if the column has no numbers."""
-    if name in _UNITS_BY_NAME:
-        return _UNITS_BY_NAME[name]
-    for suffix in sorted(_UNITS, key=len, reverse=True):
+    """Return the unit of a column by its name; `text` or `true or false` without numbers."""
+    if name in _UNIT_BY_NAME:
+        return _UNIT_BY_NAME[name]
+    for suffix in sorted(_UNIT_BY_SUFFIX, key=len, reverse=True):
         if name.endswith(suffix):
-            return _UNITS[suffix]
+            return _UNIT_BY_SUFFIX[suffix]
     return "true or false" if name in _BOOLEAN_COLUMNS else "text"
 
 
 _BOOLEAN_COLUMNS = {"push_bound", "paused", "partial"}
-_AT_COLUMN = Column("at_us", _UNITS["_at_us"], "when this was measured")
+_AT_COLUMN = Column("at_us", _UNIT_BY_SUFFIX["_at_us"], "when this was measured")
 
 
 def _columns(text_by_name: dict[str, str]) -> tuple[Column, ...]:
@@ -271,9 +272,9 @@ FINDING = Table(
     ),
 )
 _STORAGE_TEXTS = {
-    f"{kind}_{amount}_bytes": f"{text} in {storage_name}"
+    f"{kind}_{amount_name}_bytes": f"{text} in {storage_name}"
     for kind, storage_name in (("file", "files"), ("store", "memory"))
-    for amount, text in (
+    for amount_name, text in (
         ("used", "storage used by JetStream"),
         ("reserved", "storage reserved by streams with max bytes"),
         ("max", "limit of the storage of JetStream"),
@@ -354,20 +355,26 @@ TABLES = (
 )  # fmt: skip
 
 
-Value = str | int | float | bool | None
-Row = tuple[Table, tuple[Value, ...]]
+CellValue = str | int | float | bool | None
 
 
-def rows(record: Record) -> Iterator[Row]:
+class TableRow(NamedTuple):
+    """A row of an export, with its table."""
+
+    table: Table
+    values: tuple[CellValue, ...]
+
+
+def rows(record: Record) -> Iterator[TableRow]:
     """Yield the rows of a record, each with its table; some kinds of records have none."""
     match record:
         case Snapshot():
             yield from _sample_rows(STREAM_SAMPLE, record, record.streams)
             yield from _sample_rows(CONSUMER_SAMPLE, record, record.consumers)
         case Advisory():
-            yield ADVISORY, astuple(record)
+            yield TableRow(ADVISORY, astuple(record))
         case AckSample():
-            yield ACK_SAMPLE, astuple(record)
+            yield TableRow(ACK_SAMPLE, astuple(record))
         case AcksCounted():
             yield from _ack_time_rows(record)
         case FindingsChanged():
@@ -383,58 +390,67 @@ def rows(record: Record) -> Iterator[Row]:
         case ConnectionsRead():
             for connection in record.connections.rows:
                 values = tuple(getattr(connection, name) for name in _CONNECTION_TEXTS)
-                yield CONNECTION_SAMPLE, (record.at_us, *values)
+                yield TableRow(CONNECTION_SAMPLE, (record.at_us, *values))
         case _:
             yield from _event_rows(record)
 
 
 def _sample_rows(
     table: Table, poll: Snapshot, columns: StreamColumns | ConsumerColumns
-) -> Iterator[Row]:
-    sequences = [getattr(columns, name) for name in table.names[2:]]
-    for values in zip(*sequences, strict=True):
-        yield table, (poll.taken_at_us, poll.taken_mono_us, *values)
+) -> Iterator[TableRow]:
+    column_values = [getattr(columns, name) for name in table.names[2:]]
+    for values in zip(*column_values, strict=True):
+        yield TableRow(table, (poll.taken_at_us, poll.taken_mono_us, *values))
 
 
-def _ack_time_rows(record: AcksCounted) -> Iterator[Row]:
-    consumer = (record.at_us, record.stream, record.consumer)
-    others = (record.repeated_count, record.left_out_count)
+def _ack_time_rows(record: AcksCounted) -> Iterator[TableRow]:
+    consumer_values = (record.at_us, record.stream, record.consumer)
+    other_counts = (record.repeated_count, record.left_out_count)
     if not record.times.buckets:
-        yield ACK_TIME, (*consumer, None, None, 0, *others)
+        yield TableRow(ACK_TIME, (*consumer_values, None, None, 0, *other_counts))
     for bucket, count in zip(record.times.buckets, record.times.counts, strict=False):
-        yield ACK_TIME, (*consumer, bucket_low_ns(bucket), bucket_high_ns(bucket), count, *others)
-        others = (0, 0)
+        yield TableRow(
+            ACK_TIME,
+            (
+                *consumer_values,
+                bucket_low_ns(bucket),
+                bucket_high_ns(bucket),
+                count,
+                *other_counts,
+            ),
+        )
+        other_counts = (0, 0)
 
 
-def _finding_rows(record: FindingsChanged) -> Iterator[Row]:
+def _finding_rows(record: FindingsChanged) -> Iterator[TableRow]:
     for finding in record.findings:
         values = list(astuple(finding))
         values[-3:-1] = [
             " ".join(map(str, finding.sequences)),
             json.dumps(finding.numbers or {}),
         ]
-        yield FINDING, (record.at_us, *values)
+        yield TableRow(FINDING, (record.at_us, *values))
 
 
-def _server_rows(record: ServersRead) -> Iterator[Row]:
+def _server_rows(record: ServersRead) -> Iterator[TableRow]:
     for server in record.servers.rows:
         meta, jetstream = record.servers.meta_of(server), server.jetstream
-        values: list[Value] = [getattr(server, name) for name in _SERVER_TEXTS]
+        values: list[CellValue] = [getattr(server, name) for name in _SERVER_TEXTS]
         values.append(None if meta is None else meta.leader)
         if jetstream is None:
             values += [None] * (len(_STORAGE_TEXTS) + len(_JETSTREAM_TEXTS))
         else:
             values += [*astuple(jetstream.file), *astuple(jetstream.memory)]
             values += [getattr(jetstream, name) for name in _JETSTREAM_TEXTS]
-        yield SERVER_SAMPLE, (record.at_us, *values)
+        yield TableRow(SERVER_SAMPLE, (record.at_us, *values))
 
 
-def _configuration_rows(record: Configured) -> Iterator[Row]:
+def _configuration_rows(record: Configured) -> Iterator[TableRow]:
     for stream in record.streams:
         values = (record.at_us, stream.name, None, stream.created_at_us, stream.config_json)
-        yield CONFIGURATION, values
+        yield TableRow(CONFIGURATION, values)
     for consumer in record.consumers:
-        yield (
+        yield TableRow(
             CONFIGURATION,
             (
                 record.at_us,
@@ -446,26 +462,26 @@ def _configuration_rows(record: Configured) -> Iterator[Row]:
         )
 
 
-def _report_rows(record: BenchmarkReport) -> Iterator[Row]:
-    worker = (record.at_us, record.run_id, record.role, record.worker_id)
-    yield (
+def _report_rows(record: BenchmarkReport) -> Iterator[TableRow]:
+    worker_values = (record.at_us, record.run_id, record.role, record.worker_id)
+    yield TableRow(
         BENCH_INTERVAL,
-        (*worker, record.interval_s, record.cpu_ratio, *_count_values(record.counts)),
+        (*worker_values, record.interval_s, record.cpu_ratio, *_count_values(record.counts)),
     )
     for name in LATENCY_FIELDS:
         histogram = getattr(record.latencies, name)
         for bucket, count in zip(histogram.buckets, histogram.counts, strict=False):
             bucket_range_ns = (bucket_low_ns(bucket), bucket_high_ns(bucket))
-            yield BENCH_LATENCY, (*worker, name, *bucket_range_ns, count)
+            yield TableRow(BENCH_LATENCY, (*worker_values, name, *bucket_range_ns, count))
 
 
-def _count_values(counts: object) -> tuple[Value, ...]:
+def _count_values(counts: object) -> tuple[CellValue, ...]:
     return tuple(getattr(counts, field.name) for field in fields(counts))  # type: ignore[arg-type]
 
 
-def _result_rows(record: BenchmarkFinished) -> Iterator[Row]:
+def _result_rows(record: BenchmarkFinished) -> Iterator[TableRow]:
     result = record.result
-    yield (
+    yield TableRow(
         BENCH_RESULT,
         (
             record.at_us,
@@ -481,44 +497,52 @@ def _result_rows(record: BenchmarkFinished) -> Iterator[Row]:
     )
 
 
-def _event_rows(record: Record) -> Iterator[Row]:
+def _event_rows(record: Record) -> Iterator[TableRow]:
     event = _event_cells(record)
     if event is not None:
         kind, object_text, status, text = event
-        yield EVENT, (record.at_us, kind, object_text, status, text)  # type: ignore[union-attr]
+        yield TableRow(EVENT, (record.at_us, kind, object_text, status, text))  # type: ignore[union-attr]
 
 
-EventCells = tuple[str, str | None, str | None, str | None]
+class EventCells(NamedTuple):
+    """The cells of an event, without its time."""
+
+    kind: str
+    object_text: str | None
+    status: str | None
+    text: str | None
 
 
 def _event_cells(record: Record) -> EventCells | None:
-    """Return kind, object, status and text of an event; None if a record is no event."""
+    """Return the cells of an event; None if a record is no event."""
     match record:
         case Noted():
-            return "note", None, None, record.text
+            return EventCells("note", None, None, record.text)
         case Outcome():
-            return "action", None, record.status, record.text
+            return EventCells("action", None, record.status, record.text)
         case LinkChanged():
-            return "link", record.server_name, record.state, record.reason
+            return EventCells("link", record.server_name, record.state, record.reason)
         case Unavailable():
-            return "unavailable", record.what, "unavailable", record.reason
+            return EventCells("unavailable", record.what, "unavailable", record.reason)
         case Restored():
-            return "unavailable", record.what, "restored", None
+            return EventCells("unavailable", record.what, "restored", None)
         case Gap():
-            return (
+            return EventCells(
                 "gap",
                 None,
                 f"{counted(record.lost_records_count, 'record')} lost",
                 record.reason,
             )
         case ClockStepped():
-            return "gap", None, "clock", step_text(record.step_us)
+            return EventCells("gap", None, "clock", step_text(record.step_us))
         case AdvisoriesCounted():
             count_text = counted(record.said_count, record.type.replace("_", " "))
             text = f"{count_text} not listed individually"
-            return "advisory", f"{record.stream} > {record.consumer}", record.type, text
+            return EventCells(
+                "advisory", f"{record.stream} > {record.consumer}", record.type, text
+            )
         case EngineStarted():
-            return "engine", record.target, "started", record.natstui_version
+            return EventCells("engine", record.target, "started", record.natstui_version)
         case _:
             return _benchmark_cells(record)
 
@@ -526,10 +550,10 @@ def _event_cells(record: Record) -> EventCells | None:
 def _benchmark_cells(record: Record) -> EventCells | None:
     match record:
         case BenchmarkPlanned():
-            return "benchmark", record.run_id, "planned", None
+            return EventCells("benchmark", record.run_id, "planned", None)
         case BenchmarkPhase():
-            return "benchmark", record.run_id, record.phase, None
+            return EventCells("benchmark", record.run_id, record.phase, None)
         case BenchmarkLog():
-            return "benchmark", record.run_id, record.worker, record.text
+            return EventCells("benchmark", record.run_id, record.worker, record.text)
         case _:
             return None

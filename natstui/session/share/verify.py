@@ -30,8 +30,8 @@ from natstui.session.files.info import (
     read_info,
 )
 from natstui.session.files.segment import (
-    Content,
     DamagedSegment,
+    SegmentContent,
     decode_or_none,
     read_damaged,
     read_segment,
@@ -39,7 +39,7 @@ from natstui.session.files.segment import (
 from natstui.units import bytes_text, counted, duration_text
 
 _MAX_KILL_LOSS_US = 1_000_000
-_MISSED_POLLS = 3
+_MIN_MISSED_POLLS = 3
 """Number of missed polls in a row that count as a gap."""
 
 
@@ -84,7 +84,7 @@ class _SessionChecker:
         self.unreadable_lines_count = 0
         self.first_at_us: int | None = None
         self.last_at_us: int | None = None
-        self._poll: Snapshot | None = None
+        self._last_poll: Snapshot | None = None
 
     def add_finding(self, text: str, *, damage: bool) -> None:
         self.findings.append(SessionFinding(damage, text))
@@ -108,11 +108,11 @@ class _SessionChecker:
     def _add_poll(self, poll: Snapshot) -> None:
         self.polls_count += 1
         self.consumer_samples_count += len(poll.consumers.name)
-        previous_poll, self._poll = self._poll, poll
+        previous_poll, self._last_poll = self._last_poll, poll
         if previous_poll is None or previous_poll.cost.interval_us <= 0:
             return
         gap_us = poll.taken_mono_us - previous_poll.taken_mono_us
-        if gap_us > _MISSED_POLLS * previous_poll.cost.interval_us:
+        if gap_us > _MIN_MISSED_POLLS * previous_poll.cost.interval_us:
             self.add_finding(
                 f"no poll for {duration_text(gap_us / 1e6)} after"
                 f" {millisecond_text(previous_poll.taken_at_us)}",
@@ -136,10 +136,10 @@ def verify(folder: Path) -> Verdict:
     # Checked first: a recording that ends meanwhile was not cut off.
     is_being_recorded = is_recording(folder)
     # Read once: a recorder may write it again meanwhile.
-    info, is_unchanged = read_checked_info(folder)
+    info, is_checksum_right = read_checked_info(folder)
     files = list_segments(folder)
     checker = _SessionChecker()
-    if not is_unchanged:
+    if not is_checksum_right:
         checker.add_finding(f"{INFO} {CHANGED_INFO_TEXT}", damage=True)
     for segment in read_readable_segments(
         folder, info, lambda text: checker.add_finding(text, damage=True)
@@ -150,7 +150,7 @@ def verify(folder: Path) -> Verdict:
     for file in files:
         if not file.sealed:
             _verify_last_line(file, checker)
-    is_cut_off = _verify_end(info, files, checker, recording=is_being_recorded)
+    is_cut_off = _verify_end(info, files, checker, is_being_recorded=is_being_recorded)
     return Verdict(
         tuple(checker.findings),
         len(files),
@@ -169,7 +169,7 @@ class ReadableSegment:
     """The readable entries of a segment."""
 
     number: int
-    content: Content
+    content: SegmentContent
     records: tuple[Record, ...]
     unreadable_lines_count: int
 
@@ -186,8 +186,8 @@ def read_readable_segments(
     # In this order: each segment in the index is listed, and a segment not listed was dropped.
     indexes = read_index(folder)
     files = list_segments(folder)
-    dropped_count = _dropped_count(folder)
-    missing_texts = list(_missing_texts(dropped_count, files, max(indexes, default=0)))
+    dropped_count = _count_dropped_segments(folder)
+    missing_texts = list(_missing_segment_texts(dropped_count, files, max(indexes, default=0)))
     for text in missing_texts:
         report_damage(text)
     records_count = 0
@@ -195,7 +195,7 @@ def read_readable_segments(
         try:
             content = _read_content(file, indexes.get(file.number), report_damage)
         except SessionError as error:
-            dropped_count = _dropped_count(folder)
+            dropped_count = _count_dropped_segments(folder)
             if file.number > dropped_count:
                 report_damage(str(error))
                 missing_texts.append(file.path.name)
@@ -213,7 +213,7 @@ def read_readable_segments(
 
 def _read_content(
     file: SegmentFile, index: SegmentIndex | None, report_damage: Callable[[str], None]
-) -> Content:
+) -> SegmentContent:
     """Return the content of a segment; of a damaged one, report what is missing. Raises
     SessionError.
     """
@@ -232,13 +232,13 @@ def _read_content(
     return content
 
 
-def _dropped_count(folder: Path) -> int:
+def _count_dropped_segments(folder: Path) -> int:
     """Return how many segments were deleted so far to keep within a limit."""
-    dropped = read_info(folder).dropped
-    return dropped.segments_count if dropped else 0
+    dropped_segments = read_info(folder).dropped
+    return dropped_segments.segments_count if dropped_segments else 0
 
 
-def _decode_records(file: SegmentFile, content: Content) -> ReadableSegment:
+def _decode_records(file: SegmentFile, content: SegmentContent) -> ReadableSegment:
     """Return the decoded records of a segment, with the number of unreadable lines."""
     decoded_entries = [(entry, decode_or_none(entry)) for entry in content.entries]
     records = tuple(record for _, record in decoded_entries if record is not None)
@@ -258,7 +258,7 @@ def _damage_texts(file: SegmentFile, segment: ReadableSegment) -> Iterator[str]:
         yield f"{name}: {counted(segment.unreadable_lines_count, 'line')} cannot be read"
 
 
-def _missing_texts(
+def _missing_segment_texts(
     dropped_count: int, files: list[SegmentFile], last_number: int
 ) -> Iterator[str]:
     """Yield a sentence per range of missing segments, up to the last sealed one."""
@@ -271,8 +271,8 @@ def _missing_texts(
 def _verify_last_line(file: SegmentFile, checker: _SessionChecker) -> None:
     """Report a last line that was not written completely."""
     try:
-        with translate_read_errors(str(file.path)), open_regular_file(file.path) as opened:
-            content = opened.read()
+        with translate_read_errors(str(file.path)), open_regular_file(file.path) as segment_file:
+            content = segment_file.read()
     except SessionError:
         if file.path.exists():
             raise
@@ -287,7 +287,11 @@ def _verify_last_line(file: SegmentFile, checker: _SessionChecker) -> None:
 
 
 def _verify_end(
-    info: SessionInfo, files: list[SegmentFile], checker: _SessionChecker, *, recording: bool
+    info: SessionInfo,
+    files: list[SegmentFile],
+    checker: _SessionChecker,
+    *,
+    is_being_recorded: bool,
 ) -> bool:
     """Report how the session ends; return whether it was cut off."""
     if info.dropped:
@@ -298,7 +302,7 @@ def _verify_end(
             damage=False,
         )
     last_text = "nothing" if checker.last_at_us is None else millisecond_text(checker.last_at_us)
-    if recording:
+    if is_being_recorded:
         checker.add_finding(
             f"it is being recorded; the last record is of {last_text}", damage=False
         )

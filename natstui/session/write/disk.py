@@ -48,7 +48,7 @@ class _SealedSegment(NamedTuple):
     """When this process sealed the segment, or found it sealed, on the steady clock."""
 
 
-class Disk:
+class RecordingFolder:
     """The folder of a recording, with its open segment and the segments to seal."""
 
     def __init__(
@@ -62,16 +62,16 @@ class Disk:
         """Create a folder, or continue in `continued_folder`, which a killed recorder left."""
         self._settings = settings
         self._read_steady_clock_us = steady_us
-        self._number = 0
-        self._bytes_to_seal: dict[int, int] = {}
-        """Number of a segment to seal → its bytes."""
-        self._sealed: deque[_SealedSegment] = deque()
+        self._segment_number = 0
+        self._bytes_by_closed_segment: dict[int, int] = {}
+        """Number of a closed segment that is not sealed yet → its bytes."""
+        self._sealed_segments: deque[_SealedSegment] = deque()
         """Sealed segments, the oldest first, which limits may delete; empty without a limit."""
         self._sealed_bytes = 0
         """Bytes of the sealed segments that are not deleted."""
-        self._last_sealed_us: int | None = None
-        self._records_count: dict[str, int] = {}
-        self._lock: int | None = None
+        self._last_sealed_record_us: int | None = None
+        self._records_count_by_kind: dict[str, int] = {}
+        self._lock_descriptor: int | None = None
         self._segment: OpenSegment | None = None
         self._keyframe_bytes = 0
         """Bytes of the first line of the open segment."""
@@ -99,34 +99,34 @@ class Disk:
 
     def _start_recording(self, keyframe: Keyframe, *, continued: bool = False) -> None:
         """Lock the folder and open the first segment in it, or the next one."""
-        self._lock = lock_recording(self.folder)
+        self._lock_descriptor = lock_recording(self.folder)
         if continued:
-            self._continue()
+            self._continue_recording()
         write_info(self.folder, self.info)
         self._segment = self._open_next_segment(keyframe)
 
-    def _continue(self) -> None:
+    def _continue_recording(self) -> None:
         """Seal the segments that a killed recorder left open, and count their records."""
         indexes = read_index(self.folder)
         for segment in list_segments(self.folder):
-            self._number = segment.number
+            self._segment_number = segment.number
             if not segment.sealed:
-                self._bytes_to_seal[segment.number] = segment.path.stat().st_size
+                self._bytes_by_closed_segment[segment.number] = segment.path.stat().st_size
             elif segment.number in indexes:
                 self._add_sealed(indexes[segment.number], self._read_steady_clock_us())
         self.seal()
-        self.continued_from_us = self._last_sealed_us or self.info.started_at_us
+        self.continued_from_us = self._last_sealed_record_us or self.info.started_at_us
 
     def abandon(self) -> None:
         """Close the open segment without sealing it, and unlock the folder."""
         if self._segment is not None:
             self._segment.close()
-        if self._lock is not None:
-            os.close(self._lock)
-        self._segment = self._lock = None
+        if self._lock_descriptor is not None:
+            os.close(self._lock_descriptor)
+        self._segment = self._lock_descriptor = None
 
     def _open_next_segment(self, keyframe: Keyframe) -> OpenSegment:
-        number = self._number + 1
+        number = self._segment_number + 1
         segment = OpenSegment(segment_path(self.folder, number, sealed=False))
         try:
             segment.append(encode_keyframe(keyframe))
@@ -134,7 +134,7 @@ class Disk:
             segment.close()
             segment.path.unlink(missing_ok=True)
             raise
-        self._number, self._keyframe_bytes = number, segment.size_bytes
+        self._segment_number, self._keyframe_bytes = number, segment.size_bytes
         return segment
 
     @property
@@ -150,7 +150,9 @@ class Disk:
     @property
     def size_bytes(self) -> int:
         """Return the bytes of all segments."""
-        return self.segment_bytes + sum(self._bytes_to_seal.values()) + self._sealed_bytes
+        return (
+            self.segment_bytes + sum(self._bytes_by_closed_segment.values()) + self._sealed_bytes
+        )
 
     def append(self, lines: bytes) -> None:
         """Write all lines or none; raises FileNotFoundError if the folder was removed."""
@@ -178,7 +180,7 @@ class Disk:
             return False
         self.abandon()
         self.folder.mkdir(mode=0o700, exist_ok=True)
-        self._bytes_to_seal, self._sealed, self._sealed_bytes = {}, deque(), 0
+        self._bytes_by_closed_segment, self._sealed_segments, self._sealed_bytes = {}, deque(), 0
         self._start_recording(keyframe)
         return True
 
@@ -189,17 +191,17 @@ class Disk:
             self._open_next_segment(keyframe),
         )
         previous_segment.close()
-        self._bytes_to_seal[self._number - 1] = previous_segment.size_bytes
+        self._bytes_by_closed_segment[self._segment_number - 1] = previous_segment.size_bytes
         self._segment = next_segment
 
     def seal(self) -> None:
         """Seal every closed segment."""
-        while self._bytes_to_seal:
-            number = next(iter(self._bytes_to_seal))
+        while self._bytes_by_closed_segment:
+            number = next(iter(self._bytes_by_closed_segment))
             # Read before the sealed segment is visible: from then on a user may set the clock.
             began_us = self._read_steady_clock_us()
             index = seal(self.folder, number)
-            del self._bytes_to_seal[number]
+            del self._bytes_by_closed_segment[number]
             if index is not None:
                 self._add_sealed(index, began_us)
 
@@ -207,18 +209,18 @@ class Disk:
         last_us = index.last_at_us
         self._sealed_bytes += index.size_bytes
         if last_us is not None:
-            self._last_sealed_us = max(last_us, self._last_sealed_us or last_us)
+            self._last_sealed_record_us = max(last_us, self._last_sealed_record_us or last_us)
         if self._settings.max_bytes is not None or self._settings.retain_s is not None:
             # Not the complete index, as a recording may last for months.
-            self._sealed.append(
+            self._sealed_segments.append(
                 _SealedSegment(
                     index.number, index.size_bytes, index.first_at_us, last_us, sealed_steady_us
                 )
             )
         for kind, count in index.records_count.items():
-            self._records_count[kind] = self._records_count.get(kind, 0) + count
+            self._records_count_by_kind[kind] = self._records_count_by_kind.get(kind, 0) + count
 
-    def keep_within_limits(self, now_us: int) -> None:
+    def delete_above_limits(self, now_us: int) -> None:
         """Delete the oldest sealed segments above the limits, and record that in session.json.
 
         Their age is measured by the steady clock, because the wall clock may be set. `now_us` is
@@ -227,29 +229,35 @@ class Disk:
         segments_to_delete, reason = self._find_segments_above_limits()
         if not segments_to_delete:
             return
-        oldest_kept = next(islice(self._sealed, len(segments_to_delete), None), None)
+        oldest_kept_segment = next(
+            islice(self._sealed_segments, len(segments_to_delete), None), None
+        )
         until_us = (
-            oldest_kept.first_at_us if oldest_kept else segments_to_delete[-1].last_at_us
+            oldest_kept_segment.first_at_us
+            if oldest_kept_segment
+            else segments_to_delete[-1].last_at_us
         ) or now_us
-        before_count = self.info.dropped.segments_count if self.info.dropped else 0
+        dropped_before_count = self.info.dropped.segments_count if self.info.dropped else 0
         # First the note: after a crash, a note about a segment that still exists does no harm.
         self.update_info(
             replace(
                 self.info,
-                dropped=DroppedSegments(before_count + len(segments_to_delete), until_us, reason),
+                dropped=DroppedSegments(
+                    dropped_before_count + len(segments_to_delete), until_us, reason
+                ),
             )
         )
         for _ in segments_to_delete:
-            oldest = self._sealed[0]
-            segment_path(self.folder, oldest.number, sealed=True).unlink(missing_ok=True)
-            self._sealed.popleft()
-            self._sealed_bytes -= oldest.size_bytes
+            oldest_segment = self._sealed_segments[0]
+            segment_path(self.folder, oldest_segment.number, sealed=True).unlink(missing_ok=True)
+            self._sealed_segments.popleft()
+            self._sealed_bytes -= oldest_segment.size_bytes
 
     def _find_segments_above_limits(self) -> tuple[list[_SealedSegment], str]:
         settings, segments_to_delete, reason = self._settings, [], ""
         now_steady_us = self._read_steady_clock_us()
         size_bytes = self.size_bytes
-        for segment in self._sealed:
+        for segment in self._sealed_segments:
             age_us = now_steady_us - segment.sealed_steady_us
             if settings.max_bytes is not None and size_bytes > settings.max_bytes:
                 reason = f"--max-bytes {bytes_text(settings.max_bytes)}"
@@ -274,14 +282,14 @@ class Disk:
         """
         try:
             last_segment = self._require_open_segment()
-            self._bytes_to_seal[self._number] = last_segment.size_bytes
+            self._bytes_by_closed_segment[self._segment_number] = last_segment.size_bytes
             self._segment = None
             last_segment.close()
             self.seal()
             self.update_info(
                 replace(
                     self.info, ended_at_us=ended_at_us, cut_off=cut_off,
-                    records_count=self._records_count,
+                    records_count=self._records_count_by_kind,
                 )
             )  # fmt: skip
             (self.folder / LOCK).unlink(missing_ok=True)

@@ -19,7 +19,7 @@ from natstui.clock import steady_us, wall_us
 from natstui.defects import report_defects
 from natstui.errors import SessionError
 from natstui.model.clients.watch import ClientsRead, ConnectionsRead
-from natstui.model.findings.evaluate import EVALUATED_AFTER, evaluate_findings
+from natstui.model.findings.evaluate import RECORDS_THAT_CHANGE_FINDINGS, evaluate_findings
 from natstui.model.findings.recorded import FindingsRecorder
 from natstui.model.findings.rules.account import CHECKED_EVENTS_COUNT
 from natstui.model.live.history import CONSUMER_COLUMNS, STREAM_COLUMNS, WINDOWS_S, History, Tier
@@ -39,7 +39,7 @@ from natstui.session.files.entry import RecordSplitter
 from natstui.session.files.info import DroppedSegments, updated_info, without_userinfo
 from natstui.session.files.keyframe import Keyframe, KeyframeBuilder
 from natstui.session.files.marks import step_text
-from natstui.session.write.disk import Disk
+from natstui.session.write.disk import RecordingFolder
 from natstui.session.write.settings import RecorderSettings
 from natstui.units import counted, moment_text
 
@@ -70,12 +70,14 @@ class FindingsEvaluator:
         self._queued_records: list[Record] = []
         self._needs_evaluation = False
         self._findings_recorder = FindingsRecorder()
-        self._findings_recorder.store_recorded(findings, state.now_at_us)
+        self._findings_recorder.mark_as_recorded(findings, state.now_at_us)
 
     def add(self, record: Record) -> None:
         """Queue a record for the next update of the state."""
         self._queued_records.append(record)
-        self._needs_evaluation = self._needs_evaluation or isinstance(record, EVALUATED_AFTER)
+        self._needs_evaluation = self._needs_evaluation or isinstance(
+            record, RECORDS_THAT_CHANGE_FINDINGS
+        )
         if len(self._queued_records) >= _MAX_BATCH_RECORDS:
             self._update_state()
 
@@ -97,11 +99,11 @@ class FindingsEvaluator:
         state = apply_records(self._state, self._queued_records)
         self._queued_records = []
         # The other events are on the disk: in memory, thousands would pile up over days.
-        newest_events = state.happenings[-CHECKED_EVENTS_COUNT:]
-        self._state = replace(state, happenings=newest_events, ack_samples=())
+        newest_events = state.recent_events[-CHECKED_EVENTS_COUNT:]
+        self._state = replace(state, recent_events=newest_events, ack_samples=())
 
 
-_MIN_STEP_US = 500_000
+_MIN_CLOCK_STEP_US = 500_000
 """Minimum step of the wall clock that is recorded; a smaller one is a usual correction."""
 
 
@@ -118,14 +120,14 @@ class ClockStepDetector:
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
-        self._offset_us = clock.wall_us() - clock.steady_us()
+        self._wall_offset_us = clock.wall_us() - clock.steady_us()
 
     def detect_step_us(self) -> int:
         """Return by how many µs the wall clock was set since the last call; 0 if it was not."""
         offset_us = self._clock.wall_us() - self._clock.steady_us()
-        step_us = offset_us - self._offset_us
-        self._offset_us = offset_us
-        return step_us if abs(step_us) > _MIN_STEP_US else 0
+        step_us = offset_us - self._wall_offset_us
+        self._wall_offset_us = offset_us
+        return step_us if abs(step_us) > _MIN_CLOCK_STEP_US else 0
 
 
 def prepare_for_recording(record: Record, *, payloads: bool) -> Record | None:
@@ -141,17 +143,17 @@ def prepare_for_recording(record: Record, *, payloads: bool) -> Record | None:
             return replace(record, server_url=without_userinfo(record.server_url))
         case EngineStarted() if "@" in record.target:
             return replace(record, target=without_userinfo(record.target))
-        case ServersRead() if len(record.servers.accounts) > MAX_ACCOUNTS:
-            accounts = record.servers.accounts[:MAX_ACCOUNTS]
+        case ServersRead() if len(record.servers.accounts) > MAX_RECORDED_ACCOUNTS:
+            accounts = record.servers.accounts[:MAX_RECORDED_ACCOUNTS]
             return replace(record, servers=replace(record.servers, accounts=accounts))
         case _:
             return record
 
 
-MAX_ACCOUNTS = 200
+MAX_RECORDED_ACCOUNTS = 200
 """Limit of accounts of a system that are written; more than a screen lists."""
-SERVERS_INTERVAL_US = 10_000_000
-_MAX_READING_INTERVAL_US = 2_000_000
+SERVERS_WRITE_INTERVAL_US = 10_000_000
+_MAX_SERVERS_READING_INTERVAL_US = 2_000_000
 """Maximum time between two readings of the servers."""
 
 
@@ -172,16 +174,20 @@ class ServersReadingFilter:
             tuple((meta.cluster, meta.leader) for meta in servers.metas),
             reading.leaving,
         )
-        passed_us = reading.at_us - self._written_at_us
+        since_written_us = reading.at_us - self._written_at_us
         # A reading that comes a moment before the 10 s are over is written, not the next reading.
-        is_early = 0 <= passed_us < SERVERS_INTERVAL_US - _MAX_READING_INTERVAL_US // 2
-        if is_early and replying_servers == self._last_servers:
+        is_before_next_write = (
+            0
+            <= since_written_us
+            < SERVERS_WRITE_INTERVAL_US - _MAX_SERVERS_READING_INTERVAL_US // 2
+        )
+        if is_before_next_write and replying_servers == self._last_servers:
             return False
         self._written_at_us, self._last_servers = reading.at_us, replying_servers
         return True
 
 
-_TICK_S = 0.5
+_QUEUE_POLL_S = 0.5
 _SEAL_RETRY_US = 5_000_000
 _WRITE_THRESHOLD_BYTES = 1 << 20
 _MAX_UNWRITTEN_BYTES = 64 << 20
@@ -211,14 +217,14 @@ class RecordQueue:
         self._added_rows = 0
         self._removed_rows = 0
         self._written_rows = 0
-        self._lost_count = 0
-        self._reported_count = 0
+        self._lost_records_count = 0
+        self._reported_lost_records_count = 0
 
     def add(self, record: Record) -> None:
         """Queue a record; if the queue is full, count it as lost."""
         rows_count = _count_rows(record)
         if self._added_rows - self._removed_rows + rows_count > self._max_queued_rows:
-            self._lost_count += 1
+            self._lost_records_count += 1
             return
         self._added_rows += rows_count
         self._queue.put(record)
@@ -251,13 +257,13 @@ class RecordQueue:
 
     def count_newly_lost(self) -> int:
         """Return how many records were lost since the last call because the queue was full."""
-        lost_count = self._lost_count - self._reported_count
-        self._reported_count += lost_count
+        lost_count = self._lost_records_count - self._reported_lost_records_count
+        self._reported_lost_records_count += lost_count
         return lost_count
 
 
 _REPORT_INTERVAL_US = 1_000_000
-_DROPPED_INTERVAL_US = 3_600_000_000
+_DROPPED_REPORT_INTERVAL_US = 3_600_000_000
 """Minimum time between two reports of deleted segments: one is deleted each minute."""
 
 
@@ -273,13 +279,13 @@ class Reporter:
         self._folder = folder
         self._on_change = on_change
         self._clock = clock
-        self._last_report: tuple[int, str | None] | None = None
-        self._reported_us = 0
+        self._last_size_and_error: tuple[int, str | None] | None = None
+        self._last_report_us = 0
         self.write_error: str | None = None
         """Why nothing can be written now; None while records are written."""
         self._reported_drop: DroppedSegments | None = None
         """The deleted segments of the last report."""
-        self._drop_reported_us = 0
+        self._last_drop_report_us = 0
         self.seal_error: str | None = None
         """Why a segment could not be sealed, or an old one not deleted."""
 
@@ -292,17 +298,17 @@ class Reporter:
 
     def report(self, size_bytes: int, reason: str | None = None) -> None:
         """Report the size, and `reason` or the current error."""
-        self._reported_us = self._clock.steady_us()
+        self._last_report_us = self._clock.steady_us()
         reason = self.write_error or reason or self.seal_error
-        if self._last_report == (size_bytes, reason):
+        if self._last_size_and_error == (size_bytes, reason):
             return
-        self._last_report = (size_bytes, reason)
+        self._last_size_and_error = (size_bytes, reason)
         at_us = self._clock.wall_us()
         self._on_change(RecordingChanged(at_us, True, str(self._folder), size_bytes, reason))
 
     def report_when_due(self, size_bytes: int) -> None:
         """Report the size and the current error, at most once a second."""
-        if self._clock.steady_us() - self._reported_us > _REPORT_INTERVAL_US:
+        if self._clock.steady_us() - self._last_report_us > _REPORT_INTERVAL_US:
             self.report(size_bytes)
 
     def report_dropped(
@@ -312,19 +318,19 @@ class Reporter:
         hour.
         """
         steady_us = self._clock.steady_us()
-        is_due = (
+        is_report_due = (
             self._reported_drop is None
-            or steady_us - self._drop_reported_us > _DROPPED_INTERVAL_US
+            or steady_us - self._last_drop_report_us > _DROPPED_REPORT_INTERVAL_US
         )
-        if dropped is None or dropped == self._reported_drop or not (is_due or is_at_end):
+        if dropped is None or dropped == self._reported_drop or not (is_report_due or is_at_end):
             return
-        self._reported_drop, self._drop_reported_us = dropped, steady_us
+        self._reported_drop, self._last_drop_report_us = dropped, steady_us
         count_text = counted(f"{dropped.segments_count:,}", "segment")
         notice = (
             f"{dropped.reason} has deleted {count_text} so far, of before "
             f"{moment_text(dropped.until_at_us)}Z"
         )
-        reason = self._last_report[1] if self._last_report else None
+        reason = self._last_size_and_error[1] if self._last_size_and_error else None
         self._on_change(
             RecordingChanged(
                 self._clock.wall_us(), True, str(self._folder), size_bytes, reason, notice
@@ -384,9 +390,9 @@ class Recorder:
         self._keyframe_builder = KeyframeBuilder()
         for record in keyframe.records():
             self._keyframe_builder.add(record)
-        self._server_facts: list[Record] = keyframe.facts()
+        self._server_records: list[Record] = keyframe.base_records()
         try:
-            self._disk = Disk(
+            self._disk = RecordingFolder(
                 settings, keyframe, self._clock.wall_us(), continued_folder, self._clock.steady_us
             )
         except OSError as error:
@@ -401,10 +407,10 @@ class Recorder:
         self._reset_segment()
         if self._disk.continued_from_us is not None:
             now_us, reason = self._clock.wall_us(), "the recording engine was killed"
-            self._record(Gap(now_us, self._disk.continued_from_us, 0, reason))
+            self._process_record(Gap(now_us, self._disk.continued_from_us, 0, reason))
         self._next_seal_steady_us = 0
         """The earliest time of the next sealing, on the steady clock: later after an error."""
-        self._last_written_us = self._clock.wall_us()
+        self._last_record_written_us = self._clock.wall_us()
         self._is_finished = False
         """Whether the thread has ended the recording; it ends without that by a defect."""
         self._thread = threading.Thread(target=self._run, name="recorder", daemon=True)
@@ -443,11 +449,11 @@ class Recorder:
 
     def _reset_segment(self) -> None:
         self._splitter = RecordSplitter()
-        self._line_count = 0
-        self._unwritten: list[bytes] = []
+        self._segment_records_count = 0
+        self._unwritten_lines: list[bytes] = []
         self._unwritten_bytes = 0
-        self._lost_count = 0
-        self._segment_since_us = self._clock.steady_us()
+        self._lost_records_count = 0
+        self._segment_started_us = self._clock.steady_us()
 
     def _run(self) -> None:
         with report_defects("recording", self._end_by_defect):
@@ -465,23 +471,23 @@ class Recorder:
         is_stopping = False
         while not is_stopping:
             is_stopping = self._stop_requested.is_set()
-            records = self._queue.get_all(0 if is_stopping else _TICK_S)
+            records = self._queue.get_all(0 if is_stopping else _QUEUE_POLL_S)
             self._record_clock_step()
             for record in records:
-                self._record(record)
+                self._process_record(record)
                 if (
                     self._unwritten_bytes > _WRITE_THRESHOLD_BYTES
                     and not self._reporter.write_error
                 ):
                     self._write_lines()
                     self._rotate_when_due()
-            self._lost_count += self._queue.count_newly_lost()
+            self._lost_records_count += self._queue.count_newly_lost()
             self._write_lines()
             self._write_findings()
             self._run_due_tasks()
             self._queue.mark_written()
 
-    def _record(self, record: Record) -> None:
+    def _process_record(self, record: Record) -> None:
         """Add the lines of a record to the unwritten lines; pass the record to the evaluator."""
         written_record = prepare_for_recording(record, payloads=self._settings.payloads)
         # Connections may not be written, but findings about them are.
@@ -504,36 +510,36 @@ class Recorder:
     def _add_lines(self, record: Record) -> None:
         self._keyframe_builder.add(record)
         if isinstance(record, EngineStarted | LinkChanged):
-            self._server_facts.append(record)
+            self._server_records.append(record)
         if self._unwritten_bytes > _MAX_UNWRITTEN_BYTES:
-            self._lost_count += 1
+            self._lost_records_count += 1
             return
-        self._line_count += 1
-        lines = self._splitter.lines(record, self._line_count)
-        self._unwritten.extend(lines)
+        self._segment_records_count += 1
+        lines = self._splitter.lines(record, self._segment_records_count)
+        self._unwritten_lines.extend(lines)
         self._unwritten_bytes += sum(map(len, lines))
 
     def _write_lines(self) -> None:
         """Write the queued lines; if that fails, keep them and report the error."""
         try:
             if self._reporter.write_error and self._disk.restore(self._build_keyframe()):
-                self._lost_count += self._line_count
-                lost_count = self._lost_count
+                self._lost_records_count += self._segment_records_count
+                lost_count = self._lost_records_count
                 self._reset_segment()
-                self._lost_count = lost_count
+                self._lost_records_count = lost_count
             self._append_unwritten()
         except (OSError, SessionError) as error:
             self._reporter.report_failure(error, self._disk.size_bytes)
             return
-        if self._reporter.write_error or self._lost_count:
+        if self._reporter.write_error or self._lost_records_count:
             self._recover()
-        self._last_written_us = self._clock.wall_us()
+        self._last_record_written_us = self._clock.wall_us()
 
     def _append_unwritten(self) -> None:
         """Append the unwritten lines to the open segment; raises OSError and keeps them then."""
-        if self._unwritten:
-            self._disk.append(b"".join(self._unwritten))
-            self._unwritten, self._unwritten_bytes = [], 0
+        if self._unwritten_lines:
+            self._disk.append(b"".join(self._unwritten_lines))
+            self._unwritten_lines, self._unwritten_bytes = [], 0
 
     def _recover(self) -> None:
         """Start a segment with a Gap after a failure, because readers start again from its
@@ -542,7 +548,12 @@ class Recorder:
         try:
             self._disk.check_writable()
             reason = self._reporter.write_error or "records came faster than they could be written"
-            gap = Gap(self._clock.wall_us(), self._last_written_us, self._lost_count, reason)
+            gap = Gap(
+                self._clock.wall_us(),
+                self._last_record_written_us,
+                self._lost_records_count,
+                reason,
+            )
             self._start_next_segment(gap)
         except OSError as error:
             self._reporter.report_failure(error, self._disk.size_bytes)
@@ -557,7 +568,7 @@ class Recorder:
         self._disk.rotate(self._build_keyframe())
         self._reset_segment()
         if first_record is not None:
-            self._record(first_record)
+            self._process_record(first_record)
 
     def _rotate_when_due(self) -> None:
         """Start the next segment if the current one is old or large enough."""
@@ -576,15 +587,15 @@ class Recorder:
         step_us = self._step_detector.detect_step_us()
         if not step_us:
             return
-        step = ClockStepped(self._clock.wall_us(), step_us)
+        clock_step = ClockStepped(self._clock.wall_us(), step_us)
         self._write_lines()
         try:
             if self._reporter.write_error:
-                self._record(step)
+                self._process_record(clock_step)
             else:
-                self._start_next_segment(step)
+                self._start_next_segment(clock_step)
         except OSError as error:
-            self._record(step)
+            self._process_record(clock_step)
             self._reporter.report_failure(error, self._disk.size_bytes)
         notice = "the recording continues"
         if self._settings.retain_s is not None:
@@ -598,8 +609,8 @@ class Recorder:
         try:
             if not self._reporter.write_error:
                 self._disk.check_writable()
-                self._disk.update_info(reduce(updated_info, self._server_facts, self._disk.info))
-                self._server_facts = []
+                self._disk.update_info(reduce(updated_info, self._server_records, self._disk.info))
+                self._server_records = []
         except (OSError, SessionError) as error:
             self._reporter.report_failure(error, self._disk.size_bytes)
         self._rotate_when_due()
@@ -611,7 +622,7 @@ class Recorder:
         """Seal closed segments and delete those above the limits; retried after an error."""
         try:
             self._disk.seal()
-            self._disk.keep_within_limits(self._clock.wall_us())
+            self._disk.delete_above_limits(self._clock.wall_us())
             self._reporter.report_dropped(self._disk.size_bytes, self._disk.info.dropped)
             self._reporter.seal_error = None
         except OSError as error:
@@ -619,8 +630,8 @@ class Recorder:
             self._next_seal_steady_us = self._clock.steady_us() + _SEAL_RETRY_US
 
     def _is_segment_over(self) -> bool:
-        age_us = self._clock.steady_us() - self._segment_since_us
-        return self._line_count > 0 and (
+        age_us = self._clock.steady_us() - self._segment_started_us
+        return self._segment_records_count > 0 and (
             age_us >= self._settings.segment_s * 1_000_000
             or self._disk.segment_records_bytes >= self._settings.segment_bytes
         )

@@ -25,14 +25,14 @@ from natstui.session.files.layout import (
 from natstui.session.files.segment import (
     GZIP_LEVEL,
     MAX_SEGMENT_BYTES,
-    Content,
+    SegmentContent,
     build_index,
     list_polls,
     parse_segment,
 )
 
 _GZIP_WINDOW_BITS = 31
-_MEMORY_LEVEL = 9
+_ZLIB_MEMORY_LEVEL = 9
 
 
 def seal(folder: Path, number: int) -> SegmentIndex | None:
@@ -66,19 +66,19 @@ def seal(folder: Path, number: int) -> SegmentIndex | None:
     return index
 
 
-def compress_members(content: Content, polls: list[PollLayout]) -> list[bytes]:
+def compress_members(content: SegmentContent, polls: list[PollLayout]) -> list[bytes]:
     """Return the gzip members of a sealed segment."""
     group_by_line = group_polls(polls)
     members: list[list[EntryPart]] = [[] for _ in range(MEMBERS_COUNT)]
     for entry in content.entries:
         default_member = _member_number(entry.kind)
         members[group_by_line.get(entry.line_number, default_member)].extend(entry.parts)
-    texts = [
+    member_texts = [
         b"".join(part.numbered_line + b"\n" for part in _sort_by_rows(parts)) for parts in members
     ]
     if content.keyframe_line:
-        texts[KEYFRAME_MEMBER] = content.keyframe_line + b"\n"
-    return [_compress(text) for text in texts]
+        member_texts[KEYFRAME_MEMBER] = content.keyframe_line + b"\n"
+    return [_compress(text) for text in member_texts]
 
 
 def _member_number(kind: str) -> int:
@@ -94,5 +94,5 @@ def _sort_by_rows(parts: list[EntryPart]) -> list[EntryPart]:
 
 
 def _compress(text: bytes) -> bytes:
-    compressor = zlib.compressobj(GZIP_LEVEL, zlib.DEFLATED, _GZIP_WINDOW_BITS, _MEMORY_LEVEL)
+    compressor = zlib.compressobj(GZIP_LEVEL, zlib.DEFLATED, _GZIP_WINDOW_BITS, _ZLIB_MEMORY_LEVEL)
     return compressor.compress(text) + compressor.flush()

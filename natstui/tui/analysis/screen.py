@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, NamedTuple
 
 from textual import getters, on
 from textual.binding import Binding, BindingType
@@ -25,10 +25,10 @@ from natstui.model.records.analysis import (
 )
 from natstui.tui.analysis.text import (
     CHARTS_TABLE,
-    VERDICT,
+    VERDICT_TABLE,
     AnalysisResult,
+    CellValue,
     ResultRows,
-    Value,
     meaning_text,
     menu_entries,
     progress_text,
@@ -40,40 +40,47 @@ from natstui.tui.kit.chart.chart import Chart
 from natstui.tui.kit.chart.frame import SERIES_COLOR_COUNT, ChartData, Series
 from natstui.tui.kit.chart.ticks import Unit
 from natstui.tui.kit.keys import key_of
-from natstui.tui.kit.lists import KeyList
+from natstui.tui.kit.lists import SingleChoiceList
 from natstui.tui.kit.table.big_table import BigTable, Sort
 from natstui.tui.kit.table.view import HeaderSelected
 from natstui.tui.kit.text import safe
 
-_MAX_LINES = SERIES_COLOR_COUNT - 1
+_MAX_CHART_LINES = SERIES_COLOR_COUNT - 1
 """Maximum number of consumers in one chart: each has its own colour."""
 
-Row = dict[str, Value]
+ValueByColumn = dict[str, CellValue]
+
+
+class _ChartLine(NamedTuple):
+    label: str
+    rows: list[ValueByColumn]
+    column_name: str
 
 
 @dataclass(frozen=True, slots=True)
-class _Axis:
-    """The buckets of a session: the common time axis of all charts."""
+class _TimeAxis:
+    """The buckets (time intervals) of a session: the common time axis of all charts."""
 
     buckets_at_us: tuple[int, ...]
     end_us: int
 
-    def chart(
-        self, title: str, unit: Unit, lines: Sequence[tuple[str, list[Row], str]]
-    ) -> ChartData:
-        """Return a chart; each line is a label, its rows, and the name of a column."""
+    def chart(self, title: str, unit: Unit, lines: Sequence[_ChartLine]) -> ChartData:
+        """Return a chart with a series for each line."""
         return ChartData(
             title=title,
             unit=unit,
             at_s=[(at_us - self.end_us) / 1e6 for at_us in self.buckets_at_us],
-            series=tuple(Series(label, self._values(rows, name)) for label, rows, name in lines),
+            series=tuple(
+                Series(line.label, self._bucket_values(line.rows, line.column_name))
+                for line in lines
+            ),
             window_s=(self.end_us - self.buckets_at_us[0]) / 1e6,
-            ends_at_s=self.end_us / 1e6,
+            ends_at_unix_s=self.end_us / 1e6,
         )
 
-    def _values(self, rows: list[Row], name: str) -> list[float | None]:
-        by_bucket = {row["bucket_at_us"]: row[name] for row in rows}
-        values = [by_bucket.get(at_us) for at_us in self.buckets_at_us]
+    def _bucket_values(self, rows: list[ValueByColumn], column_name: str) -> list[float | None]:
+        value_by_bucket_us = {row["bucket_at_us"]: row[column_name] for row in rows}
+        values = [value_by_bucket_us.get(at_us) for at_us in self.buckets_at_us]
         return [float(value) if isinstance(value, int | float) else None for value in values]
 
 
@@ -81,50 +88,60 @@ def charts_of(result: AnalysisResult) -> tuple[ChartData, ...]:
     """Return the charts of a result; empty unless it has the table of measurements."""
     table = result.tables.get(CHARTS_TABLE)
     names = [column.name for column in table.columns] if table else []
-    by_rank: dict[int, list[Row]] = {}
+    rows_by_rank: dict[int, list[ValueByColumn]] = {}
     for values in table.rows if table else ():
         row = dict(zip(names, values, strict=True))
-        by_rank.setdefault(_require_int(row["rank"]), []).append(row)
-    rows = [row for consumer_rows in by_rank.values() for row in consumer_rows]
+        rows_by_rank.setdefault(_require_int(row["rank"]), []).append(row)
+    rows = [row for consumer_rows in rows_by_rank.values() for row in consumer_rows]
     axis = _create_axis(rows)
     if axis is None:
         return ()
-    all_rows, worst = by_rank.pop(0, []), [by_rank[rank] for rank in sorted(by_rank)][:_MAX_LINES]
-    rates = [(label, all_rows, f"{label}_per_s") for label in ("published", "delivered")]
-    charts = [
-        axis.chart("Load, all streams and consumers", "msgs/s", rates),
-        axis.chart("Pending, all consumers", "msgs", [("pending", all_rows, "pending_msgs")]),
+    total_rows, worst_consumers_rows = (
+        rows_by_rank.pop(0, []),
+        [rows_by_rank[rank] for rank in sorted(rows_by_rank)][:_MAX_CHART_LINES],
+    )
+    rate_lines = [
+        _ChartLine(label, total_rows, f"{label}_per_s") for label in ("published", "delivered")
     ]
-    for title, name in (("Pending", "pending_msgs"), ("Delivered again", "repeated_msgs")):
+    charts = [
+        axis.chart("Load, all streams and consumers", "msgs/s", rate_lines),
+        axis.chart(
+            "Pending, all consumers", "msgs", [_ChartLine("pending", total_rows, "pending_msgs")]
+        ),
+    ]
+    for title, column_name in (
+        ("Pending", "pending_msgs"),
+        ("Delivered again", "repeated_msgs"),
+    ):
         lines = [
-            (_consumer_label(consumer_rows[0]), consumer_rows, name)
-            for consumer_rows in worst
-            if _has_values(consumer_rows, name)
+            _ChartLine(_consumer_label(consumer_rows[0]), consumer_rows, column_name)
+            for consumer_rows in worst_consumers_rows
+            if _has_nonzero_value(consumer_rows, column_name)
         ]
         charts += [axis.chart(f"{title}, the worst consumers", "msgs", lines)] if lines else []
     return tuple(charts)
 
 
-def _create_axis(rows: list[Row]) -> _Axis | None:
+def _create_axis(rows: list[ValueByColumn]) -> _TimeAxis | None:
     bucket_times_us = sorted({_require_int(row["bucket_at_us"]) for row in rows})
-    widths = [_require_int(row["width_s"]) for row in rows]
+    bucket_widths_s = [_require_int(row["width_s"]) for row in rows]
     return (
-        _Axis(tuple(bucket_times_us), bucket_times_us[-1] + max(widths) * 1_000_000)
+        _TimeAxis(tuple(bucket_times_us), bucket_times_us[-1] + max(bucket_widths_s) * 1_000_000)
         if bucket_times_us
         else None
     )
 
 
-def _has_values(rows: list[Row], name: str) -> bool:
-    return any(row[name] for row in rows)
+def _has_nonzero_value(rows: list[ValueByColumn], column_name: str) -> bool:
+    return any(row[column_name] for row in rows)
 
 
-def _require_int(value: Value) -> int:
+def _require_int(value: CellValue) -> int:
     assert isinstance(value, int)
     return value
 
 
-def _consumer_label(row: Row) -> str:
+def _consumer_label(row: ValueByColumn) -> str:
     return clean_line(f"{row['stream']} › {row['consumer']}")
 
 
@@ -140,7 +157,7 @@ class FindingsPage(Static):
     _drawn_width = 0
 
     def on_resize(self) -> None:
-        """Wrap the text for the new width; a hidden page has no width."""
+        """Wrap the text for the new width, unless the page is hidden."""
         width = self.content_size.width
         if self.result is not None and width and width != self._drawn_width:
             self._drawn_width = width
@@ -194,10 +211,10 @@ class AnalysisScreen(LiveScreen):
         self.session = session
         self.result: AnalysisResult | None = None
         self.run_id = -1
-        self._finished: AnalysisFinished | None = None
+        self._finished_run: AnalysisFinished | None = None
         self._is_stop_requested = False
         self._is_running = False
-        self._sorts: dict[str, tuple[str, bool]] = {}
+        self._column_and_reverse_by_table: dict[str, tuple[str, bool]] = {}
         self._has_charts = False
 
     def body(self) -> Iterable[Widget]:
@@ -205,7 +222,7 @@ class AnalysisScreen(LiveScreen):
         yield Static(id="caption", markup=False)
         yield Static(id="progress", markup=False)
         with Horizontal(id="answers"):
-            yield KeyList(id="tables")
+            yield SingleChoiceList(id="tables")
             with Vertical():
                 yield Static(id="meaning", markup=False)
                 with VerticalScroll(id="verdict"):
@@ -214,7 +231,9 @@ class AnalysisScreen(LiveScreen):
                 yield BigTable([], empty="no rows")
 
     def on_mount(self) -> None:
-        """Show the run of the last closed screen if it belongs here; else start an analysis."""
+        """Show the run of the last closed screen if it belongs to this screen; else start an
+        analysis.
+        """
         self.caption.update(safe("Analysis"))
         self.progress.update(safe(f"starting …\n\n{self._keys_text()}", "dim"))
         previous_run_id, analysis_run = AnalysisScreen.closed_screen_run_id, self.state.analysis
@@ -231,27 +250,27 @@ class AnalysisScreen(LiveScreen):
         else:
             request = self.engine.request(StartAnalysis(0, self.session))
             self.run_id = request.command_id
-            run_task(self, self._watch_start, request)
+            run_task(self, self._await_start_reply, request)
         self.set_interval(1.0, self._draw_progress)
 
-    async def _watch_start(self, request: PendingRequest) -> None:
+    async def _await_start_reply(self, request: PendingRequest) -> None:
         """Wait for the reply to a start; after a failure, show another running analysis or the
         error.
         """
         reply = await request
-        other_run = self.state.analysis
+        reported_run = self.state.analysis
         if reply.status == "done":
             return
-        if other_run is not None and other_run.running is not None:
-            self.run_id = other_run.running.run_id
+        if reported_run is not None and reported_run.running is not None:
+            self.run_id = reported_run.running.run_id
             self.notify(f"{reply.text}: this is it", markup=False)
             self.refresh_state()
-        elif self.run is None:
+        elif self.current_run is None:
             self.progress.update(safe(reply.text, "error"))
 
     def _belongs_to_screen(self, analysis_run: AnalysisRun) -> bool:
-        """Return whether a run belongs to this screen: any running one, else one of its
-        session.
+        """Return whether this screen can show a run: a running one, or one of the session that the
+        screen analyses.
         """
         if self.session is None or analysis_run.finished is None:
             return True
@@ -261,34 +280,37 @@ class AnalysisScreen(LiveScreen):
         """Return the text about the keys: stop the run, or leave it running."""
         if self._is_stop_requested:
             return "stopping …"
-        back, stop = key_of(self, "back") or "escape", key_of(self, "analysis.stop") or "ctrl+x"
+        back_key, stop_key = (
+            key_of(self, "back") or "escape",
+            key_of(self, "analysis.stop") or "ctrl+x",
+        )
         until_text = "" if self.state.replay is None else " until you leave the replay"
         return (
-            f"{stop} stops the analysis · {back} leaves, and the analysis continues{until_text}: "
-            ":analyze shows it again"
+            f"{stop_key} stops the analysis · {back_key} leaves, and the analysis continues"
+            f"{until_text}: :analyze shows it again"
         )
 
     @property
-    def run(self) -> AnalysisRun | None:
+    def current_run(self) -> AnalysisRun | None:
         """Return the run of this screen; None if the engine does not report it."""
         run = self.state.analysis
         return run if run is not None and run.run_id == self.run_id else None
 
     def refresh_state(self) -> None:
         """Show the progress of the run, and its results after the end."""
-        run = self.run
-        if run is None or self._finished is not None:
+        run = self.current_run
+        if run is None or self._finished_run is not None:
             return
         if self._is_running is not (run.running is not None):
             self._is_running = run.running is not None
             self.refresh_bindings()
         self._draw_progress()
         if run.finished is not None:
-            self._finished = run.finished
+            self._finished_run = run.finished
             self._show_result(run.finished)
 
     def _draw_progress(self) -> None:
-        run = self.run
+        run = self.current_run
         progress = run.running if run is not None else None
         if run is None or progress is None:
             return
@@ -324,24 +346,24 @@ class AnalysisScreen(LiveScreen):
 
     @on(OptionList.OptionHighlighted)
     def _show_highlighted_table(self, message: OptionList.OptionHighlighted) -> None:
-        self.show_table(message.option_id or VERDICT)
+        self.show_table(message.option_id or VERDICT_TABLE)
 
     @on(OptionList.OptionSelected)
     def _focus_page(self) -> None:
-        page = "#charts" if self.has_class("-drawn") else "#verdict"
-        self.table.focus() if self.has_class("-table") else self.query_one(page).focus()
+        page_id = "#charts" if self.has_class("-drawn") else "#verdict"
+        self.table.focus() if self.has_class("-table") else self.query_one(page_id).focus()
 
     def show_table(self, name: str) -> None:
         """Show a table at the right: as rows, the verdict as text, measurements as charts."""
         if self.result is None:
             return
         self.meaning.update(safe(meaning_text(self.result, name)))
-        is_drawn = name == CHARTS_TABLE and self._has_charts
-        self.set_class(is_drawn, "-drawn")
-        self.set_class(name != VERDICT and not is_drawn, "-table")
-        if name == VERDICT or is_drawn:
+        shows_charts = name == CHARTS_TABLE and self._has_charts
+        self.set_class(shows_charts, "-drawn")
+        self.set_class(name != VERDICT_TABLE and not shows_charts, "-table")
+        if name == VERDICT_TABLE or shows_charts:
             return
-        column, reverse = self._sorts.get(name, (None, False))
+        column, reverse = self._column_and_reverse_by_table.get(name, (None, False))
         rows = ResultRows(self.result, name, column, reverse)
         sort = Sort(column, reverse) if column else None
         self.table.show(rows, sort=sort, columns=rows.columns())
@@ -349,13 +371,13 @@ class AnalysisScreen(LiveScreen):
         self.table.scroll_to(x=0, y=0, animate=False, force=True)
 
     @on(HeaderSelected)
-    def _sort(self, message: HeaderSelected) -> None:
+    def _sort_table(self, message: HeaderSelected) -> None:
         rows = self.table.source
         if isinstance(rows, ResultRows):
-            column, reverse = self._sorts.get(rows.name, (None, False))
-            is_same = column == message.column_id
-            is_reversed = not reverse if is_same else rows.descends(message.column_id)
-            self._sorts[rows.name] = (message.column_id, is_reversed)
+            column, reverse = self._column_and_reverse_by_table.get(rows.name, (None, False))
+            is_same_column = column == message.column_id
+            is_reversed = not reverse if is_same_column else rows.descends(message.column_id)
+            self._column_and_reverse_by_table[rows.name] = (message.column_id, is_reversed)
             self.show_table(rows.name)
 
     def action_next_table(self, step: int) -> None:
@@ -377,5 +399,5 @@ class AnalysisScreen(LiveScreen):
 
     def on_unmount(self) -> None:
         """Remember a run that has not ended, for the next screen."""
-        if self._finished is None and not self._is_stop_requested:
+        if self._finished_run is None and not self._is_stop_requested:
             AnalysisScreen.closed_screen_run_id = self.run_id

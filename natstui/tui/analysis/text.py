@@ -13,33 +13,33 @@ from natstui.tui.frame.columns import sort_rows
 from natstui.tui.kit.table.rows import Cell
 from natstui.tui.kit.table.widths import Column
 from natstui.tui.kit.text import safe
-from natstui.units import UNKNOWN, duration_text, moment_text, quantity_text, title_text
+from natstui.units import UNKNOWN, column_title_text, duration_text, moment_text, quantity_text
 
-VERDICT = "verdict"
+VERDICT_TABLE = "verdict"
 CHARTS_TABLE = "picture"
 """The table that is shown as charts."""
-_TITLES = {VERDICT: "Worth looking at", CHARTS_TABLE: "Charts"}
-_BAR_CELLS = 32
-_MIN_CELLS, _MAX_CELLS, _MAX_FLEX_CELLS = 5, 28, 140
-_MEASURED_ROWS = 200
+_SPECIAL_TABLE_TITLES = {VERDICT_TABLE: "Needs attention", CHARTS_TABLE: "Charts"}
+_PROGRESS_BAR_CELLS = 32
+_MIN_COLUMN_CELLS, _MAX_COLUMN_CELLS, _MAX_FLEX_COLUMN_CELLS = 5, 28, 140
+_WIDTH_SAMPLE_ROWS = 200
 """Number of rows from which a column's width is computed; other cells are cut to it."""
 
 _INDENT = " " * 4
-_HIDDEN_FIRST = (
+_COLUMNS_HIDDEN_FIRST = (
     "start_at_us", "first_at_us", "last_at_us", "open", "created_at_us", "end_at_us", "covered_s",
     "pending_first_msgs", "pending_mean_msgs", "ack_floor_stream_seq", "latencies_count",
     "seconds_count", "samples_count",
 )  # fmt: skip
 """Columns that are hidden first: times, parts of an identity, derived values."""
-_NAMES = ("session", "stream", "consumer", "subject")
-_NAME_CELLS = 14
+_NAME_COLUMNS = ("session", "stream", "consumer", "subject")
+_MIN_NAME_COLUMN_CELLS = 14
 """Minimum width of a column of names, which gets the remaining space."""
 _WORST_HARMS = ("lost", "stuck")
 """Harms that are shown in red."""
-_HIDDEN = ("series_id",)
+_NEVER_SHOWN_COLUMNS = ("series_id",)
 """Columns that are never shown: they are for notebooks."""
 
-Value = str | int | float | bool | None
+CellValue = str | int | float | bool | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +58,7 @@ class ResultTable:
 
     meaning: str
     columns: tuple[ResultColumn, ...]
-    rows: tuple[tuple[Value, ...], ...]
+    rows: tuple[tuple[CellValue, ...], ...]
     cut: bool
     """Whether the complete table has more rows."""
 
@@ -79,17 +79,20 @@ class AnalysisResult:
 
 def progress_text(progress: AnalysisProgress, elapsed_s: float) -> Content:
     """Return a bar, the current step, and the elapsed time."""
-    steps = max(progress.steps_count, 1)
-    share = progress.done_count / steps
+    steps_count = max(progress.steps_count, 1)
+    done_ratio = progress.done_count / steps_count
     if progress.tasks_count:
-        share += progress.tasks_done_count / progress.tasks_count / steps
-    share = min(share, 1.0)
-    filled_cells = round(share * _BAR_CELLS)
-    bar = safe("█" * filled_cells, "primary"), safe("░" * (_BAR_CELLS - filled_cells), "dim")
-    after = f"  {share * 100:3.0f} %   {duration_text(elapsed_s)}"
-    step_text = f"step {min(progress.done_count + 1, steps)} of {steps}: "
+        done_ratio += progress.tasks_done_count / progress.tasks_count / steps_count
+    done_ratio = min(done_ratio, 1.0)
+    filled_cells = round(done_ratio * _PROGRESS_BAR_CELLS)
+    bar = (
+        safe("█" * filled_cells, "primary"),
+        safe("░" * (_PROGRESS_BAR_CELLS - filled_cells), "dim"),
+    )
+    percent_and_time = f"  {done_ratio * 100:3.0f} %   {duration_text(elapsed_s)}"
+    step_text = f"step {min(progress.done_count + 1, steps_count)} of {steps_count}: "
     step = safe(f"{step_text}{progress.text}" if progress.steps_count else f"{progress.text} …")
-    return Content("\n").join([Content.assemble(*bar, after), step])
+    return Content("\n").join([Content.assemble(*bar, percent_and_time), step])
 
 
 def menu_entries(result: AnalysisResult) -> tuple[tuple[str, str, str], ...]:
@@ -97,16 +100,19 @@ def menu_entries(result: AnalysisResult) -> tuple[tuple[str, str, str], ...]:
 
     The charts have an empty number of rows.
     """
-    first = [*_TITLES]
-    names = sorted(result.tables, key=lambda n: first.index(n) if n in first else len(first))
+    leading_names = [*_SPECIAL_TABLE_TITLES]
+    names = sorted(
+        result.tables,
+        key=lambda n: leading_names.index(n) if n in leading_names else len(leading_names),
+    )
     return tuple(
-        (name, _title(name), "" if name == CHARTS_TABLE else _rows_text(result.tables[name]))
+        (name, _table_title(name), "" if name == CHARTS_TABLE else _rows_text(result.tables[name]))
         for name in names
     )
 
 
-def _title(name: str) -> str:
-    return clean_line(_TITLES.get(name, name.replace("_", " ")))
+def _table_title(name: str) -> str:
+    return clean_line(_SPECIAL_TABLE_TITLES.get(name, name.replace("_", " ")))
 
 
 def _rows_text(table: ResultTable) -> str:
@@ -116,11 +122,11 @@ def _rows_text(table: ResultTable) -> str:
 def meaning_text(result: AnalysisResult, name: str) -> str:
     """Return the meaning of a table, and the path of its complete rows if it is cut."""
     table = result.tables[name]
-    rest_text = f" The first {len(table.rows)} rows; all are in {result.out}/gold/{name}."
-    return clean_line(table.meaning + (rest_text if table.cut else ""))
+    cut_text = f" The first {len(table.rows)} rows; all are in {result.out}/gold/{name}."
+    return clean_line(table.meaning + (cut_text if table.cut else ""))
 
 
-def cell_text(name: str, value: Value) -> str:
+def cell_text(name: str, value: CellValue) -> str:
     """Return a value as one line, formatted by the unit at the end of its column's name."""
     if value is None:
         return UNKNOWN
@@ -131,7 +137,7 @@ def cell_text(name: str, value: Value) -> str:
 
 def verdict_text(result: AnalysisResult, width: int) -> Content:
     """Return the verdict page, `width` cells wide: each finding with its evidence and time."""
-    table = result.tables[VERDICT]
+    table = result.tables[VERDICT_TABLE]
     if not table.rows:
         return safe("Nothing stands out.", "ok")
     names = [column.name for column in table.columns]
@@ -144,11 +150,11 @@ def verdict_text(result: AnalysisResult, width: int) -> Content:
 
 
 def _finding_content(
-    number: int, finding: dict[str, Value], has_many_sessions: bool, width: int
+    number: int, finding: dict[str, CellValue], has_many_sessions: bool, width: int
 ) -> Content:
     harm, code = finding.get("harm"), finding.get("code")
     subject = cell_text("subject", finding.get("subject"))
-    head = Content.assemble(
+    heading = Content.assemble(
         safe(f"{number:2}  ", "dim"),
         safe(subject, "bad" if harm in _WORST_HARMS else "strong warn"),
         safe(f"  {harm or ''}" + (f"  {code}" if code else ""), "dim"),
@@ -162,24 +168,24 @@ def _finding_content(
     parts += [safe(f"→ {advice}")] if advice else []
     text_cells = max(width - len(_INDENT), 20)
     lines = [Content(_INDENT) + line for part in parts for line in part.wrap(text_cells)]
-    return Content("\n").join([head, *lines])
+    return Content("\n").join([heading, *lines])
 
 
-def _time_text(finding: dict[str, Value]) -> str:
+def _time_text(finding: dict[str, CellValue]) -> str:
     start, end = finding.get("start_at_us"), finding.get("end_at_us")
     if not isinstance(start, int | float):
         return ""
     has_span = isinstance(end, int | float) and end > start
-    long = f" for {duration_text((float(end or 0) - start) / 1e6)}" if has_span else ""
-    return f"{moment_text(start)} UTC{long}"
+    duration_suffix = f" for {duration_text((float(end or 0) - start) / 1e6)}" if has_span else ""
+    return f"{moment_text(start)} UTC{duration_suffix}"
 
 
 def titles_of(names: Sequence[str]) -> list[str]:
     """Return the titles of columns: names without units, unless two would be equal."""
-    short = [title_text(name).upper() for name in names]
+    short_titles = [column_title_text(name).upper() for name in names]
     return [
-        title if short.count(title) == 1 else name.replace("_", " ").upper()
-        for name, title in zip(names, short, strict=True)
+        title if short_titles.count(title) == 1 else name.replace("_", " ").upper()
+        for name, title in zip(names, short_titles, strict=True)
     ]
 
 
@@ -194,9 +200,11 @@ class ResultRows:
         # The same name in every row says nothing.
         hides_session = len(result.sessions) == 1 and name != "session" and len(table.columns) > 1
         names = [column.name for column in table.columns]
-        hidden = ("session", *_HIDDEN) if hides_session else _HIDDEN
-        self._shown_indexes = [
-            index for index, column_name in enumerate(names) if column_name not in hidden
+        hidden_names = (
+            ("session", *_NEVER_SHOWN_COLUMNS) if hides_session else _NEVER_SHOWN_COLUMNS
+        )
+        self._shown_column_indexes = [
+            index for index, column_name in enumerate(names) if column_name not in hidden_names
         ]
         rows = range(len(table.rows))
         if sort is None:
@@ -214,37 +222,44 @@ class ResultRows:
 
     def cells(self, row: int) -> Sequence[Cell]:
         """Return the cells of a row."""
-        return [self._cell(index, self.table.rows[row][index]) for index in self._shown_indexes]
+        return [
+            self._table_cell(index, self.table.rows[row][index])
+            for index in self._shown_column_indexes
+        ]
 
-    def _cell(self, index: int, value: Value) -> Cell:
+    def _table_cell(self, index: int, value: CellValue) -> Cell:
         text = cell_text(self.table.columns[index].name, value)
         return Cell(text, "dim" if value is None else "")
 
     def columns(self) -> list[Column]:
         """Return the shown columns, as wide as their contents."""
-        titles = titles_of([self.table.columns[index].name for index in self._shown_indexes])
+        titles = titles_of(
+            [self.table.columns[index].name for index in self._shown_column_indexes]
+        )
         return [
-            self._column(position, index, title)
-            for position, (index, title) in enumerate(
-                zip(self._shown_indexes, titles, strict=True)
+            self._table_column(shown_position, index, title)
+            for shown_position, (index, title) in enumerate(
+                zip(self._shown_column_indexes, titles, strict=True)
             )
         ]
 
-    def _column(self, position: int, index: int, title: str) -> Column:
+    def _table_column(self, shown_position: int, index: int, title: str) -> Column:
         column = self.table.columns[index]
-        texts = [cell_text(column.name, row[index]) for row in self.table.rows[:_MEASURED_ROWS]]
+        cell_texts = [
+            cell_text(column.name, row[index]) for row in self.table.rows[:_WIDTH_SAMPLE_ROWS]
+        ]
         # Two cells more than the title, for the arrow of the sort.
-        needed_cells = max([_MIN_CELLS, len(title) + 2, *map(len, texts)])
-        max_cells = _NAME_CELLS if column.name in _NAMES else _MAX_CELLS
-        number = column.type in ("bigint", "double") and not column.name.endswith("_at_us")
+        needed_cells = max([_MIN_COLUMN_CELLS, len(title) + 2, *map(len, cell_texts)])
+        max_cells = _MIN_NAME_COLUMN_CELLS if column.name in _NAME_COLUMNS else _MAX_COLUMN_CELLS
+        is_number = column.type in ("bigint", "double") and not column.name.endswith("_at_us")
         return Column(
             column.name,
             title,
             min(needed_cells, max_cells),
-            "right" if number else "left",
+            "right" if is_number else "left",
             flex=int(needed_cells > max_cells),
-            max_width=min(needed_cells, _MAX_FLEX_CELLS),
-            priority=position + 100 * (column.name in _HIDDEN_FIRST),
+            max_width=min(needed_cells, _MAX_FLEX_COLUMN_CELLS),
+            priority=shown_position + 100 * (column.name in _COLUMNS_HIDDEN_FIRST),
         )
 
     def descends(self, name: str) -> bool:

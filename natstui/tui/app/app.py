@@ -40,18 +40,19 @@ from natstui.tui.app.help import HelpScreen
 from natstui.tui.app.key_descriptions import describe_key
 from natstui.tui.app.link import Link
 from natstui.tui.app.live_system import OpenSystem
-from natstui.tui.app.parts import KEYS, Parts
+from natstui.tui.app.parts import APP_BINDINGS, AppParts
 from natstui.tui.app.screens import (
     MODE_SCREENS,
+    create_screen,
     find_unsent_texts,
     mode_screen,
-    new_screen,
     open_mode,
     run_scenario,
 )
 from natstui.tui.frame.head.tabs import TABS
 from natstui.tui.frame.live import LiveScreen
 from natstui.tui.frame.messages import (
+    AppRequest,
     EnteredCommand,
     Export,
     LeaveReplay,
@@ -61,12 +62,11 @@ from natstui.tui.frame.messages import (
     RunScenario,
     ScreenShown,
     StateChanged,
-    ToApp,
 )
 from natstui.tui.frame.requests import run_task
-from natstui.tui.frame.view_file import load_value, store_value
-from natstui.tui.kit.command_line import CommandLine, ListingSuggester
-from natstui.tui.kit.pick import Pick
+from natstui.tui.frame.stored_settings import load_view_setting, store_view_setting
+from natstui.tui.kit.command_line import CommandLine, LastWordSuggester
+from natstui.tui.kit.pick import PickDialog
 from natstui.tui.kit.text import safe, safe_copy
 from natstui.tui.overview.screen import OverviewScreen
 
@@ -74,7 +74,7 @@ MAX_ASSET_HITS = 50
 
 
 class StateProvider(Protocol):
-    """The part of the app that the palette uses."""
+    """The part of the app that the command palette uses: its state."""
 
     @property
     def state(self) -> State:
@@ -82,13 +82,13 @@ class StateProvider(Protocol):
 
 
 class NatstuiCommands(Provider):
-    """Commands that need no argument, and every stream and consumer by name."""
+    """Provides keys, commands without required arguments, streams and consumers to the palette."""
 
     async def discover(self) -> Hits:
         """Yield the keys of the screen and the commands, before anything is typed."""
-        keys = list(self._keys())
-        for text, description, do in keys:
-            yield DiscoveryHit(text, do, help=description)
+        keys = list(self._key_commands())
+        for text, description, run_key in keys:
+            yield DiscoveryHit(text, run_key, help=description)
         for command in _commands_without_key(text for text, _, _ in keys):
             if not command.usage or command.usage.startswith("["):
                 run = partial(self.app.post_message, EnteredCommand(command.names[0]))
@@ -99,10 +99,10 @@ class NatstuiCommands(Provider):
         order, in each group the best match first.
         """
         matcher = self.matcher(query)
-        keys = list(self._keys())
-        for text, description, do in keys:
+        keys = list(self._key_commands())
+        for text, description, run_key in keys:
             if score := matcher.match(text):
-                yield Hit(score, matcher.highlight(text), do, help=description)
+                yield Hit(score, matcher.highlight(text), run_key, help=description)
         for command in _commands_without_key(text for text, _, _ in keys):
             if not command.usage and (score := matcher.match(command.names[0])):
                 run = partial(self.app.post_message, EnteredCommand(command.names[0]))
@@ -111,26 +111,31 @@ class NatstuiCommands(Provider):
         # Matching costs microseconds a name: only names with all the letters get that far.
         matches = (
             (matcher.match(text), text, message)
-            for text, message in self._assets()
+            for text, message in self._asset_labels_and_messages()
             if _contains_in_order(text.lower(), letters)
         )
-        best = heapq.nlargest(
+        best_matches = heapq.nlargest(
             MAX_ASSET_HITS, (hit for hit in matches if hit[0]), key=lambda hit: hit[0]
         )
-        for score, text, message in best:
+        for score, text, message in best_matches:
             yield Hit(score, safe(text), partial(self.app.post_message, message))
 
-    def _keys(self) -> Iterator[tuple[str, str, Callable[[], Awaitable[object]]]]:
+    def _key_commands(self) -> Iterator[tuple[str, str, Callable[[], Awaitable[object]]]]:
         """Yield the name, description and action of each key in the footer.
 
         Several keys with the same action are yielded once.
         """
-        actions: set[str] = set()
-        for active in self.screen.active_bindings.values():
-            binding = active.binding
-            is_new = binding.action not in actions
-            if binding.show and active.enabled and active.node is self.screen and is_new:
-                actions.add(binding.action)
+        previous_action_names: set[str] = set()
+        for active_binding in self.screen.active_bindings.values():
+            binding = active_binding.binding
+            is_new = binding.action not in previous_action_names
+            if (
+                binding.show
+                and active_binding.enabled
+                and active_binding.node is self.screen
+                and is_new
+            ):
+                previous_action_names.add(binding.action)
                 key_text = binding.key_display or self.app.get_key_display(binding)
                 description = "  ·  ".join(
                     filter(None, (describe_key(binding), f"key {key_text}"))
@@ -141,15 +146,15 @@ class NatstuiCommands(Provider):
                     label = self.screen.key_label(binding)
                 yield label, description, run
 
-    def _assets(self) -> Iterator[tuple[str, Open]]:
+    def _asset_labels_and_messages(self) -> Iterator[tuple[str, Open]]:
         screen = self.screen
-        several = screen.scope.systems if isinstance(screen, LiveScreen) else ()
-        for system in several:
+        shown_systems = screen.scope.systems if isinstance(screen, LiveScreen) else ()
+        for system in shown_systems:
             yield from (
                 (f"{system.name}: {text}", message)
                 for text, message in _assets_of(system.state, system.name)
             )
-        if not several:
+        if not shown_systems:
             yield from _assets_of(cast("StateProvider", self.app).state, None)
 
 
@@ -162,12 +167,15 @@ def _commands_without_key(labels: Iterable[str]) -> list[ViewerCommand]:
 def _assets_of(state: State, system: str | None) -> Iterator[tuple[str, Open]]:
     """Yield every stream and consumer of a system: its label, and the message that opens it."""
     for name, _created in state.streams.roster.keys:
-        yield str(name), _set_system(system, Open("stream", str(name)))
+        yield str(name), _bind_to_system(system, Open("stream", str(name)))
     for stream, name, _created in state.consumers.roster.keys:
-        yield f"{stream} › {name}", _set_system(system, Open("consumer", str(stream), str(name)))
+        yield (
+            f"{stream} › {name}",
+            _bind_to_system(system, Open("consumer", str(stream), str(name))),
+        )
 
 
-def _set_system(system: str | None, message: Open) -> Open:
+def _bind_to_system(system: str | None, message: Open) -> Open:
     message.system = system
     return message
 
@@ -182,7 +190,7 @@ def _contains_in_order(text: str, letters: list[str]) -> bool:
     return True
 
 
-class CommandSuggester(ListingSuggester):
+class CommandSuggester(LastWordSuggester):
     """Completes the last word of a command line from the command's usage."""
 
     def __init__(self, state: Callable[[], State], themes: Callable[[], Iterable[str]]) -> None:
@@ -192,45 +200,53 @@ class CommandSuggester(ListingSuggester):
 
     async def get_suggestion(self, value: str) -> str | None:
         """Return the line with its last word completed; None without a completion."""
-        *before, _last = value.split(" ")
+        *previous_words, _last_word = value.split(" ")
         suggestion = next(iter(self.suggestions(value, 1)), None)
-        return None if suggestion is None else " ".join([*before, suggestion])
+        return None if suggestion is None else " ".join([*previous_words, suggestion])
 
     def suggestions(self, value: str, max_count: int) -> list[str]:
         """Return the completions of the last word of a line, at most `max_count`."""
-        *before, last = value.split(" ")
-        candidates = (name for name in self._candidates(before) if name.startswith(last))
+        *previous_words, last_word = value.split(" ")
+        candidates = (
+            name for name in self._next_words(previous_words) if name.startswith(last_word)
+        )
         return list(islice(candidates, max_count))
 
-    def _candidates(self, before: list[str]) -> Iterable[str]:
-        """Return the words that can follow the words in `before`."""
-        if not before:
+    def _next_words(self, previous_words: list[str]) -> Iterable[str]:
+        """Return the words that can follow `previous_words`."""
+        if not previous_words:
             return COMMAND_NAMES
-        usage = next((command.usage for command in COMMANDS if before[0] in command.names), "")
-        placeholders = usage.replace("[", "").replace("]", "").split()
-        placeholder = placeholders[len(before) - 1] if len(before) <= len(placeholders) else ""
-        if placeholder == "THEME":
+        usage = next(
+            (command.usage for command in COMMANDS if previous_words[0] in command.names), ""
+        )
+        argument_names = usage.replace("[", "").replace("]", "").split()
+        argument_name = (
+            argument_names[len(previous_words) - 1]
+            if len(previous_words) <= len(argument_names)
+            else ""
+        )
+        if argument_name == "THEME":
             return sorted(self._themes())
         streams = self._state().streams.roster.rows_of_stream
-        if placeholder == "STREAM":
+        if argument_name == "STREAM":
             return streams
-        if placeholder == "BUCKET":
-            return (stream.removeprefix(kind) for stream in streams for kind in (KV, OBJECTS)
-                    if stream.startswith(kind))  # fmt: skip
-        if placeholder == "SUBJECT":
+        if argument_name == "BUCKET":
+            return (stream.removeprefix(prefix) for stream in streams for prefix in (KV, OBJECTS)
+                    if stream.startswith(prefix))  # fmt: skip
+        if argument_name == "SUBJECT":
             configurations = self._state().stream_configurations.values()
             return sorted(
                 {subject for configuration in configurations for subject in configuration.subjects}
             )
-        if placeholder == "CONSUMER":
+        if argument_name == "CONSUMER":
             keys = self._state().consumers.roster.keys
-            return (str(key[1]) for key in keys if key[0] == before[-1])
+            return (str(key[1]) for key in keys if key[0] == previous_words[-1])
         return ()
 
 
 _KEY_MODIFIERS = {"ctrl", "shift", "alt", "super", "meta", "hyper"}
 _KEY_NAMES = {key.value for key in Keys} | {"space"}
-_TERMINAL_EQUIVALENTS = {"ctrl+h": "backspace", "ctrl+i": "tab", "ctrl+m": "enter"}
+_TERMINAL_KEY_EQUIVALENTS = {"ctrl+h": "backspace", "ctrl+i": "tab", "ctrl+m": "enter"}
 
 
 def check_keymap(keymap: Mapping[str, str]) -> tuple[dict[str, str], list[str]]:
@@ -244,28 +260,31 @@ def check_keymap(keymap: Mapping[str, str]) -> tuple[dict[str, str], list[str]]:
     valid_keys, complaints = {}, []
     for action, keys in keymap.items():
         if action not in binding_ids:
-            nearest = difflib.get_close_matches(action, filter(None, binding_ids), 1)
-            hint = f"; did you mean {nearest[0]}?" if nearest else ""
+            nearest_ids = difflib.get_close_matches(action, filter(None, binding_ids), 1)
+            hint = f"; did you mean {nearest_ids[0]}?" if nearest_ids else ""
             complaints.append(f"viewer.keys: there is no action {action!r}{hint}")
-        elif bad := [key for key in keys.split(",") if not _is_key(key.strip())]:
-            complaints.append(f"viewer.keys.{action}: {bad[0]!r} is not a key")
-        elif reserved := [key for key in keys.split(",") if key.strip() in _TERMINAL_EQUIVALENTS]:
-            equivalent = _TERMINAL_EQUIVALENTS[reserved[0].strip()]
+        elif bad_keys := [key for key in keys.split(",") if not _is_valid_key(key.strip())]:
+            complaints.append(f"viewer.keys.{action}: {bad_keys[0]!r} is not a key")
+        elif reserved_keys := [
+            key for key in keys.split(",") if key.strip() in _TERMINAL_KEY_EQUIVALENTS
+        ]:
+            equivalent_key = _TERMINAL_KEY_EQUIVALENTS[reserved_keys[0].strip()]
             complaints.append(
-                f"viewer.keys.{action}: terminals cannot tell {reserved[0]!r} from {equivalent}"
+                f"viewer.keys.{action}: terminals cannot tell {reserved_keys[0]!r} "
+                f"from {equivalent_key}"
             )
         else:
             valid_keys[action] = keys
     return valid_keys, complaints
 
 
-def _is_key(key: str) -> bool:
-    *modifiers, last = key.split("+") if key != "+" else ["+"]
+def _is_valid_key(key: str) -> bool:
+    *modifiers, key_name = key.split("+") if key != "+" else ["+"]
     if not set(modifiers) <= _KEY_MODIFIERS:
         return False
-    if len(last) == 1 or last in _KEY_NAMES or last in KEY_ALIASES:
+    if len(key_name) == 1 or key_name in _KEY_NAMES or key_name in KEY_ALIASES:
         return True
-    return _is_character_name(last)
+    return _is_character_name(key_name)
 
 
 def _is_character_name(name: str) -> bool:
@@ -300,14 +319,14 @@ def _imported_bindings() -> Iterator[Binding]:
                 yield binding
 
 
-SHOW_AFTER_S = 0.05
+SHOW_STATE_AFTER_S = 0.05
 """Records that arrive within this time are shown together."""
 
 _TEXTUAL_COMMANDS = {"Theme", "Screenshot"}
 _SCREENSHOT_TIME_FORMAT = "%Y-%m-%d %H.%M.%S.%f"
 _THEME_SETTING, _SCREEN_SETTING = "theme", "screen"
-_LETTER_ACTIONS = {"switch_mode", "help", "leave"}
-_HOST_SCREENS = {"backup", "restore", "scenarios"}
+_LETTER_KEY_ACTIONS = {"switch_mode", "help", "leave"}
+_HOST_COMMAND_SCREENS = {"backup", "restore", "scenarios"}
 """Screens that only prompt for a `HostCommand`: not opened where no such command is allowed."""
 
 
@@ -317,38 +336,39 @@ class StateUpdates:
     def __init__(
         self,
         app: App[int],
-        state_message: Callable[[], StateChanged],
-        is_polled: Callable[[], bool],
+        create_state_message: Callable[[], StateChanged],
+        is_first_poll_done: Callable[[], bool],
     ) -> None:
         self._app = app
-        self._state_message = state_message
-        self._is_polled = is_polled
-        self._shown = False
+        self._create_state_message = create_state_message
+        self._is_first_poll_done = is_first_poll_done
+        self._was_poll_shown = False
         """Whether the result of the first poll was shown."""
         self._is_scheduled = False
 
     def show_state_soon(self) -> None:
-        """Show the newest state after `SHOW_AFTER_S`, together with records that arrive meanwhile.
+        """Show the newest state after `SHOW_STATE_AFTER_S` seconds, with records that arrive
+        meanwhile.
 
         The result of the first poll is shown at once, because a user waits for it.
         """
-        if not self._shown and self._is_polled():
-            self._shown = True
+        if not self._was_poll_shown and self._is_first_poll_done():
+            self._was_poll_shown = True
             self.show_state_now()
         elif not self._is_scheduled:
             self._is_scheduled = True
-            self._app.set_timer(SHOW_AFTER_S, self.show_state_now)
+            self._app.set_timer(SHOW_STATE_AFTER_S, self.show_state_now)
 
     def show_state_now(self) -> None:
         """Show the newest state."""
         self._is_scheduled = False
         # A last record can still come while the app closes its screens.
         if self._app.screen_stack and isinstance(self._app.screen, LiveScreen):
-            self._app.screen.post_message(self._state_message())
+            self._app.screen.post_message(self._create_state_message())
 
     def show_poll_age(self) -> None:
-        """Show the age of the newest poll again if it is above the limit."""
-        if self._state_message().poll_age_us:
+        """Show the newest state again if its newest poll is older than 1.5 s."""
+        if self._create_state_message().poll_age_us:
             self.show_state_now()
 
 
@@ -364,7 +384,7 @@ class NatstuiApp(GuardedApp):
     }
     DEFAULT_MODE = "overview"
     BINDINGS: ClassVar[list[BindingType]] = [
-        *KEYS,
+        *APP_BINDINGS,
         *(
             Binding(
                 tab.key, f"switch_mode('{tab.mode}')", tab.title, show=False, id=tab.binding_id
@@ -402,21 +422,23 @@ class NatstuiApp(GuardedApp):
         `may_change_host`, the screens write no files of this machine, and start no programs on it.
         """
         self._restores_mode = not is_guided
-        mode = None if is_guided else load_value(_SCREEN_SETTING)
+        mode = None if is_guided else load_view_setting(_SCREEN_SETTING)
         if isinstance(mode, str) and mode in MODE_SCREENS:
             # Textual reads it while it is created: no other screen is drawn before this one.
             self.DEFAULT_MODE = mode  # type: ignore[misc]
         super().__init__(
             ascii_only=engine_started.ascii_only, theme=load_last_theme(engine_started.theme)
         )
-        self._started = engine_started
+        self._engine_started = engine_started
         self._updates = StateUpdates(
             self, lambda: self.parts.state_message(), lambda: self.state.now_mono_us > 0
         )
-        self.parts = Parts.create(
+        self.parts = AppParts.create(
             self,
             (
-                OpenSystem(contexts.own or engine_started.target, engine_started, link, connect),
+                OpenSystem(
+                    contexts.opened_system or engine_started.target, engine_started, link, connect
+                ),
                 *other_systems,
             ),
             open_replay,
@@ -443,25 +465,30 @@ class NatstuiApp(GuardedApp):
         return self.parts.engines.shown_follower.link
 
     def post_message(self, message: Message) -> bool:
-        """Post a message; a request of a screen gets the acting system of the screen in view."""
-        if isinstance(message, ToApp) and message.system is None:
+        """Post a message; a request that names no system gets that of the screen in view."""
+        if isinstance(message, AppRequest) and message.system is None:
             message.system = self.parts.engines.acting_system.name
         return super().post_message(message)
 
     def get_system_commands(self, screen: Screen[object]) -> Iterable[SystemCommand]:
-        """Yield Textual's commands for the palette; the others are keys or commands of natstui."""
+        """Yield only those of Textual's palette commands that natstui has no own key or command
+        for.
+        """
         for command in super().get_system_commands(screen):
             if command.title in _TEXTUAL_COMMANDS:
                 yield command
 
     def on_mount(self) -> None:
         """Apply the user's keymap, then start reading the engine's records."""
-        keys, complaints = check_keymap(self._started.keys)
+        keys, complaints = check_keymap(self._engine_started.keys)
         self.set_keymap(keys)
         for complaint in complaints:
             self.notify(complaint, severity="warning", timeout=15)
         self.theme_changed_signal.subscribe(
-            self, lambda theme: store_value(_THEME_SETTING, [theme.name, self._started.theme])
+            self,
+            lambda theme: store_view_setting(
+                _THEME_SETTING, [theme.name, self._engine_started.theme]
+            ),
         )
         CommandLine.suggester = CommandSuggester(
             lambda: self.parts.engines.state, lambda: self.available_themes
@@ -487,28 +514,30 @@ class NatstuiApp(GuardedApp):
             return
         name = filename or f"natstui {datetime.now():{time_format or _SCREENSHOT_TIME_FORMAT}}.svg"
         folder = user_downloads_path()
-        target = Path(path or (folder if folder.is_dir() else Path.cwd()), name)
-        run_task(self, self._save_screenshot, target, self.export_screenshot())
+        target_path = Path(path or (folder if folder.is_dir() else Path.cwd()), name)
+        run_task(self, self._save_screenshot, target_path, self.export_screenshot())
 
-    async def _save_screenshot(self, target: Path, svg: str) -> None:
+    async def _save_screenshot(self, target_path: Path, svg: str) -> None:
         try:
-            with open_atomic_file(target, replaces=False) as file:
+            with open_atomic_file(target_path, replaces=False) as file:
                 file.write(svg.encode())
         except OSError as error:
             self.notify(
-                safe_copy(str(create_write_error(target, error))), severity="error", markup=False
+                safe_copy(str(create_write_error(target_path, error))),
+                severity="error",
+                markup=False,
             )
         else:
-            self.notify(f"saved as {safe_copy(str(target))}", markup=False, timeout=8)
+            self.notify(f"saved as {safe_copy(str(target_path))}", markup=False, timeout=8)
 
-    @on(ToApp)
-    async def _execute_request(self, message: ToApp) -> None:
+    @on(AppRequest)
+    async def _execute_request(self, message: AppRequest) -> None:
         """Execute a request of a screen, or show why it cannot be executed."""
         if not self.screen_stack:
             # The app is ending, and the requesting screen is closed.
             return
         try:
-            await execute(self, self._updates, message)
+            await execute_screen_request(self, self._updates, message)
         except NatstuiError as error:
             self.notify(safe_copy(str(error)), severity="error", markup=False)
 
@@ -516,47 +545,50 @@ class NatstuiApp(GuardedApp):
         """Return whether a key is enabled: no letter keys on a screen where text is typed."""
         if not self.screen_stack:
             return False
-        typing = isinstance(self.screen, LiveScreen) and self.screen.TYPING
+        is_typing = isinstance(self.screen, LiveScreen) and self.screen.TYPING
         if action == "part":
             part, name, *_ = map(str, parameters)
-            return self.parts.is_offered(part, name, typing=typing)
-        if typing and action in _LETTER_ACTIONS:
+            return self.parts.is_offered(part, name, is_typing=is_typing)
+        if is_typing and action in _LETTER_KEY_ACTIONS:
             return False
         return super().check_action(action, parameters)
 
     def action_part(self, part: str, action: str, *arguments: object) -> None:
         """Execute the action of a key in a part of the app."""
-        self.parts.act(part, action, *arguments)
+        self.parts.execute_action(part, action, *arguments)
 
     async def action_switch_mode(self, mode: str) -> None:
         """Open the first screen of a mode, and close the screens above it."""
-        self.parts.systems.make_viewed_current()
+        self.parts.systems.make_viewed_system_current()
         await open_mode(self, mode)
 
     async def action_quit(self) -> None:
         """Quit, after a prompt if typed text would be lost, or running work would end."""
-        if unsent := find_unsent_texts(self, self.MODES):
-            title, leave = f"{unsent[0]} is not sent", "leave; typed text is lost"
-        elif work_texts := [
+        if unsent_texts := find_unsent_texts(self, self.MODES):
+            title, leave_label = f"{unsent_texts[0]} is not sent", "leave; typed text is lost"
+        elif running_work_texts := [
             text
             for name in self.parts.engines.systems
             for text in self.parts.systems.describe_running_work(name)
         ]:
-            title, leave = " and ".join(dict.fromkeys(work_texts)), "leave; running work ends now"
+            title, leave_label = (
+                " and ".join(dict.fromkeys(running_work_texts)),
+                "leave; running work ends now",
+            )
         else:
-            self._end()
+            self._save_mode_and_quit()
             return
-        run_task(self, self._confirm_quit, title, leave)
+        run_task(self, self._confirm_quit, title, leave_label)
 
-    async def _confirm_quit(self, title: str, leave: str) -> None:
-        pick = Pick(title, (("stay", "stay here"), ("quit", leave)))
+    async def _confirm_quit(self, title: str, leave_label: str) -> None:
+        pick = PickDialog(title, (("stay", "stay here"), ("quit", leave_label)))
         if await self.push_screen_wait(pick) == "quit":
-            self._end()
+            self._save_mode_and_quit()
 
-    def _end(self) -> None:
+    def _save_mode_and_quit(self) -> None:
         """Quit, and remember the screen for the next start."""
         if self._restores_mode:
-            store_value(_SCREEN_SETTING, self.current_mode)
+            store_view_setting(_SCREEN_SETTING, self.current_mode)
         self.exit(0)
 
     async def action_leave(self) -> None:
@@ -572,7 +604,9 @@ class NatstuiApp(GuardedApp):
         self.parts.guide.advance()
 
 
-async def execute(app: NatstuiApp, updates: StateUpdates, message: ToApp) -> None:
+async def execute_screen_request(
+    app: NatstuiApp, updates: StateUpdates, message: AppRequest
+) -> None:
     """Execute a request of a screen; raises NatstuiError if it cannot be executed."""
     parts = app.parts
     match message:
@@ -581,22 +615,22 @@ async def execute(app: NatstuiApp, updates: StateUpdates, message: ToApp) -> Non
             updates.show_state_now()
         case EnteredCommand():
             with report_defects("the command", app.report_defect):
-                commands.run(app, parts, message.line)
+                commands.execute_line(app, parts, message.line)
         case Open() | Manage():
-            if message.what.partition(" ")[0] in _HOST_SCREENS:
+            if message.what.partition(" ")[0] in _HOST_COMMAND_SCREENS:
                 parts.engines.check_host_change()
             system = parts.engines.find_system(message.system)
-            screen = new_screen(message, parts.engines.state_of(system))
+            screen = create_screen(message, parts.engines.state_of(system))
             screen.scope.bound_system = system.name
             app.push_screen(screen)
         case RunScenario():
             # The benchmark screen is bound to no system: it shows, and runs on, the current one.
-            parts.engines.current = parts.engines.find_system(message.system).name
-            await run_scenario(app, message.scenario, parts.engines.current)
+            parts.engines.current_name = parts.engines.find_system(message.system).name
+            await run_scenario(app, message.scenario, parts.engines.current_name)
         case Replay():
-            parts.replay.open(message.folder)
+            parts.replay.open_recording(message.folder)
         case LeaveReplay():
-            if parts.replay.leave():
+            if parts.replay.close_opened_replay():
                 # There it was opened.
                 app.post_message(EnteredCommand("sessions"))
         case Export():
@@ -605,14 +639,22 @@ async def execute(app: NatstuiApp, updates: StateUpdates, message: ToApp) -> Non
 
 def load_last_theme(configured_theme: str) -> str:
     """Return the last chosen theme, unless the configured theme has changed since then."""
-    stored = load_value(_THEME_SETTING)
-    if isinstance(stored, list) and len(stored) == 2 and stored[1] == configured_theme:
-        return str(stored[0])
+    stored_themes = load_view_setting(_THEME_SETTING)
+    if (
+        isinstance(stored_themes, list)
+        and len(stored_themes) == 2
+        and stored_themes[1] == configured_theme
+    ):
+        return str(stored_themes[0])
     return configured_theme
 
 
 def system_in_view(app: App[int]) -> str | None:
-    """Return the system that keys of the screen in view act on; None for the current one."""
-    live = (screen for screen in reversed(app.screen_stack) if isinstance(screen, LiveScreen))
+    """Return the name of the system that keys of the screen in view act on; None for the current
+    one.
+    """
+    live_screens = (
+        screen for screen in reversed(app.screen_stack) if isinstance(screen, LiveScreen)
+    )
     # A screen without a system acts on the one of the screen below it.
-    return next(filter(None, (screen.scope.system for screen in live)), None)
+    return next(filter(None, (screen.scope.system for screen in live_screens)), None)

@@ -11,12 +11,12 @@ from textual.app import App
 
 from natstui.errors import UsageError
 from natstui.model.assets.buckets import KV, OBJECTS
-from natstui.model.assets.subjects import is_subject
+from natstui.model.assets.subjects import is_valid_subject
 from natstui.model.bench.payload_text import PAYLOAD_HELP
 from natstui.model.live.state import State
 from natstui.model.records.benchmark import ChangePayload
 from natstui.model.records.record import WriteNote
-from natstui.tui.app.parts import Parts
+from natstui.tui.app.parts import AppParts
 from natstui.tui.app.screens import open_mode
 from natstui.tui.frame.action_keys import Target
 from natstui.tui.frame.live import LiveScreen
@@ -24,7 +24,7 @@ from natstui.tui.frame.messages import Manage, Open, RunScenario
 from natstui.tui.frame.requests import SystemEngine
 from natstui.units import parse_duration_ns
 
-Run = Callable[[App[int], Parts, list[str]], None]
+CommandFunction = Callable[[App[int], AppParts, list[str]], None]
 """Executes a command with its arguments; raises UsageError."""
 
 
@@ -35,37 +35,37 @@ class ViewerCommand:
     names: tuple[str, ...]
     usage: str
     help: str
-    run: Run
-    needs: Literal["server", "replay", None] = None
+    run: CommandFunction
+    required_mode: Literal["server", "replay", None] = None
     """Whether the command needs a live server, or a replay."""
 
 
-def _open_mode(app: App[int], parts: Parts, mode: str) -> None:
-    parts.systems.make_viewed_current()
+def _open_mode(app: App[int], parts: AppParts, mode: str) -> None:
+    parts.systems.make_viewed_system_current()
     app.call_later(open_mode, app, mode)
 
 
-def _open_mode_command(name: str) -> Run:
-    def run(app: App[int], parts: Parts, _arguments: list[str]) -> None:
+def _create_open_mode_command(name: str) -> CommandFunction:
+    def run(app: App[int], parts: AppParts, _arguments: list[str]) -> None:
         _open_mode(app, parts, name)
 
     return run
 
 
-def _open_consumers(app: App[int], parts: Parts, arguments: list[str]) -> None:
+def _open_consumers(app: App[int], parts: AppParts, arguments: list[str]) -> None:
     if not arguments:
         _open_mode(app, parts, "consumers")
         return
     app.post_message(Open("consumers", _check_stream(parts.engines.state, arguments[0])))
 
 
-def _open_stream(app: App[int], parts: Parts, arguments: list[str]) -> None:
+def _open_stream(app: App[int], parts: AppParts, arguments: list[str]) -> None:
     if len(arguments) != 1:
         raise UsageError("write :stream STREAM")
     app.post_message(Open("stream", _check_stream(parts.engines.state, arguments[0])))
 
 
-def _open_consumer(app: App[int], parts: Parts, arguments: list[str]) -> None:
+def _open_consumer(app: App[int], parts: AppParts, arguments: list[str]) -> None:
     if len(arguments) != 2:
         raise UsageError("write :consumer STREAM CONSUMER")
     stream, name = _check_stream(parts.engines.state, arguments[0]), arguments[1]
@@ -75,7 +75,7 @@ def _open_consumer(app: App[int], parts: Parts, arguments: list[str]) -> None:
     app.post_message(Open("consumer", stream, name))
 
 
-def _open_buckets(app: App[int], parts: Parts, arguments: list[str]) -> None:
+def _open_buckets(app: App[int], parts: AppParts, arguments: list[str]) -> None:
     if not arguments:
         _open_mode(app, parts, "buckets")
         return
@@ -88,20 +88,20 @@ def _open_buckets(app: App[int], parts: Parts, arguments: list[str]) -> None:
     app.post_message(Open("bucket", bucket_streams[0]))
 
 
-def _open_benchmark(app: App[int], parts: Parts, arguments: list[str]) -> None:
+def _open_benchmark(app: App[int], parts: AppParts, arguments: list[str]) -> None:
     if arguments:
         app.post_message(RunScenario(arguments[0]))
     else:
         _open_mode(app, parts, "benchmark")
 
 
-def _change_payload(app: App[int], _parts: Parts, arguments: list[str]) -> None:
+def _change_payload(app: App[int], _parts: AppParts, arguments: list[str]) -> None:
     if not arguments:
         raise UsageError(f"write :payload and {PAYLOAD_HELP}")
     SystemEngine(app, None).start(ChangePayload(0, " ".join(arguments)), "payload")
 
 
-def _open_runs(app: App[int], parts: Parts, _arguments: list[str]) -> None:
+def _open_runs(app: App[int], parts: AppParts, _arguments: list[str]) -> None:
     app.post_message(Open("runs", ""))
 
 
@@ -114,16 +114,16 @@ def _check_stream(state: State, name: str) -> str:
     raise UsageError(f"there is no stream {name}{hint}")
 
 
-def _open_subscription(app: App[int], parts: Parts, arguments: list[str]) -> None:
+def _open_subscription(app: App[int], parts: AppParts, arguments: list[str]) -> None:
     for subject in arguments:
-        if not is_subject(subject):
+        if not is_valid_subject(subject):
             raise UsageError(
                 f"{subject!r} is not a subject: write :sub [SUBJECT], as :sub orders.>"
             )
     app.post_message(Manage(" ".join(("sub", *(arguments or [">"])))))
 
 
-def _open_backup(app: App[int], parts: Parts, arguments: list[str]) -> None:
+def _open_backup(app: App[int], parts: AppParts, arguments: list[str]) -> None:
     screen = app.screen
     target = screen.asset() if isinstance(screen, LiveScreen) else None
     if arguments and arguments[0] != "*":
@@ -134,11 +134,11 @@ def _open_backup(app: App[int], parts: Parts, arguments: list[str]) -> None:
     app.post_message(Manage(f"backup {folder}", (Target(target.stream),) if target else ()))
 
 
-def _open_restore(app: App[int], parts: Parts, arguments: list[str]) -> None:
+def _open_restore(app: App[int], parts: AppParts, arguments: list[str]) -> None:
     app.post_message(Manage(f"restore {' '.join(arguments)}"))
 
 
-def _set_interval(app: App[int], parts: Parts, arguments: list[str]) -> None:
+def _set_interval(app: App[int], parts: AppParts, arguments: list[str]) -> None:
     try:
         seconds = parse_duration_ns(arguments[0] if arguments else "") / 1e9
     except ValueError as error:
@@ -148,41 +148,41 @@ def _set_interval(app: App[int], parts: Parts, arguments: list[str]) -> None:
     parts.polling.poll_every(seconds)
 
 
-def _set_theme(app: App[int], parts: Parts, arguments: list[str]) -> None:
+def _set_theme(app: App[int], parts: AppParts, arguments: list[str]) -> None:
     if len(arguments) != 1 or arguments[0] not in app.available_themes:
         raise UsageError(f"write :theme THEME, one of {', '.join(sorted(app.available_themes))}")
     app.theme = arguments[0]
 
 
-def _write_note(app: App[int], parts: Parts, arguments: list[str]) -> None:
+def _write_note(app: App[int], parts: AppParts, arguments: list[str]) -> None:
     if not arguments:
         raise UsageError("write :note TEXT")
     parts.engines.send(WriteNote(0, " ".join(arguments)))
 
 
-def _toggle_recording(app: App[int], parts: Parts, arguments: list[str]) -> None:
+def _toggle_recording(app: App[int], parts: AppParts, arguments: list[str]) -> None:
     parts.recording.start_or_stop(" ".join(arguments))
 
 
-def _open_sessions(app: App[int], parts: Parts, _arguments: list[str]) -> None:
+def _open_sessions(app: App[int], parts: AppParts, _arguments: list[str]) -> None:
     from natstui.tui.sessions.screen import SessionsScreen
 
     app.push_screen(SessionsScreen())
 
 
-def _start_export(app: App[int], parts: Parts, _arguments: list[str]) -> None:
+def _start_export(app: App[int], parts: AppParts, _arguments: list[str]) -> None:
     parts.exporter.action_export()
 
 
-def _leave_replay(app: App[int], parts: Parts, _arguments: list[str]) -> None:
-    parts.replay.leave()
+def _leave_replay(app: App[int], parts: AppParts, _arguments: list[str]) -> None:
+    parts.replay.close_opened_replay()
 
 
-def _seek_replay(app: App[int], parts: Parts, arguments: list[str]) -> None:
+def _seek_replay(app: App[int], parts: AppParts, arguments: list[str]) -> None:
     parts.replay.seek(" ".join(arguments))
 
 
-def _open_analysis(app: App[int], parts: Parts, arguments: list[str]) -> None:
+def _open_analysis(app: App[int], parts: AppParts, arguments: list[str]) -> None:
     # Imported at its first use: few viewers ever analyse.
     from natstui.tui.analysis.screen import AnalysisScreen
 
@@ -193,11 +193,11 @@ def _open_analysis(app: App[int], parts: Parts, arguments: list[str]) -> None:
     app.push_screen(screen)
 
 
-def _toggle_guide(_app: App[int], parts: Parts, _arguments: list[str]) -> None:
+def _toggle_guide(_app: App[int], parts: AppParts, _arguments: list[str]) -> None:
     parts.guide.start_or_end()
 
 
-def _change_systems(app: App[int], parts: Parts, arguments: list[str]) -> None:
+def _change_systems(app: App[int], parts: AppParts, arguments: list[str]) -> None:
     if len(arguments) > 1:
         raise UsageError("write :ctx NAME to watch a system, or :ctx -NAME to stop watching")
     if not arguments:
@@ -208,28 +208,28 @@ def _change_systems(app: App[int], parts: Parts, arguments: list[str]) -> None:
         app.run_worker(parts.systems.switch_to(arguments[0]))
 
 
-def _watch_account(app: App[int], parts: Parts, arguments: list[str]) -> None:
+def _watch_account(app: App[int], parts: AppParts, arguments: list[str]) -> None:
     if len(arguments) != 1:
         raise UsageError("write :account NAME; the servers screen (4) lists accounts")
     app.run_worker(parts.systems.switch_to_account(arguments[0]))
 
 
-def _open_managing_screen(action: str) -> Run:
-    def run(app: App[int], parts: Parts, _arguments: list[str]) -> None:
+def _create_managing_command(action: str) -> CommandFunction:
+    def run(app: App[int], parts: AppParts, _arguments: list[str]) -> None:
         app.post_message(Manage(action))
 
     return run
 
 
-def _run_action(name: str) -> Run:
-    def run(app: App[int], parts: Parts, _arguments: list[str]) -> None:
+def _create_action_command(name: str) -> CommandFunction:
+    def run(app: App[int], parts: AppParts, _arguments: list[str]) -> None:
         app.call_later(app.run_action, name)
 
     return run
 
 
-def _run_part_action(part: str, action: str) -> Run:
-    return _run_action(f"part({part!r}, {action!r})")
+def _create_part_action_command(part: str, action: str) -> CommandFunction:
+    return _create_action_command(f"part({part!r}, {action!r})")
 
 
 COMMANDS: tuple[ViewerCommand, ...] = (
@@ -237,9 +237,9 @@ COMMANDS: tuple[ViewerCommand, ...] = (
         ("overview", "ov"),
         "",
         "what is wrong, what moves, who leads",
-        _open_mode_command("overview"),
+        _create_open_mode_command("overview"),
     ),
-    ViewerCommand(("streams", "str"), "", "every stream", _open_mode_command("streams")),
+    ViewerCommand(("streams", "str"), "", "every stream", _create_open_mode_command("streams")),
     ViewerCommand(
         ("consumers", "con"), "[STREAM]", "consumers of all streams, or of one", _open_consumers
     ),
@@ -247,22 +247,25 @@ COMMANDS: tuple[ViewerCommand, ...] = (
         ("events", "ev"),
         "",
         "advisories, changes and notes as they happen",
-        _open_mode_command("events"),
+        _create_open_mode_command("events"),
     ),
     ViewerCommand(
         ("servers", "server", "srv"),
         "",
         "servers and leaders; this account, permissions, cost of watching",
-        _open_mode_command("server"),
+        _create_open_mode_command("server"),
     ),
     ViewerCommand(
-        ("findings", "fi"), "", "what is wrong now, worst first", _open_mode_command("findings")
+        ("findings", "fi"),
+        "",
+        "what is wrong now, worst first",
+        _create_open_mode_command("findings"),
     ),
     ViewerCommand(
         ("connections", "conn"),
         "",
         "who is connected, on every server",
-        _open_mode_command("connections"),
+        _create_open_mode_command("connections"),
     ),
     ViewerCommand(
         ("buckets", "kv"), "[BUCKET]", "key-value buckets and object stores", _open_buckets
@@ -282,11 +285,13 @@ COMMANDS: tuple[ViewerCommand, ...] = (
         ("journal", "jo"),
         "",
         "changes made from this machine, with undo",
-        _open_managing_screen("journal"),
+        _create_managing_command("journal"),
         "server",
     ),
-    ViewerCommand(("undo",), "", "undo the last change", _open_managing_screen("undo"), "server"),
-    ViewerCommand(("add",), "", "make a stream", _open_managing_screen("add-stream"), "server"),
+    ViewerCommand(
+        ("undo",), "", "undo the last change", _create_managing_command("undo"), "server"
+    ),
+    ViewerCommand(("add",), "", "make a stream", _create_managing_command("add-stream"), "server"),
     ViewerCommand(
         ("subscribe", "sub"),
         "[SUBJECT]",
@@ -310,9 +315,15 @@ COMMANDS: tuple[ViewerCommand, ...] = (
     ),
     ViewerCommand(("interval",), "2s", "poll at this interval", _set_interval, "server"),
     ViewerCommand(
-        ("pause",), "", "stop or resume polling", _run_part_action("polling", "pause"), "server"
+        ("pause",),
+        "",
+        "stop or resume polling",
+        _create_part_action_command("polling", "pause"),
+        "server",
     ),
-    ViewerCommand(("refresh",), "", "poll at once", _run_part_action("polling", "now"), "server"),
+    ViewerCommand(
+        ("refresh",), "", "poll at once", _create_part_action_command("polling", "now"), "server"
+    ),
     ViewerCommand(("note",), "TEXT", "add a note at this moment", _write_note, "server"),
     ViewerCommand(
         ("record", "rec"), "[NAME]", "start recording, or stop it", _toggle_recording, "server"
@@ -330,7 +341,7 @@ COMMANDS: tuple[ViewerCommand, ...] = (
         ("compare",),
         "",
         "what changed since the moment marked as A",
-        _run_part_action("replay", "compare"),
+        _create_part_action_command("replay", "compare"),
         "replay",
     ),
     ViewerCommand(
@@ -350,36 +361,44 @@ COMMANDS: tuple[ViewerCommand, ...] = (
         _watch_account,
         "server",
     ),
-    ViewerCommand(("theme",), "THEME", "another look", _set_theme),
+    ViewerCommand(("theme",), "THEME", "choose another theme", _set_theme),
     ViewerCommand(
         ("analyze",), "[SESSION]", "analyse a recording: NAME, or the newest", _open_analysis
     ),
     ViewerCommand(
         ("guide",), "", "fourteen steps through natstui; a second :guide ends them", _toggle_guide
     ),
-    ViewerCommand(("help",), "", "keys and columns of this screen", _run_action("help")),
-    ViewerCommand(("quit", "q"), "", "leave", _run_action("quit")),
+    ViewerCommand(
+        ("help",), "", "keys and columns of this screen", _create_action_command("help")
+    ),
+    ViewerCommand(("quit", "q"), "", "leave", _create_action_command("quit")),
 )
 COMMAND_NAMES = [name for command in COMMANDS for name in command.names if len(name) > 3]
 
 
-_NEEDS = {
+_REFUSAL_BY_REQUIRED_MODE = {
     "server": ":{word} needs a live server, but this is a recording",
     "replay": ":{word} needs a recording, but this is a live server: :sessions lists recordings",
 }
 
 
-def run(app: App[int], parts: Parts, line: str) -> None:
-    """Execute a command line; raises UsageError if the command does not exist or is not usable."""
-    first, *arguments = line.split() or [""]
-    if not first:
+def execute_line(app: App[int], parts: AppParts, line: str) -> None:
+    """Execute a command line; raises UsageError if there is no such command, or it needs a live
+    server or replay that is not shown.
+    """
+    command_name, *arguments = line.split() or [""]
+    if not command_name:
         return
     for command in COMMANDS:
-        if first in command.names:
-            if command.needs == ("server" if parts.engines.is_replaying else "replay"):
-                raise UsageError(_NEEDS[command.needs].format(word=first))
+        if command_name in command.names:
+            if command.required_mode == ("server" if parts.engines.is_replaying else "replay"):
+                raise UsageError(
+                    _REFUSAL_BY_REQUIRED_MODE[command.required_mode].format(word=command_name)
+                )
             command.run(app, parts, arguments)
             return
-    nearest = difflib.get_close_matches(first, [n for w in COMMANDS for n in w.names], 1)
-    hint = f"; did you mean :{nearest[0]}?" if nearest else ""
-    raise UsageError(f"there is no command :{first}{hint}")
+    nearest_names = difflib.get_close_matches(
+        command_name, [name for command in COMMANDS for name in command.names], 1
+    )
+    hint = f"; did you mean :{nearest_names[0]}?" if nearest_names else ""
+    raise UsageError(f"there is no command :{command_name}{hint}")

@@ -23,7 +23,7 @@ class EngineFailed(NatstuiError):
 
 
 class EngineProcess(NamedTuple):
-    """An engine and the file of its stderr, which must never be the terminal."""
+    """An engine process, and the temporary file that receives its stderr."""
 
     process: subprocess.Popen[bytes]
     stderr: IO[bytes]
@@ -51,7 +51,9 @@ def start_engine(argv: Sequence[str]) -> EngineProcess:
 
 
 def _widen_pipe(pipe: IO[bytes]) -> None:
-    """Enlarge the pipe where the system allows it, so that the engine can write during folds."""
+    """Enlarge a pipe to `_PIPE_BYTES` where the system allows it, so that the engine can write
+    while the viewer is busy.
+    """
     if hasattr(fcntl, "F_SETPIPE_SZ"):
         with contextlib.suppress(OSError):
             fcntl.fcntl(pipe, fcntl.F_SETPIPE_SZ, _PIPE_BYTES)

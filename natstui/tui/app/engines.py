@@ -16,7 +16,7 @@ from natstui.model.live.state import State
 from natstui.model.records.analysis import AnalysisCommand, AnalysisFinished
 from natstui.model.records.link import LinkChanged
 from natstui.model.records.messages import Answered
-from natstui.model.records.record import Command, HostCommand, Record, Watch
+from natstui.model.records.record import Command, HostCommand, Record, SetViewedRows
 from natstui.model.records.recording import (
     ChangeSession,
     ChangeSpeed,
@@ -32,15 +32,15 @@ from natstui.model.records.recording import (
 from natstui.tui.app.follower import Follower
 from natstui.tui.app.guarded import GuardedApp, remove_toast
 from natstui.tui.app.link import Link
-from natstui.tui.app.live_system import EngineCallbacks, LiveSystem, OpenSystem, follow
-from natstui.tui.frame.head.status_text import COLOUR
+from natstui.tui.app.live_system import EngineCallbacks, LiveSystem, OpenSystem, follow_engine
+from natstui.tui.frame.head.status_text import PROFILE_COLOUR_PATTERN
 from natstui.tui.frame.live import NO_SERVER
-from natstui.tui.frame.requests import HOST_REFUSED, PendingRequest
+from natstui.tui.frame.requests import HOST_CHANGE_REFUSED, PendingRequest
 from natstui.tui.frame.systems import SystemState
 from natstui.tui.kit.styles import series_colors
 from natstui.tui.kit.text import safe_copy
 
-_REPLAY_COMMANDS = (
+_COMMANDS_ALLOWED_IN_REPLAY = (
     Play
     | PauseReplay
     | Step
@@ -53,28 +53,29 @@ _REPLAY_COMMANDS = (
     | AnalysisCommand
 )
 """Commands that the engine of a replay accepts."""
-_LOADING_TOAST_S = 600.0
+_MAX_LOADING_TOAST_S = 600.0
 """Maximum time of the loading toast; it is removed when the replay is ready."""
 
 
-class Announcements:
-    """Shows toasts for errors of recordings and replays, and for the end of an analysis in
-    background.
+class EngineToasts:
+    """Shows toasts for errors of recordings and replays, and for the end of an analysis whose
+    screen is closed.
     """
 
     def __init__(self, app: App[int]) -> None:
         self._app = app
 
-    def show(self, record: Record, *, of_replay: bool, system: str = "") -> None:
-        """Show a record as a toast if it is important.
+    def show(self, record: Record, *, is_from_replay: bool, system: str = "") -> None:
+        """Show a toast for a record of a recording error, a replay error or the end of an
+        analysis.
 
-        `system` is the source of the record, among several.
+        Other records are ignored. `system` names the source if several systems are watched.
         """
         match record:
             case RecordingChanged(reason=str() as reason):
                 title = f"{system} recording".strip()
                 self._app.notify(safe_copy(reason), title=title, severity="warning")
-            case Answered(status="refused" | "failed") if of_replay:
+            case Answered(status="refused" | "failed") if is_from_replay:
                 self._app.notify(safe_copy(record.text), severity="warning", timeout=3)
             case AnalysisFinished():
                 self._show_analysis_end(record)
@@ -93,7 +94,9 @@ class Announcements:
 
 
 class Engines:
-    """The watched systems, each with its own engine, and a replay that may cover them."""
+    """The watched systems, each with its own engine, and the replay that is shown instead, if
+    any.
+    """
 
     def __init__(
         self,
@@ -101,40 +104,44 @@ class Engines:
         open_systems: Sequence[OpenSystem],
         open_replay: Callable[[str], Link] | None,
         show_state_soon: Callable[[], None],
-        announcements: Announcements,
+        engine_toasts: EngineToasts,
         system_in_view: Callable[[], str | None],
         *,
         may_change_host: bool,
     ) -> None:
-        """Create with the opened systems; `open_replay` starts a replay engine.
+        """Create the engines of the opened systems; `open_replay` starts a replay engine.
 
-        `show_state_soon` is called for a newer state. `system_in_view` returns the acting system
-        of the screen in view, None for the current one. Without `may_change_host`, a `HostCommand`
-        is refused.
+        `show_state_soon` is called for a newer state. `system_in_view` returns the name of the
+        system that the screen in view acts on, None for the current one. Without
+        `may_change_host`, a `HostCommand` is refused.
         """
         self._app = app
         self._open_replay = open_replay
         self.show_state_soon = show_state_soon
-        self._announcements = announcements
+        self._engine_toasts = engine_toasts
         self._system_in_view = system_in_view
         self._may_change_host = may_change_host
-        self._replay: Follower | None = None
-        self._loaded = asyncio.Event()
+        self._replay_follower: Follower | None = None
+        self._replay_loaded = asyncio.Event()
         """Set when the replay has a first state, or was closed."""
-        self._callbacks = EngineCallbacks(self._announce, self._show_newer, self._replay_ended)
+        self._callbacks = EngineCallbacks(
+            self._show_toast_for_record, self._show_newer_state, self._handle_replay_end
+        )
         self.systems: dict[str, LiveSystem] = {}
         """Systems of the start and added systems, by name, in the order of the screen."""
         for system in open_systems:
             self.systems[system.name] = LiveSystem(app, system, self._callbacks)
-        self._removed: dict[str, LiveSystem] = {}
+        self._removed_systems: dict[str, LiveSystem] = {}
         """Removed systems by name: screens that are bound to them show their last state."""
-        self.current = open_systems[0].name
+        self.current_name = open_systems[0].name
         """The name of the system that screens act on unless they are bound to another one."""
         self.closing_tasks: set[asyncio.Task[int]] = set()
         """Tasks that end engines of removed systems."""
 
     def find_system(self, system: str | None) -> LiveSystem:
-        """Return a system by its name, the acting one for None; raises UsageError."""
+        """Return a system by its name, for None the one that the screen in view acts on; raises
+        UsageError for a system that is not watched.
+        """
         if system is None:
             return self.acting_system
         if system not in self.systems:
@@ -143,29 +150,41 @@ class Engines:
 
     def state_of(self, system: LiveSystem) -> State:
         """Return the newest complete state of a system, or of the replay shown instead."""
-        return self._replay.state if self._replay is not None else system.follower.state
+        return (
+            self._replay_follower.state
+            if self._replay_follower is not None
+            else system.follower.state
+        )
 
     @property
     def acting_system(self) -> LiveSystem:
         """Return the system on which actions of the screen in view are executed."""
-        name = self._system_in_view() or self.current
-        return self.systems.get(name) or self._removed.get(name) or self.systems[self.current]
+        name = self._system_in_view() or self.current_name
+        return (
+            self.systems.get(name)
+            or self._removed_systems.get(name)
+            or self.systems[self.current_name]
+        )
 
     @property
-    def home_follower(self) -> Follower:
-        """Return the follower of the acting system, also while a replay is shown instead."""
+    def acting_follower(self) -> Follower:
+        """Return the follower of the system that the screen in view acts on, also while a replay
+        is shown instead.
+        """
         return self.acting_system.follower
 
     @property
     def shown_follower(self) -> Follower:
-        """Return what updates the shown state: the follower of an open replay, else that of the
-        acting system.
+        """Return the follower with the shown state: that of an open replay, else of the system
+        that the screen in view acts on.
         """
-        return self._replay or self.home_follower
+        return self._replay_follower or self.acting_follower
 
     @property
     def state(self) -> State:
-        """Return the newest complete state of the open replay, else of the acting system."""
+        """Return the newest complete state of the open replay, else of the system that the screen
+        in view acts on.
+        """
         return self.shown_follower.state
 
     @property
@@ -181,7 +200,7 @@ class Engines:
 
     def system_states(self) -> list[SystemState]:
         """Return the state of each watched system; empty with a single system or a replay."""
-        if len(self.systems) < 2 or self._replay is not None:
+        if len(self.systems) < 2 or self._replay_follower is not None:
             return []
         followers = [system.follower for system in self.systems.values()]
         colours = series_colors(dark=self._app.current_theme.dark)
@@ -193,9 +212,11 @@ class Engines:
         ]
 
     def check_host_change(self) -> None:
-        """Raise ActionRefusal if screens may change nothing on the machine of natstui."""
+        """Raise ActionRefusal unless screens may write files and start programs on the machine of
+        natstui.
+        """
         if not self._may_change_host:
-            raise ActionRefusal(HOST_REFUSED)
+            raise ActionRefusal(HOST_CHANGE_REFUSED)
 
     def send(self, command: Command, system: str | None = None) -> None:
         """Send a command to an engine; in a replay, a command that needs a server only shows a
@@ -207,9 +228,9 @@ class Engines:
             self.check_host_change()
         if not self.is_replaying:
             self.find_system(system).send(command)
-        elif isinstance(command, _REPLAY_COMMANDS):
+        elif isinstance(command, _COMMANDS_ALLOWED_IN_REPLAY):
             self.shown_follower.link.send(command)
-        elif not isinstance(command, Watch):
+        elif not isinstance(command, SetViewedRows):
             self._app.notify(NO_SERVER, severity="warning")
 
     def request(self, command: Command, system: str | None = None) -> PendingRequest:
@@ -225,14 +246,14 @@ class Engines:
             request = target.follower.link.request(command)
             request.system = target.name if len(self.systems) > 1 else ""
             return request
-        if isinstance(command, _REPLAY_COMMANDS):
+        if isinstance(command, _COMMANDS_ALLOWED_IN_REPLAY):
             return self.shown_follower.link.request(command)
         request = PendingRequest()
         request.fail(NO_SERVER)
         return request
 
-    def send_all(self, command: Command) -> None:
-        """Send a command to the engine of every system, or to that of a replay."""
+    def send_to_all(self, command: Command) -> None:
+        """Send a command to the engines of all systems, or only to that of a replay."""
         if self.is_replaying:
             self.send(command)
             return
@@ -246,50 +267,50 @@ class Engines:
 
     def add(self, open_system: OpenSystem) -> None:
         """Add a system, start reading its engine, and make the system the current one."""
-        self._removed.pop(open_system.name, None)
+        self._removed_systems.pop(open_system.name, None)
         self.systems[open_system.name] = LiveSystem(self._app, open_system, self._callbacks)
         self.systems[open_system.name].start()
-        self.current = open_system.name
+        self.current_name = open_system.name
         self.show_state_soon()
 
     def remove(self, system: str) -> None:
         """Remove a system, and end its engine; raises UsageError for the only one."""
         if len(self.systems) == 1:
             raise UsageError(f"{clean_line(system)} is the only system: to leave natstui, press q")
-        self._removed[system] = self.find_system(system)
+        self._removed_systems[system] = self.find_system(system)
         del self.systems[system]
-        if self.current == system:
-            self.current = next(iter(self.systems))
-        follower = self._removed[system].follower
-        self._close(follower)
+        if self.current_name == system:
+            self.current_name = next(iter(self.systems))
+        follower = self._removed_systems[system].follower
+        self._close_engine(follower)
         follower.fold(LinkChanged(follower.state.now_at_us, "closed", "no longer watched"))
         self.show_state_soon()
 
-    def _show_newer(self, follower: Follower) -> None:
-        if follower is self._replay and self.is_replaying:
-            self._loaded.set()
-        if self._replay is None or follower is self._replay:
+    def _show_newer_state(self, follower: Follower) -> None:
+        if follower is self._replay_follower and self.is_replaying:
+            self._replay_loaded.set()
+        if self._replay_follower is None or follower is self._replay_follower:
             self.show_state_soon()
 
-    def _announce(self, record: Record, follower: Follower) -> None:
+    def _show_toast_for_record(self, record: Record, follower: Follower) -> None:
         names = (system.name for system in self.systems.values() if system.follower is follower)
         name = next(names, "") if len(self.systems) > 1 else ""
-        was_replay = follower.state.replay is not None
-        self._announcements.show(record, of_replay=was_replay, system=name)
+        is_from_replay = follower.state.replay is not None
+        self._engine_toasts.show(record, is_from_replay=is_from_replay, system=name)
 
-    def _replay_ended(self, follower: Follower) -> None:
+    def _handle_replay_end(self, follower: Follower) -> None:
         reason = follower.link.last_stderr_line() or "the engine ended"
         follower.link.close()
         self._app.notify(safe_copy(f"the replay ended: {reason}"), severity="error")
-        self.show_home()
+        self.leave_replay()
 
     def replay_session(self, folder: str, prepare_overview: Callable[[], Awaitable[bool]]) -> None:
         """Show a recording with its own replay engine, instead of the live systems.
 
         `prepare_overview` is called when the replay is ready, and returns whether it may be shown.
         """
-        task = self._replay_session(folder, prepare_overview)
-        self._app.run_worker(task, group="replay", exclusive=True)
+        replay_coroutine = self._replay_session(folder, prepare_overview)
+        self._app.run_worker(replay_coroutine, group="replay", exclusive=True)
 
     async def _replay_session(
         self, folder: str, prepare_overview: Callable[[], Awaitable[bool]]
@@ -297,13 +318,13 @@ class Engines:
         if self._open_replay is None:
             return
         toast_text = safe_copy(f"loading {Path(folder).name} …")
-        self._app.notify(toast_text, title="replay", timeout=_LOADING_TOAST_S)
+        self._app.notify(toast_text, title="replay", timeout=_MAX_LOADING_TOAST_S)
         try:
-            await self._load(self._open_replay, folder, prepare_overview)
+            await self._load_replay(self._open_replay, folder, prepare_overview)
         finally:
             remove_toast(self._app, toast_text)
 
-    async def _load(
+    async def _load_replay(
         self,
         open_replay: Callable[[str], Link],
         folder: str,
@@ -323,25 +344,25 @@ class Engines:
             await link.close_in_thread()
             return
         self.close_replay()
-        self._loaded.clear()
-        self._replay = follower = Follower(link, engine_started)
-        self._app.run_worker(follow(self._app, follower, self._callbacks))
-        await self._loaded.wait()
+        self._replay_loaded.clear()
+        self._replay_follower = follower = Follower(link, engine_started)
+        self._app.run_worker(follow_engine(self._app, follower, self._callbacks))
+        await self._replay_loaded.wait()
 
-    def show_home(self) -> None:
-        """Close a replay, and show the systems of the start."""
+    def leave_replay(self) -> None:
+        """Close the shown replay, and show the state of the system behind it again."""
         self.close_replay()
         self.show_state_soon()
 
     def close_replay(self) -> None:
-        """End the replay, if one is shown."""
-        follower, self._replay = self._replay, None
-        self._loaded.set()
+        """Close the shown replay, if any, without updating the screen."""
+        follower, self._replay_follower = self._replay_follower, None
+        self._replay_loaded.set()
         if follower is not None:
-            self._close(follower)
+            self._close_engine(follower)
 
-    def _close(self, follower: Follower) -> None:
-        follower.closed = True
+    def _close_engine(self, follower: Follower) -> None:
+        follower.was_closed_by_app = True
         closing_task = asyncio.create_task(follower.link.close_in_thread())
         self.closing_tasks.add(closing_task)
         closing_task.add_done_callback(self.closing_tasks.discard)
@@ -350,6 +371,6 @@ class Engines:
 def system_style(index: int, state: State, colours: Sequence[str]) -> str:
     """Return the style of a system: the colour of its profile, else the colour for its index."""
     color = state.started.colour if state.started is not None else None
-    if color and COLOUR.fullmatch(color):
+    if color and PROFILE_COLOUR_PATTERN.fullmatch(color):
         return f"on {color}"
     return colours[index % len(colours)]

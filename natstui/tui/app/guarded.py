@@ -1,4 +1,6 @@
-"""An app that server text cannot control, and that restores the terminal however it ends."""
+"""An app that removes control characters from server text, and restores the terminal however it
+ends.
+"""
 
 from __future__ import annotations
 
@@ -44,7 +46,7 @@ from natstui.tui.kit.textual_fixes import TerminalSized
 
 _SAME_TOAST_PAUSE_S = 2.0
 _ENDING_SIGNALS = (signal.SIGTERM, signal.SIGHUP)
-MIN_SIZE = Size(60, 20)
+MIN_TERMINAL_SIZE = Size(60, 20)
 
 
 class Palette(TerminalSized, CommandPalette):
@@ -58,13 +60,13 @@ class Palette(TerminalSized, CommandPalette):
 
 ORDERED_EVENTS = (events.Key, events.Paste, events.MouseDown, events.MouseUp)
 """Events whose order matters: they change the focus or depend on it."""
-_MAX_WAITS = 200
+_MAX_WAITS_PER_INPUT = 200
 """Limit of waits for one input: a widget that is never idle must not block typing."""
-_REPLY_TIMEOUT_S = 5.0
+_WIDGET_TIMEOUT_S = 5.0
 """How long to wait for a widget that does not respond."""
 
 
-class InputOrder:
+class InputQueue:
     """Queues inputs until every widget between the focus and the app has handled the last one.
 
     Textual passes a key to the widget that has the focus when the key is read, not when its turn
@@ -73,23 +75,23 @@ class InputOrder:
     """
 
     def __init__(self, app: App[int], handle: Callable[[events.Event], Awaitable[None]]) -> None:
-        """Create with an empty queue; `handle` processes an input as Textual does."""
+        """Create an empty queue; `handle` passes an input to its widget, as Textual does."""
         self._app = app
         self._handle = handle
         self._queue: deque[events.Event] = deque()
-        self._number = 0
+        self._current_input_number = 0
         """Number of the input that is handled now; results of older inputs are ignored."""
         self._editor: Widget | None = None
-        self._path: list[MessagePump] = []
-        self._waits_left = 0
-        self._awaited: MessagePump | None = None
+        self._awaited_focus_path: list[MessagePump] = []
+        self._remaining_waits_count = 0
+        self._awaited_widget: MessagePump | None = None
         """The widget of the path that must respond next."""
-        self._unresponsive = WeakSet[MessagePump]()
+        self._unresponsive_widgets = WeakSet[MessagePump]()
         """Widgets that did not respond in time: not waited for until they respond again.
 
         All of them are kept: two such widgets would delay every input in turn.
         """
-        self._timeout: asyncio.TimerHandle | None = None
+        self._widget_timeout: asyncio.TimerHandle | None = None
 
     @property
     def queued_count(self) -> int:
@@ -99,35 +101,39 @@ class InputOrder:
     async def handle_in_order(self, event: events.Event) -> None:
         """Handle an input now, or after the earlier inputs have taken effect."""
         self._queue.append(event)
-        if self._timeout is None or (len(self._queue) == 1 and self._can_handle_directly(event)):
-            await self._handle_next(self._number)
+        if self._widget_timeout is None or (
+            len(self._queue) == 1 and self._can_handle_directly(event)
+        ):
+            await self._handle_next(self._current_input_number)
 
-    async def _handle_next(self, number: int) -> None:
-        """Handle the oldest queued input, unless `number` is not the awaited input any more."""
-        if number != self._number:
+    async def _handle_next(self, input_number: int) -> None:
+        """Handle the oldest queued input, unless another one was handled after input
+        `input_number`.
+        """
+        if input_number != self._current_input_number:
             return
-        self._number += 1
-        if self._timeout is not None:
-            self._timeout.cancel()
-            self._timeout = None
+        self._current_input_number += 1
+        if self._widget_timeout is not None:
+            self._widget_timeout.cancel()
+            self._widget_timeout = None
         if not self._queue:
             return
-        self._timeout = asyncio.get_running_loop().call_later(
-            _REPLY_TIMEOUT_S, self._app.call_later, self._skip_widget, self._number
+        self._widget_timeout = asyncio.get_running_loop().call_later(
+            _WIDGET_TIMEOUT_S, self._app.call_later, self._skip_widget, self._current_input_number
         )
-        self._waits_left = _MAX_WAITS
+        self._remaining_waits_count = _MAX_WAITS_PER_INPUT
         self._editor = self._find_editor(self._queue[0])
         await self._handle(self._queue.popleft())
         while self._queue and self._can_handle_directly(self._queue[0]):
             await self._handle(self._queue.popleft())
-        self._wait_for_path()
+        self._wait_for_focus_path()
 
-    async def _skip_widget(self, number: int) -> None:
+    async def _skip_widget(self, input_number: int) -> None:
         """Handle the next input although the awaited widget has not responded in time."""
-        if number == self._number:
-            if self._awaited is not None:
-                self._unresponsive.add(self._awaited)
-            await self._handle_next(number)
+        if input_number == self._current_input_number:
+            if self._awaited_widget is not None:
+                self._unresponsive_widgets.add(self._awaited_widget)
+            await self._handle_next(input_number)
 
     def _find_editor(self, event: events.Event) -> Widget | None:
         """Return the focused editor if a key is a letter of its text; None for other keys."""
@@ -144,10 +150,10 @@ class InputOrder:
         editor = self._editor
         return editor is not None and self._find_editor(event) is editor
 
-    def _wait_for_path(self) -> None:
+    def _wait_for_focus_path(self) -> None:
         """Wait for the focused widget, then for each of its parents up to the app."""
-        self._path = self._focus_path()
-        self._wait_for(self._number, 0)
+        self._awaited_focus_path = self._focus_path()
+        self._wait_for_widget(self._current_input_number, 0)
 
     def _focus_path(self) -> list[MessagePump]:
         if not self._app.screen_stack:
@@ -156,65 +162,69 @@ class InputOrder:
         # A widget that is being removed has no ancestors; the app must pass the next input.
         return path if path[-1] is self._app else [*path, self._app]
 
-    def _wait_for(self, number: int, index: int) -> None:
-        """Wait until a widget of the path has handled all its messages."""
-        while index < len(self._path):
-            part = self._path[index]
-            on_reached = partial(self._wait_again, number, index, part)
-            if part not in self._unresponsive and part.call_later(on_reached):
-                self._awaited = part
+    def _wait_for_widget(self, input_number: int, index: int) -> None:
+        """Wait until the widget at `index` of the awaited focus path has handled all its messages;
+        skip widgets that do not respond.
+        """
+        while index < len(self._awaited_focus_path):
+            widget = self._awaited_focus_path[index]
+            on_queue_reached = partial(self._wait_again, input_number, index, widget)
+            if widget not in self._unresponsive_widgets and widget.call_later(on_queue_reached):
+                self._awaited_widget = widget
                 return
             # The widget is being removed, or did not respond before.
             index += 1
 
-    async def _wait_again(self, number: int, index: int, part: MessagePump) -> None:
+    async def _wait_again(self, input_number: int, index: int, widget: MessagePump) -> None:
         """Wait a second time for a widget.
 
         Textual has removed one more message from its queue than it has handled; no queue size
         counts that message.
         """
-        if number == self._number and part.call_later(self._check_idle, number, index, part):
+        if input_number == self._current_input_number and widget.call_later(
+            self._check_idle, input_number, index, widget
+        ):
             return
-        await self._check_idle(number, index, part)
+        await self._check_idle(input_number, index, widget)
 
-    async def _check_idle(self, number: int, index: int, part: MessagePump) -> None:
-        self._unresponsive.discard(part)
-        if number != self._number:
+    async def _check_idle(self, input_number: int, index: int, widget: MessagePump) -> None:
+        self._unresponsive_widgets.discard(widget)
+        if input_number != self._current_input_number:
             return
-        self._waits_left -= 1
-        if self._waits_left > 0 and part.message_queue_size > 0:
+        self._remaining_waits_count -= 1
+        if self._remaining_waits_count > 0 and widget.message_queue_size > 0:
             # The widget posted itself a message, for example that its text changed.
-            self._wait_for(number, index)
-        elif index + 1 < len(self._path):
-            self._wait_for(number, index + 1)
-        elif self._waits_left > 0 and not self._is_idle():
-            self._wait_for_path()
+            self._wait_for_widget(input_number, index)
+        elif index + 1 < len(self._awaited_focus_path):
+            self._wait_for_widget(input_number, index + 1)
+        elif self._remaining_waits_count > 0 and not self._is_idle():
+            self._wait_for_focus_path()
         else:
-            await self._handle_next(number)
+            await self._handle_next(input_number)
 
     def _is_idle(self) -> bool:
         """Return whether no widget of the path has a message, and the focus is unchanged."""
-        if any(part.message_queue_size for part in self._path):
+        if any(widget.message_queue_size for widget in self._awaited_focus_path):
             return False
         # Otherwise a screen came or went, or the focus moved: the next input belongs there.
-        return self._focus_path() == self._path
+        return self._focus_path() == self._awaited_focus_path
 
 
 class GuardedApp(App[int]):
     """Cleans the text that it shows and copies; writes crash reports to a private file."""
 
     def __init__(
-        self, *, ascii_only: bool = False, log_to: Path | None = None, theme: str = ""
+        self, *, ascii_only: bool = False, crash_log_folder: Path | None = None, theme: str = ""
     ) -> None:
         """Create the app; it shows `theme`, or the default if the theme is unknown, from the first
         frame on.
         """
         super().__init__()
-        self._own_filters = (HARMLESS_FILTER, ASCII_FILTER) if ascii_only else (HARMLESS_FILTER,)
-        self._log_to = log_to
+        self._line_filters = (HARMLESS_FILTER, ASCII_FILTER) if ascii_only else (HARMLESS_FILTER,)
+        self._crash_log_folder = crash_log_folder
         self._crash_line = ""
-        self._toasts: dict[str, float] = {}
-        self._input = InputOrder(self, super().on_event)
+        self._shown_at_s_by_toast: dict[str, float] = {}
+        self._input = InputQueue(self, super().on_event)
         register_themes(self)
         is_known_theme = theme in self.available_themes
         # Not on mount: the first frame would be drawn in Textual's own theme.
@@ -245,8 +255,8 @@ class GuardedApp(App[int]):
 
     def action_command_palette(self) -> None:
         """Show the command palette, unless one is already open."""
-        open_already = any(isinstance(screen, CommandPalette) for screen in self.screen_stack)
-        if self.use_command_palette and not open_already:
+        is_already_open = any(isinstance(screen, CommandPalette) for screen in self.screen_stack)
+        if self.use_command_palette and not is_already_open:
             self.push_screen(Palette(id="--command-palette"))
 
     def search_themes(self) -> None:
@@ -275,16 +285,16 @@ class GuardedApp(App[int]):
         return True
 
     def report_defect(self, sentence: str) -> None:
-        """Show the sentence of a defect for 15 s."""
+        """Show a sentence about a defect of natstui for 15 s."""
         self.notify(sentence, severity="error", timeout=15)
 
     def get_line_filters(self) -> Sequence[LineFilter]:
-        """Return Textual's filters, then natstui's."""
+        """Return the filters for drawn lines: those of Textual, then those of natstui."""
         # Only a terminal has few colours; a picture has all of them.
         has_few_colors = self.console.color_system == "standard" and not self.is_headless
         return (
             *super().get_line_filters(),
-            *self._own_filters,
+            *self._line_filters,
             *((SIXTEEN_COLORS_FILTER,) if has_few_colors else ()),
         )
 
@@ -311,16 +321,16 @@ class GuardedApp(App[int]):
         markup: bool = False,
     ) -> None:
         """Show a toast, never as markup; the same text is not shown again within 2 s."""
-        if (now_s := monotonic()) - self._toasts.get(
+        if (now_s := monotonic()) - self._shown_at_s_by_toast.get(
             message, -_SAME_TOAST_PAUSE_S
         ) < _SAME_TOAST_PAUSE_S:
             return
-        self._toasts = {
+        self._shown_at_s_by_toast = {
             text: shown_at_s
-            for text, shown_at_s in self._toasts.items()
+            for text, shown_at_s in self._shown_at_s_by_toast.items()
             if now_s - shown_at_s < _SAME_TOAST_PAUSE_S
         }
-        self._toasts[message] = now_s
+        self._shown_at_s_by_toast[message] = now_s
         super().notify(
             clean_text(message),
             title=clean_line(title),
@@ -330,24 +340,26 @@ class GuardedApp(App[int]):
         )
 
     def action_help_quit(self) -> None:
-        """Show which key quits, after ctrl+c; not as markup, as Textual does."""
-        for key, active in self.active_bindings.items():
-            if active.binding.action in ("quit", "app.quit"):
+        """Show which key quits, after ctrl+c; Textual would show the text as markup."""
+        for key, active_binding in self.active_bindings.items():
+            if active_binding.binding.action in ("quit", "app.quit"):
                 self.notify(f"{key} leaves natstui")
                 return
 
     def run_guarded(self, *, mouse: bool = True) -> int:
-        """Run until the user leaves; return the exit code: 1 after a crash, 128 + signal."""
+        """Run until the user leaves; return the exit code: 0, 1 after a crash, or 128 + the number
+        of the signal that ended the app.
+        """
         self.run(mouse=mouse)
         sys.stderr.write(self._crash_line)
         return self.return_code or 0
 
     def _on_mount(self) -> None:
-        """Restore the terminal also when a signal ends the app."""
+        """Make signals quit the app normally, so that the terminal is restored."""
         if not self.is_headless:
             loop = asyncio.get_running_loop()
-            for number in _ENDING_SIGNALS:
-                loop.add_signal_handler(number, self._leave, number)
+            for signal_number in _ENDING_SIGNALS:
+                loop.add_signal_handler(signal_number, self._quit_after_signal, signal_number)
 
     def on_resize(self, event: events.Resize) -> None:
         """Show a notice if the terminal is too small."""
@@ -358,9 +370,9 @@ class GuardedApp(App[int]):
         if is_too_small(self.size) and not isinstance(self.screen, TooSmallNotice):
             self.push_screen(TooSmallNotice())
 
-    def _leave(self, number: int) -> None:
+    def _quit_after_signal(self, signal_number: int) -> None:
         """Quit with the exit code that a shell expects after a signal."""
-        self.exit(return_code=128 + number)
+        self.exit(return_code=128 + signal_number)
 
     def panic(self, *renderables: RenderableType) -> None:
         """Write a crash report; Textual would print all local variables."""
@@ -374,8 +386,8 @@ class GuardedApp(App[int]):
             self._return_code = 128 + signal.SIGHUP
             self._close_messages_no_wait()
             return
-        path = write_crash_log(error, self._log_to or log_folder())
-        self._crash_line = clean_line(crash_line(error, path)) + "\n"
+        log_path = write_crash_log(error, self._crash_log_folder or log_folder())
+        self._crash_line = clean_line(crash_line(error, log_path)) + "\n"
         # Textual sets it for an exception of a handler, not for a panic of its own.
         self._return_code = 1
         self._close_messages_no_wait()
@@ -390,7 +402,7 @@ def remove_toast(app: App[int], message: str) -> None:
 
 def is_too_small(size: Size) -> bool:
     """Return whether a terminal of this size is too small."""
-    return size.width < MIN_SIZE.width or size.height < MIN_SIZE.height
+    return size.width < MIN_TERMINAL_SIZE.width or size.height < MIN_TERMINAL_SIZE.height
 
 
 class TooSmallNotice(TerminalSized, ModalScreen[None]):
@@ -418,6 +430,6 @@ class TooSmallNotice(TerminalSized, ModalScreen[None]):
         if not is_too_small(size):
             self.dismiss()
         else:
-            min_text = f"{MIN_SIZE.width}×{MIN_SIZE.height}"
-            text = f"{size.width}×{size.height} is too small:\nenlarge the terminal to {min_text}"
+            min_size = f"{MIN_TERMINAL_SIZE.width}×{MIN_TERMINAL_SIZE.height}"
+            text = f"{size.width}×{size.height} is too small:\nenlarge the terminal to {min_size}"
             self.query_one(Static).update(safe_lines(text))

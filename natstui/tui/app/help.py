@@ -25,7 +25,7 @@ from natstui.tui.frame.table_screen import TableScreen
 from natstui.tui.kit.text import safe
 from natstui.tui.kit.textual_fixes import TerminalSized
 
-Pairs = list[tuple[str, str]]
+TermsAndExplanations = list[tuple[str, str]]
 """Terms and their explanations."""
 
 
@@ -43,7 +43,11 @@ class HelpScreen(TerminalSized, ModalScreen[None]):
     """
 
     def __init__(
-        self, keys: Mapping[str, Pairs], columns: Pairs, charts: Pairs, figures: Pairs
+        self,
+        keys: Mapping[str, TermsAndExplanations],
+        columns: TermsAndExplanations,
+        charts: TermsAndExplanations,
+        figures: TermsAndExplanations,
     ) -> None:
         super().__init__()
         self._figures = figures
@@ -53,21 +57,23 @@ class HelpScreen(TerminalSized, ModalScreen[None]):
     def for_screen(cls, screen: Screen[object]) -> HelpScreen:
         """Return the help screen for a screen; the screen's own keys come first."""
         rows = screen.rows if isinstance(screen, TableScreen) else None
-        specs = screen.SPECS if isinstance(screen, LiveScreen) else ()
-        columns = [(spec.title, spec.help) for spec in (rows.specs if rows else specs)]
+        column_specs = screen.SPECS if isinstance(screen, LiveScreen) else ()
+        columns = [(spec.title, spec.help) for spec in (rows.specs if rows else column_specs)]
         charts = list(screen.CHART_HELP) if isinstance(screen, ChartedScreen) else []
-        figures = list(screen.FIGURES) if isinstance(screen, LiveScreen) else []
-        return cls(_keys_of(screen), columns, charts, figures)
+        figures = list(screen.SECOND_LINE_HELP) if isinstance(screen, LiveScreen) else []
+        return cls(_explain_keys(screen), columns, charts, figures)
 
     def compose(self) -> ComposeResult:
         """Yield keys, columns, the figures of the top lines, commands, and kinds of findings."""
-        commands = [(f":{w.names[0]} {w.usage}".strip(), w.help) for w in COMMANDS]
+        commands = [
+            (f":{command.names[0]} {command.usage}".strip(), command.help) for command in COMMANDS
+        ]
         findings = [(kind.word, f"{kind.sentence} ({kind.code})") for kind in KINDS.values()]
         with VerticalScroll(id="help") as panel:
             panel.border_subtitle = "/ finds · esc closes"
             yield Input(placeholder="find", compact=True, id="find")
             for title, keys in self._keys.items():
-                yield HelpSection(title, keys, _MIN_KEY_CELLS)
+                yield HelpSection(title, keys, _MIN_KEYS_COLUMN_CELLS)
             if self._columns:
                 yield HelpSection("COLUMNS", self._columns)
             if self._charts:
@@ -89,7 +95,7 @@ class HelpScreen(TerminalSized, ModalScreen[None]):
     def _filter_lines(self, event: Input.Changed) -> None:
         """Show only the lines that contain all search words."""
         for part in self.query(HelpSection):
-            part.filter_pairs(event.value)
+            part.filter_terms(event.value)
 
     @on(Input.Submitted)
     def _focus_panel(self) -> None:
@@ -107,88 +113,109 @@ class HelpScreen(TerminalSized, ModalScreen[None]):
             self.dismiss()
 
 
-_SHARED_BASES = (LiveScreen, TableScreen, SelectionScreen, ChartedScreen, DetailScreen)
+_SHARED_SCREEN_CLASSES = (LiveScreen, TableScreen, SelectionScreen, ChartedScreen, DetailScreen)
 """Base classes of screens: their keys are common to many screens."""
-_OWN_KEYS, _SHARED_KEYS, _APP_KEYS = (
+_OWN_KEYS_TITLE, _SHARED_KEYS_TITLE, _APP_KEYS_TITLE = (
     "KEYS OF THIS SCREEN",
     "KEYS OF SCREENS LIKE THIS",
     "KEYS EVERYWHERE",
 )
 
 
-def _keys_of(screen: Screen[object]) -> dict[str, Pairs]:
+def _explain_keys(screen: Screen[object]) -> dict[str, TermsAndExplanations]:
     """Return the active keys and their descriptions by section title; the screen's own first."""
-    common_ids = {
+    shared_key_ids = {
         binding.id
-        for base in _SHARED_BASES
-        if isinstance(screen, base)
-        for binding in base.BINDINGS
+        for screen_class in _SHARED_SCREEN_CLASSES
+        if isinstance(screen, screen_class)
+        for binding in screen_class.BINDINGS
         if isinstance(binding, Binding)
     }
-    keys: dict[str, dict[str, list[str]]] = {_OWN_KEYS: {}, _SHARED_KEYS: {}, _APP_KEYS: {}}
-    for active in screen.active_bindings.values():
-        binding = active.binding
+    key_texts_by_section: dict[str, dict[str, list[str]]] = {
+        _OWN_KEYS_TITLE: {},
+        _SHARED_KEYS_TITLE: {},
+        _APP_KEYS_TITLE: {},
+    }
+    for active_binding in screen.active_bindings.values():
+        binding = active_binding.binding
         if not binding.description or not binding.id:
             continue
-        section = (
-            _SHARED_KEYS if binding.id in common_ids or active.node is not screen else _OWN_KEYS
+        section_title = (
+            _SHARED_KEYS_TITLE
+            if binding.id in shared_key_ids or active_binding.node is not screen
+            else _OWN_KEYS_TITLE
         )
-        title = _APP_KEYS if active.node is screen.app else section
+        title = _APP_KEYS_TITLE if active_binding.node is screen.app else section_title
         key_text = binding.key_display or screen.app.get_key_display(binding)
         label, description = binding.description, describe_key(binding)
-        if isinstance(screen, LiveScreen) and (now := screen.key_label(binding)) != label:
-            label, description = now, ""
+        if (
+            isinstance(screen, LiveScreen)
+            and (current_label := screen.key_label(binding)) != label
+        ):
+            label, description = current_label, ""
         help_text = ": ".join(filter(None, (label, description)))
-        texts = keys[title].setdefault(help_text, [])
+        texts = key_texts_by_section[title].setdefault(help_text, [])
         if key_text not in texts:
             texts.append(key_text)
     return {
         title: [(" ".join(key_texts), text) for text, key_texts in texts.items()]
-        for title, texts in keys.items()
+        for title, texts in key_texts_by_section.items()
         if texts
     }
 
 
-_MIN_KEY_CELLS = 46
+_MIN_KEYS_COLUMN_CELLS = 46
 """Minimum width of a column of keys in cells: most descriptions fit on a line."""
-_MIN_SENTENCE_CELLS = 72
-_GAP_CELLS = 3
+_MIN_SENTENCES_COLUMN_CELLS = 72
+_COLUMN_GAP_CELLS = 3
 
 
 class HelpSection(Static):
-    """A title over pairs, in as many columns as fit."""
+    """A title above terms and their explanations, in as many columns as fit."""
 
-    def __init__(self, title: str, pairs: Pairs, min_cells: int = _MIN_SENTENCE_CELLS) -> None:
+    def __init__(
+        self,
+        title: str,
+        explained_terms: TermsAndExplanations,
+        min_cells: int = _MIN_SENTENCES_COLUMN_CELLS,
+    ) -> None:
         super().__init__(markup=False)
-        self._title, self._pairs, self._min_cells = title, pairs, min_cells
-        self._shown_pairs = pairs
+        self._title, self._explained_terms, self._min_cells = title, explained_terms, min_cells
+        self._shown_terms = explained_terms
         self._drawn_width = 0
 
-    def filter_pairs(self, text: str) -> None:
-        """Show only the pairs that contain all words of the search text."""
+    def filter_terms(self, text: str) -> None:
+        """Show only the explanations that contain all words of the search text."""
         search_words = text.lower().split()
-        self._shown_pairs = [
-            pair
-            for pair in self._pairs
-            if all(search_word in " ".join(pair).lower() for search_word in search_words)
+        self._shown_terms = [
+            term_and_explanation
+            for term_and_explanation in self._explained_terms
+            if all(
+                search_word in " ".join(term_and_explanation).lower()
+                for search_word in search_words
+            )
         ]
-        self.display = bool(self._shown_pairs)
+        self.display = bool(self._shown_terms)
         self._drawn_width = 0
         self.on_resize()
 
     def on_resize(self) -> None:
         """Change the columns to the new width."""
         width = self.content_size.width
-        if width == self._drawn_width or not self._shown_pairs:
+        if width == self._drawn_width or not self._shown_terms:
             return
         self._drawn_width = width
         count = max(
-            1, min(len(self._shown_pairs), (width + _GAP_CELLS) // (self._min_cells + _GAP_CELLS))
+            1,
+            min(
+                len(self._shown_terms),
+                (width + _COLUMN_GAP_CELLS) // (self._min_cells + _COLUMN_GAP_CELLS),
+            ),
         )
-        cells = (width + _GAP_CELLS) // count - _GAP_CELLS
-        columns = _balance_columns(_wrap_pairs(self._shown_pairs, cells), count)
+        cells = (width + _COLUMN_GAP_CELLS) // count - _COLUMN_GAP_CELLS
+        columns = _balance_columns(_wrap_terms(self._shown_terms, cells), count)
         rows = [
-            Content(" " * _GAP_CELLS).join(
+            Content(" " * _COLUMN_GAP_CELLS).join(
                 (line or Content()).pad_right(cells - (line.cell_length if line else 0))
                 for line in row
             )
@@ -197,34 +224,34 @@ class HelpSection(Static):
         self.update(Content("\n").join([safe(self._title, "title"), *rows, Content()]))
 
 
-def _wrap_pairs(pairs: Pairs, cells: int) -> list[list[Content]]:
-    """Return the lines of each pair, wrapped to a column of `cells` cells."""
-    widest = max((len(term) for term, _ in pairs), default=0)
-    term_width = min(widest, cells // 2) + 2
+def _wrap_terms(explained_terms: TermsAndExplanations, cells: int) -> list[list[Content]]:
+    """Return the lines of each term and explanation, wrapped to a column of `cells` cells."""
+    widest_term_cells = max((len(term) for term, _ in explained_terms), default=0)
+    term_width = min(widest_term_cells, cells // 2) + 2
     blocks = []
-    for term, explanation in pairs:
-        head, text = safe(term.ljust(term_width), "strong"), safe(explanation)
+    for term, explanation in explained_terms:
+        term_text, text = safe(term.ljust(term_width), "strong"), safe(explanation)
         if len(term) + 2 > term_width:
             # The term has its own line; its explanation is aligned with the others.
-            parts = [head, *text.wrap(cells - term_width)]
+            parts = [term_text, *text.wrap(cells - term_width)]
         else:
-            first, *other_lines = list(text.wrap(cells - term_width)) or [Content()]
-            parts = [Content.assemble(head, first), *other_lines]
+            first_line, *other_lines = list(text.wrap(cells - term_width)) or [Content()]
+            parts = [Content.assemble(term_text, first_line), *other_lines]
         blocks.append([parts[0], *(Content(" " * term_width) + part for part in parts[1:])])
     return blocks
 
 
-def _balance_columns(blocks: Sequence[Sequence[Content]], count: int) -> list[list[Content]]:
-    """Return the lines of at most `count` columns of about the same height; the blocks stay in
-    order, and no block is split.
+def _balance_columns(blocks: Sequence[Sequence[Content]], max_columns: int) -> list[list[Content]]:
+    """Return the lines of at most `max_columns` columns of about the same height; the blocks stay
+    in order, and no block is split.
     """
-    height = -(-sum(map(len, blocks)) // count)
+    max_lines = -(-sum(map(len, blocks)) // max_columns)
     while True:
         columns: list[list[Content]] = [[]]
         for block in blocks:
-            if columns[-1] and len(columns[-1]) + len(block) > height:
+            if columns[-1] and len(columns[-1]) + len(block) > max_lines:
                 columns.append([])
             columns[-1] += block
-        if len(columns) <= count:
+        if len(columns) <= max_columns:
             return columns
-        height += 1
+        max_lines += 1

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 
 from textual.binding import Binding
 
-KEY_DESCRIPTIONS: Mapping[str, str] = {
+DESCRIPTION_BY_KEY_ID: Mapping[str, str] = {
     "action.cancel": "cancel: nothing is changed",
     "action.send": "confirm the change; where messages are lost, type the name first",
     "analysis.before": "the previous table",
@@ -126,7 +126,7 @@ KEY_DESCRIPTIONS: Mapping[str, str] = {
     "pull.term": "term: never deliver the message again",
     "put.editor": "edit in the editor that VISUAL or EDITOR names",
     "put.send": "store the value, as the preview shows it",
-    "quit": "leave natstui; asks first if something is still running",
+    "quit": "leave natstui; prompts first if something is still running",
     "raw": "all data as the server sends it",
     "raw.copy": "copy the entire text",
     "raw.format": "switch between JSON and YAML",
@@ -174,4 +174,4 @@ KEY_DESCRIPTIONS: Mapping[str, str] = {
 
 def describe_key(binding: Binding) -> str:
     """Return the description of a key; empty if its label is enough."""
-    return binding.tooltip or KEY_DESCRIPTIONS.get(binding.id or "", "")
+    return binding.tooltip or DESCRIPTION_BY_KEY_ID.get(binding.id or "", "")

@@ -1,4 +1,6 @@
-"""The viewer's end of an engine: starts it, turns its lines into records, sends it commands."""
+"""The viewer's connection to an engine process: starts it, decodes its records, sends it
+commands.
+"""
 
 from __future__ import annotations
 
@@ -29,18 +31,18 @@ from natstui.units import bytes_text
 _READ_BYTES = 1 << 20
 _MAX_UNSENT_BYTES = 1 << 20
 """Limit of queued commands for an engine that does not read: thousands of keys."""
-_FIRST_LINE_BYTES = 1 << 20
+_MAX_FIRST_LINE_BYTES = 1 << 20
 MAX_LINE_BYTES = 128 << 20
 """Limit of a line of the engine: the largest message has 64 MiB, and a third more as text."""
-_YIELD_AFTER_S = 0.004
+_YIELD_TO_KEYS_AFTER_S = 0.004
 STOP_TIMEOUT_S = 3.0
-_NOTIFY_AFTER_S = 3.0
-START_LIMIT_S = 60.0
+_NOTIFY_NO_OUTPUT_AFTER_S = 3.0
+START_TIMEOUT_S = 60.0
 """How long to wait for the first line: ssh to a busy machine takes seconds, a password prompt
 forever.
 """
-_MAX_COMMAND_CHARS = 80
-_STDERR_BYTES = 1 << 16
+_MAX_SHOWN_COMMAND_CHARS = 80
+_MAX_STDERR_READ_BYTES = 1 << 16
 """Maximum size of the read end of an engine's stderr: over ssh it may write any amount."""
 
 
@@ -52,24 +54,28 @@ def _endless_line_error(max_bytes: int) -> str:
 
 
 class Link:
-    """One engine process. Only pipes: a child that inherits the terminal steals its keys."""
+    """An engine process, connected by pipes only: a child process on the terminal would read its
+    keys.
+    """
 
     def __init__(self, engine: Sequence[str] | EngineProcess, first_line: bytes = b"") -> None:
-        """Start the engine unless it runs, and send it a first line; raises EngineFailed."""
+        """Start the engine if `engine` is a command line, and send it `first_line`; raises
+        EngineFailed.
+        """
         process = engine if isinstance(engine, EngineProcess) else start_engine(engine)
         self._process, self._stderr = process
-        self.stderr_end = ""
+        self.final_stderr_line = ""
         """The last line that the engine wrote to stderr, set when the link is closed."""
         assert self._process.stdin is not None
-        self._unsent = bytearray()
+        self._unsent_commands = bytearray()
         """Commands that the engine has not read yet."""
         self._writer_loop: asyncio.AbstractEventLoop | None = None
-        """The event loop that calls `_write` when the engine reads again."""
+        """The event loop that calls `_write_queued_commands` when the engine reads again."""
         self.pending: dict[int, PendingRequest] = {}
         """The requests without a reply yet, by their ids."""
-        self._received_count = 0
+        self._output_reads_count = 0
         """Number of reads that returned output of the engine."""
-        self._ended = False
+        self._has_engine_ended = False
         self._stdout_transport: asyncio.ReadTransport | None = None
         """The transport of the engine's stdout; while records are read, only the transport may
         close stdout.
@@ -86,25 +92,28 @@ class Link:
         return self._process.pid
 
     def wait_started(
-        self, notify: Callable[[str], None] = lambda _text: None, *, limit_s: float = START_LIMIT_S
+        self,
+        notify: Callable[[str], None] = lambda _text: None,
+        *,
+        timeout_s: float = START_TIMEOUT_S,
     ) -> EngineStarted:
         """Wait for the first record and return it.
 
         `notify` is called with a sentence after 3 s without output. Raises EngineFailed with the
-        last line of the engine's stderr if the engine ends, or without a record after `limit_s`.
+        last line of the engine's stderr if the engine ends, or without a record after `timeout_s`.
         """
-        first = self._read_first_line(notify, time.monotonic() + limit_s)
-        if first is None:
+        first_line = self._read_first_line(notify, time.monotonic() + timeout_s)
+        if first_line is None:
             stderr_line = self.last_stderr_line()
             stderr_note = f"; it wrote {stderr_line!r} to stderr" if stderr_line else ""
             raise EngineFailed(
-                f"the engine {self._command_text} did not reply within {limit_s:g} s{stderr_note}"
-                ": run it in a shell to see what it waits for",
+                f"the engine {self._command_text} did not reply within {timeout_s:g} s"
+                f"{stderr_note}: run it in a shell to see what it waits for",
                 1,
             )
-        if len(first) > _FIRST_LINE_BYTES:
-            raise EngineFailed(_endless_line_error(_FIRST_LINE_BYTES), 1)
-        record = decode_record(first) if first.endswith(b"\n") else None
+        if len(first_line) > _MAX_FIRST_LINE_BYTES:
+            raise EngineFailed(_endless_line_error(_MAX_FIRST_LINE_BYTES), 1)
+        record = decode_record(first_line) if first_line.endswith(b"\n") else None
         if isinstance(record, EngineStarted):
             return record
         try:
@@ -117,19 +126,22 @@ class Link:
             self.last_stderr_line() or "the engine ended without any output", code or 1
         )
 
-    def _read_first_line(self, notify: Callable[[str], None], end_s: float) -> bytes | None:
-        """Read one line byte by byte: a buffer would also consume the bytes after it.
+    def _read_first_line(self, notify: Callable[[str], None], deadline_s: float) -> bytes | None:
+        """Return the first line, read byte by byte: a buffer would also consume the bytes after
+        it.
 
-        Returns None without a line at `end_s` of the monotonic clock.
+        None without a complete line at `deadline_s` of the monotonic clock.
         """
         assert self._process.stdout is not None
         stdout, line = self._process.stdout.fileno(), bytearray()
         poller = select.poll()
         poller.register(stdout, select.POLLIN)
-        if not poller.poll(max(0.0, min(_NOTIFY_AFTER_S, end_s - time.monotonic())) * 1000):
+        if not poller.poll(
+            max(0.0, min(_NOTIFY_NO_OUTPUT_AFTER_S, deadline_s - time.monotonic())) * 1000
+        ):
             notify(f"the engine {self._command_text} has not replied yet: still waiting")
-        while not line.endswith(b"\n") and len(line) <= _FIRST_LINE_BYTES:
-            if not poller.poll(max(0.0, end_s - time.monotonic()) * 1000):
+        while not line.endswith(b"\n") and len(line) <= _MAX_FIRST_LINE_BYTES:
+            if not poller.poll(max(0.0, deadline_s - time.monotonic()) * 1000):
                 return None
             byte = os.read(stdout, 1)
             if not byte:
@@ -144,15 +156,15 @@ class Link:
         command_line = shlex.join(args) if isinstance(args, list | tuple) else str(args)
         command_line = clean_line(command_line)
         return (
-            f"`{command_line[:_MAX_COMMAND_CHARS]}…`"
-            if len(command_line) > _MAX_COMMAND_CHARS
+            f"`{command_line[:_MAX_SHOWN_COMMAND_CHARS]}…`"
+            if len(command_line) > _MAX_SHOWN_COMMAND_CHARS
             else f"`{command_line}`"
         )
 
     def last_stderr_line(self) -> str:
         """Return the last line on the engine's stderr, without `natstui: `; empty without one."""
         size_bytes = self._stderr.seek(0, os.SEEK_END)
-        self._stderr.seek(max(0, size_bytes - _STDERR_BYTES))
+        self._stderr.seek(max(0, size_bytes - _MAX_STDERR_READ_BYTES))
         lines = self._stderr.read().decode(errors="replace").strip().splitlines()
         return lines[-1].removeprefix("natstui: ") if lines else ""
 
@@ -175,22 +187,22 @@ class Link:
             lambda: asyncio.StreamReaderProtocol(reader), stdout
         )
         try:
-            parts: list[bytes] = []
-            unended_bytes = 0
-            yielded_s = perf_counter()
+            incomplete_line_parts: list[bytes] = []
+            incomplete_line_bytes = 0
+            last_pause_at_s = perf_counter()
             # Not readline(): it searches a large line again from its start with every chunk.
             while chunk := await reader.read(_READ_BYTES):
-                self._received_count += 1
-                head, newline, incomplete = chunk.rpartition(b"\n")
+                self._output_reads_count += 1
+                complete_lines, newline, incomplete_line = chunk.rpartition(b"\n")
                 if not newline:
-                    parts.append(chunk)
-                    unended_bytes += len(chunk)
-                    if unended_bytes > MAX_LINE_BYTES:
+                    incomplete_line_parts.append(chunk)
+                    incomplete_line_bytes += len(chunk)
+                    if incomplete_line_bytes > MAX_LINE_BYTES:
                         raise EngineFailed(_endless_line_error(MAX_LINE_BYTES), 1)
                     continue
-                unended_bytes = len(incomplete)
-                lines = b"".join((*parts, head)).split(b"\n")
-                parts = [incomplete] if incomplete else []
+                incomplete_line_bytes = len(incomplete_line)
+                lines = b"".join((*incomplete_line_parts, complete_lines)).split(b"\n")
+                incomplete_line_parts = [incomplete_line] if incomplete_line else []
                 for line in lines:
                     try:
                         record = decode_record(line)
@@ -201,9 +213,9 @@ class Link:
                         if not self._pass_to_request(record):
                             yield record
                     # Many lines, or a large one, take tens of milliseconds: let keys through.
-                    if perf_counter() - yielded_s > _YIELD_AFTER_S:
+                    if perf_counter() - last_pause_at_s > _YIELD_TO_KEYS_AFTER_S:
                         await asyncio.sleep(0)
-                        yielded_s = perf_counter()
+                        last_pause_at_s = perf_counter()
         finally:
             self._close_stdout()
             self._fail_pending()
@@ -219,7 +231,7 @@ class Link:
 
     def _fail_pending(self) -> None:
         """Fail all requests without a reply, after the engine has ended."""
-        self._ended = True
+        self._has_engine_ended = True
         for request in list(self.pending.values()):
             request.fail(ENGINE_ENDED)
         self.pending.clear()
@@ -235,8 +247,8 @@ class Link:
 
     def request(self, command: Command) -> PendingRequest:
         """Send a command with a new id, and return the pending request."""
-        request = PendingRequest(self._remove_request, lambda: self._received_count)
-        if self._ended:
+        request = PendingRequest(self._remove_request, lambda: self._output_reads_count)
+        if self._has_engine_ended:
             request.fail(ENGINE_NOT_RUNNING)
             return request
         self.pending[request.command_id] = request
@@ -254,24 +266,24 @@ class Link:
         full.
         """
         line = encode_command(command)
-        if len(self._unsent) + len(line) > _MAX_UNSENT_BYTES:
+        if len(self._unsent_commands) + len(line) > _MAX_UNSENT_BYTES:
             raise EngineFailed("the engine accepts no commands: it hangs", 1)
-        waiting = bool(self._unsent)
-        self._unsent += line
-        if not waiting:
-            self._write()
+        is_writer_waiting = bool(self._unsent_commands)
+        self._unsent_commands += line
+        if not is_writer_waiting:
+            self._write_queued_commands()
 
-    def _write(self) -> None:
+    def _write_queued_commands(self) -> None:
         """Write as many queued commands as the pipe accepts, and the rest when it accepts more."""
         stdin = self._process.stdin
         assert stdin is not None
         try:
-            while self._unsent and not stdin.closed:
-                del self._unsent[: os.write(stdin.fileno(), self._unsent)]
+            while self._unsent_commands and not stdin.closed:
+                del self._unsent_commands[: os.write(stdin.fileno(), self._unsent_commands)]
         except BlockingIOError:
             if self._writer_loop is None:
                 self._writer_loop = asyncio.get_running_loop()
-                self._writer_loop.add_writer(stdin.fileno(), self._write)
+                self._writer_loop.add_writer(stdin.fileno(), self._write_queued_commands)
             return
         except BrokenPipeError:
             pass
@@ -279,7 +291,7 @@ class Link:
 
     def _stop_writing(self) -> None:
         """Discard the queued commands, and stop waiting for the pipe."""
-        self._unsent.clear()
+        self._unsent_commands.clear()
         stdin = self._process.stdin
         if self._writer_loop is not None and stdin is not None and not stdin.closed:
             self._writer_loop.remove_writer(stdin.fileno())
@@ -289,8 +301,8 @@ class Link:
         """Close the link as `close` does, but wait in a thread: an engine may need seconds."""
         self._stop_writing()
         self._fail_pending()
-        code = await asyncio.to_thread(self._end)
-        self._release()
+        code = await asyncio.to_thread(self._end_engine_process)
+        self._close_files()
         return code
 
     def close(self) -> int:
@@ -300,11 +312,11 @@ class Link:
         """
         self._stop_writing()
         self._fail_pending()
-        code = self._end()
-        self._release()
+        code = self._end_engine_process()
+        self._close_files()
         return code
 
-    def _end(self) -> int:
+    def _end_engine_process(self) -> int:
         stdin = self._process.stdin
         assert stdin is not None
         with contextlib.suppress(BrokenPipeError):
@@ -323,8 +335,8 @@ class Link:
         elif self._process.stdout is not None:
             self._process.stdout.close()
 
-    def _release(self) -> None:
+    def _close_files(self) -> None:
         self._close_stdout()
         if not self._stderr.closed:
-            self.stderr_end = self.last_stderr_line()
+            self.final_stderr_line = self.last_stderr_line()
         self._stderr.close()

@@ -8,40 +8,40 @@ from dataclasses import dataclass, replace
 from natstui.model.live.state import shown_at_us
 from natstui.tui.app.controls.export import Exporter
 from natstui.tui.app.controls.guide import Guide
-from natstui.tui.app.controls.live import Polling, Recording
-from natstui.tui.app.controls.part import Part
+from natstui.tui.app.controls.live import PollingControls, RecordingControls
+from natstui.tui.app.controls.part import AppPart
 from natstui.tui.app.controls.replay import ReplayControls
-from natstui.tui.app.controls.systems import Contexts, Systems
-from natstui.tui.app.engines import Announcements, Engines
+from natstui.tui.app.controls.systems import Contexts, SystemControls
+from natstui.tui.app.engines import Engines, EngineToasts
 from natstui.tui.app.guarded import GuardedApp
 from natstui.tui.app.link import Link
 from natstui.tui.app.live_system import OpenSystem
 from natstui.tui.frame.messages import StateChanged
 
-KEYS = [
+APP_BINDINGS = [
     # `=` has two meanings, one live and one in a replay. Textual keeps both of one list; a list
     # of a subclass would replace that of its base.
     *Exporter.BINDINGS,
     *Guide.BINDINGS,
-    *Polling.BINDINGS,
-    *Recording.BINDINGS,
+    *PollingControls.BINDINGS,
+    *RecordingControls.BINDINGS,
     *ReplayControls.BINDINGS,
-    *Systems.BINDINGS,
+    *SystemControls.BINDINGS,
 ]
 
 
 @dataclass(frozen=True, slots=True)
-class Parts:
+class AppParts:
     """The parts of the app; the action of a key names a part by its field."""
 
     engines: Engines
-    announcements: Announcements
+    engine_toasts: EngineToasts
     exporter: Exporter
     guide: Guide
-    polling: Polling
-    recording: Recording
+    polling: PollingControls
+    recording: RecordingControls
     replay: ReplayControls
-    systems: Systems
+    systems: SystemControls
 
     @classmethod
     def create(
@@ -50,29 +50,31 @@ class Parts:
         open_systems: Sequence[OpenSystem],
         open_replay: Callable[[str], Link] | None,
         show_state_soon: Callable[[], None],
-        in_view: Callable[[], str | None],
+        system_in_view: Callable[[], str | None],
         *,
         is_guided: bool,
         contexts: Contexts,
         may_change_host: bool,
-    ) -> Parts:
+    ) -> AppParts:
         """Create the parts of an app with the running engines of `open_systems`."""
-        announcements = Announcements(app)
+        engine_toasts = EngineToasts(app)
         engines = Engines(
-            app, open_systems, open_replay, show_state_soon, announcements, in_view,
+            app, open_systems, open_replay, show_state_soon, engine_toasts, system_in_view,
             may_change_host=may_change_host,
         )  # fmt: skip
-        polling = Polling(app, engines, open_systems[0].started.interval_s, show_state_soon)
-        recording = Recording(app, engines)
+        polling = PollingControls(
+            app, engines, open_systems[0].started.interval_s, show_state_soon
+        )
+        recording = RecordingControls(app, engines)
         return cls(
             engines,
-            announcements,
+            engine_toasts,
             Exporter(app, engines),
             Guide(app, lambda: engines.state, show_state_soon, is_on=is_guided),
             polling,
             recording,
             ReplayControls(app, engines),
-            Systems(app, engines, contexts, polling, recording),
+            SystemControls(app, engines, contexts, polling, recording),
         )
 
     def state_message(self) -> StateChanged:
@@ -80,29 +82,35 @@ class Parts:
         the guide.
         """
         self.guide.advance()
-        marked_a, follower = self.replay.marked_a, self.engines.shown_follower
-        a_at_us = shown_at_us(marked_a) if marked_a and self.engines.is_replaying else None
+        marked_state, follower = self.replay.marked_state, self.engines.shown_follower
+        marked_at_us = (
+            shown_at_us(marked_state) if marked_state and self.engines.is_replaying else None
+        )
         is_paused = not self.polling.is_on and not self.engines.is_replaying
         # Without polling the age of the newest poll is no warning.
         poll_age_us = 0 if is_paused else follower.poll_age_us
-        newest = StateChanged(follower.state, poll_age_us, a_at_us, is_paused, self.guide.text())
-        several = self.engines.system_states()
-        newest.systems = (
-            [replace(system, poll_age_us=0) for system in several] if is_paused else several
+        message = StateChanged(
+            follower.state, poll_age_us, marked_at_us, is_paused, self.guide.text()
         )
-        newest.acting = self.engines.acting_system.name
-        newest.can_leave_replay = follower is not self.engines.home_follower
-        return newest
+        system_states = self.engines.system_states()
+        message.systems = (
+            [replace(system, poll_age_us=0) for system in system_states]
+            if is_paused
+            else system_states
+        )
+        message.acting = self.engines.acting_system.name
+        message.can_leave_replay = follower is not self.engines.acting_follower
+        return message
 
-    def act(self, part: str, action: str, *arguments: object) -> None:
-        """Execute the action of a key in a part."""
+    def execute_action(self, part: str, action: str, *arguments: object) -> None:
+        """Execute the action of a key in a part of the app."""
         getattr(self._find_part(part), f"action_{action}")(*arguments)
 
-    def is_offered(self, part: str, action: str, *, typing: bool) -> bool:
+    def is_offered(self, part: str, action: str, *, is_typing: bool) -> bool:
         """Return whether an action of a part is offered."""
-        return self._find_part(part).is_offered(action, typing=typing)
+        return self._find_part(part).is_offered(action, is_typing=is_typing)
 
-    def _find_part(self, name: str) -> Part:
+    def _find_part(self, name: str) -> AppPart:
         part = getattr(self, name)
-        assert isinstance(part, Part)
+        assert isinstance(part, AppPart)
         return part

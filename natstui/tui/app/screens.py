@@ -39,7 +39,7 @@ MODE_SCREENS = {
 """Mode → module and class of its first screen, except the overview, which the app imports."""
 
 
-def new_screen(message: Open | Manage, state: State) -> LiveScreen:
+def create_screen(message: Open | Manage, state: State) -> LiveScreen:
     """Create the screen that a message opens; raises UsageError if there is no such screen."""
     if isinstance(message, Open):
         return _asset_screen(message)
@@ -95,7 +95,7 @@ def _bucket_screen(stream: str) -> LiveScreen:
 
 
 def mode_screen(mode: str) -> LiveScreen:
-    """Import and create the first screen of a mode."""
+    """Import and create the first screen of a mode, such as `streams`."""
     folder, name = MODE_SCREENS[mode]
     screen: LiveScreen = getattr(import_module(f"natstui.tui.{folder}"), name)()
     return screen
@@ -107,8 +107,8 @@ async def close_upper_screens(app: App[int]) -> bool:
     A screen with typed text stays, and a toast reports it.
     """
     while len(app.screen_stack) > 1:
-        top = app.screen
-        if isinstance(top, LiveScreen) and (unsent_text := top.unsent()):
+        top_screen = app.screen
+        if isinstance(top_screen, LiveScreen) and (unsent_text := top_screen.unsent_text()):
             app.notify(f"{unsent_text} is not sent yet, and stays open", severity="warning")
             return False
         await app.pop_screen()
@@ -122,11 +122,11 @@ def find_unsent_texts(app: App[int], modes: Iterable[str]) -> list[str]:
         # A mode that was never opened has no screens.
         with contextlib.suppress(KeyError):
             screens = app.get_screen_stack(mode)
-            texts += [screen.unsent() for screen in screens if isinstance(screen, LiveScreen)]
+            texts += [screen.unsent_text() for screen in screens if isinstance(screen, LiveScreen)]
     return [text for text in texts if text]
 
 
-_TRANSFER_TEXTS = {
+_TEXT_BY_TRANSFER_COMMAND = {
     BackUp: "a backup is running",
     RestoreBackup: "a restore is running",
     PutFile: "an upload is running",
@@ -137,8 +137,8 @@ _TRANSFER_TEXTS = {
 def describe_running_work(
     state: State, pending_commands: Iterable[Command], *, recording: bool
 ) -> list[str]:
-    """Return a description of the work in an engine that would end with it: a recording, a
-    benchmark, an analysis and transfers.
+    """Return descriptions of the running work that would end with an engine: a recording, a
+    benchmark, an analysis, transfers.
 
     `pending_commands` have no reply yet. A recording is included only with `recording`: if the
     user started it here.
@@ -153,12 +153,14 @@ def describe_running_work(
         texts.append("an analysis is running")
     for command in pending_commands:
         if isinstance(command, BackUp | RestoreBackup | PutFile | GetFile):
-            texts.append(_TRANSFER_TEXTS[type(command)])
+            texts.append(_TEXT_BY_TRANSFER_COMMAND[type(command)])
     return texts
 
 
 async def open_mode(app: App[int], mode: str) -> None:
-    """Open the first screen of a mode; a screen with typed text stays open there."""
+    """Switch to a mode, after closing the upper screens of the current mode; a screen with typed
+    text stays open.
+    """
     # Screens below the closed ones have not been drawn while those were open.
     with app.batch_update():
         await close_upper_screens(app)
@@ -253,40 +255,45 @@ def _sending_screen(message: Manage, state: State) -> LiveScreen:
     from natstui.tui.messages.publish import PublishScreen
     from natstui.tui.messages.pull import PullScreen
 
-    stream, second, *_ = message.targets[0]
+    stream, consumer_or_seq, *_ = message.targets[0]
     if message.what == "pull":
-        return PullScreen(stream, second or "")
+        return PullScreen(stream, consumer_or_seq or "")
     config = state.stream_configurations.get(stream)
     subjects = config.subjects if config else ()
     literal_subjects = [subject for subject in subjects if not has_wildcard(subject)]
     # Of `orders.>` only `orders.`: the user types the rest.
-    prefixes = [re.split(r"[*>]", subject, maxsplit=1)[0] for subject in subjects]
-    subject = next(iter((*literal_subjects, *prefixes)), "")
-    return PublishScreen(stream, subject, int(second) if second else None)
+    subject_prefixes = [re.split(r"[*>]", subject, maxsplit=1)[0] for subject in subjects]
+    subject = next(iter((*literal_subjects, *subject_prefixes)), "")
+    return PublishScreen(stream, subject, int(consumer_or_seq) if consumer_or_seq else None)
 
 
 def _form_screen(message: Manage, state: State) -> LiveScreen:
     from natstui.tui.consumers.form import (
         ConsumerForm,
-        cloned_consumer,
-        edited_consumer,
-        new_consumer,
+        cloned_consumer_asset,
+        edited_consumer_asset,
+        new_consumer_asset,
         newest_stream,
     )
-    from natstui.tui.streams.form import StreamForm, cloned_stream, edited_stream, new_stream
+    from natstui.tui.streams.form import (
+        StreamForm,
+        cloned_stream_asset,
+        edited_stream_asset,
+        new_stream_asset,
+    )
 
     stream, consumer, created_at_us, *_ = message.targets[0] if message.targets else Target("")
     match message.what.partition(" ")[0]:
         case "add-stream":
-            return StreamForm(new_stream())
+            return StreamForm(new_stream_asset())
         case "clone-stream":
-            return StreamForm(cloned_stream(_stream_json(state, stream)))
+            return StreamForm(cloned_stream_asset(_stream_json(state, stream)))
         case "edit-stream":
-            return StreamForm(edited_stream(_stream_json(state, stream), created_at_us))
+            return StreamForm(edited_stream_asset(_stream_json(state, stream), created_at_us))
         case "add-consumer":
             stream = stream or newest_stream(state)
             owner_json = _stream_json(state, stream) if stream else None
-            return ConsumerForm(new_consumer(stream, owner_json))
+            return ConsumerForm(new_consumer_asset(stream, owner_json))
         case "edit-consumer" | "clone-consumer":
             config = state.consumer_configurations.get((stream, consumer or ""))
             if config is None:
@@ -294,9 +301,9 @@ def _form_screen(message: Manage, state: State) -> LiveScreen:
             owner_json = _stream_json(state, stream)
             if message.what.startswith("edit-consumer"):
                 return ConsumerForm(
-                    edited_consumer(stream, owner_json, config.config_json, created_at_us)
+                    edited_consumer_asset(stream, owner_json, config.config_json, created_at_us)
                 )
-            return ConsumerForm(cloned_consumer(stream, owner_json, config.config_json))
+            return ConsumerForm(cloned_consumer_asset(stream, owner_json, config.config_json))
         case _:
             return _action_screen(message.what, message.targets, state)
 
@@ -309,8 +316,8 @@ def _action_screen(action: str, targets: Sequence[Target], state: State) -> Live
     spec = SPECS.get(name)
     if spec is None or not spec.has_prompt or not targets:
         raise UsageError(f"there is nothing to {action} here")
-    production = state.started is not None and state.started.production
-    return ActionScreen(spec, targets, production, int(number) if number else None)
+    is_production = state.started is not None and state.started.production
+    return ActionScreen(spec, targets, is_production, int(number) if number else None)
 
 
 def _stream_json(state: State, stream: str) -> str:

@@ -24,16 +24,16 @@ if TYPE_CHECKING:
     from textual.app import App
 
 
-_CLOSED_ERRNOS = (errno.EIO, errno.ENXIO, errno.EPIPE, errno.EBADF)
+_CLOSED_TERMINAL_ERRNOS = (errno.EIO, errno.ENXIO, errno.EPIPE, errno.EBADF)
 _READ_BYTES = 4096
-_POLL_S = 0.1
-_WAIT_S = 0.005
+_INPUT_POLL_S = 0.1
+_APP_WAIT_S = 0.005
 _MAX_WAITING_EVENTS = 64
 """Limit of events that the app has not handled yet; further ones wait in the terminal."""
 
 
 class InputQueueingApp(Protocol):
-    """An app that may queue input."""
+    """An app that counts the events that wait for it, queued inputs included."""
 
     @property
     def waiting_event_count(self) -> int:
@@ -41,7 +41,9 @@ class InputQueueingApp(Protocol):
 
 
 class TerminalDriver(LinuxDriver):
-    """Reads every input, restarts only after a suspension, and survives the terminal's end."""
+    """A driver that reads every input, restarts only after a suspension, and tolerates a closed
+    terminal.
+    """
 
     def __init__(
         self,
@@ -56,8 +58,8 @@ class TerminalDriver(LinuxDriver):
         assert self._file is not None
         # Textual only writes to the file and flushes it.
         self._file = CloseTolerantFile(self._file)  # type: ignore[assignment]
-        self._sent_count = 0
-        self._posted_count = 0
+        self._sent_events_count = 0
+        self._posted_events_count = 0
 
     def run_input_thread(self) -> None:
         """Read the terminal's input until the app ends; no input can end this thread."""
@@ -68,12 +70,12 @@ class TerminalDriver(LinuxDriver):
             self._app._exception = self._app._exception or error  # type: ignore[assignment]
             raise
 
-    def _read_until_end(self, source: TerminalInput) -> None:
+    def _read_until_end(self, terminal_input: TerminalInput) -> None:
         with selectors.SelectSelector() as selector:
             selector.register(self.fileno, selectors.EVENT_READ)
             while not self.exit_event.is_set():
-                data = self._read() if selector.select(_POLL_S) else b""
-                for event in source.events(data):
+                data = self._read() if selector.select(_INPUT_POLL_S) else b""
+                for event in terminal_input.events(data):
                     self._wait_for_app()
                     self.process_message(event)
 
@@ -82,30 +84,31 @@ class TerminalDriver(LinuxDriver):
         try:
             data = os.read(self.fileno, _READ_BYTES)
         except OSError as error:
-            if error.errno not in _CLOSED_ERRNOS:
+            if error.errno not in _CLOSED_TERMINAL_ERRNOS:
                 raise
             data = b""
         if not data:
             # A closed terminal stays readable: without a wait the loop would spin.
-            self.exit_event.wait(_POLL_S)
+            self.exit_event.wait(_INPUT_POLL_S)
         return data
 
     def _wait_for_app(self) -> None:
         """Wait while too many events wait for the app: else many inputs would fill the memory."""
         app = cast("InputQueueingApp", self._app)
         while (
-            self._sent_count - self._posted_count + app.waiting_event_count > _MAX_WAITING_EVENTS
+            self._sent_events_count - self._posted_events_count + app.waiting_event_count
+            > _MAX_WAITING_EVENTS
         ):
-            if self.exit_event.wait(_WAIT_S):
+            if self.exit_event.wait(_APP_WAIT_S):
                 return
 
     def send_message(self, message: Message) -> None:
         """Post an event to the app's event loop, and count the event as waiting."""
-        self._sent_count += 1
+        self._sent_events_count += 1
         asyncio.run_coroutine_threadsafe(self._post(message), self._loop)
 
     async def _post(self, message: Message) -> None:
-        self._posted_count += 1
+        self._posted_events_count += 1
         self._app.post_message(message)
 
     def _query_in_band_window_resize(self) -> None:
@@ -143,12 +146,12 @@ class CloseTolerantFile:
         try:
             yield
         except OSError as error:
-            if error.errno not in _CLOSED_ERRNOS:
+            if error.errno not in _CLOSED_TERMINAL_ERRNOS:
                 raise
             # Later writes, and the buffer at the very end, must not fail again.
-            nowhere = os.open(os.devnull, os.O_WRONLY)
-            os.dup2(nowhere, self._file.fileno())
-            os.close(nowhere)
+            devnull_fd = os.open(os.devnull, os.O_WRONLY)
+            os.dup2(devnull_fd, self._file.fileno())
+            os.close(devnull_fd)
             signal.raise_signal(signal.SIGHUP)
 
     def fileno(self) -> int:
@@ -173,7 +176,8 @@ class TerminalInput:
         self._parser = XTermParser()
 
     def events(self, data: bytes) -> list[Message]:
-        """Return the events that the bytes of the terminal mean; empty bytes mean passed time.
+        """Return the events in the bytes of the terminal; empty bytes let an incomplete escape
+        sequence time out.
 
         Of successive mouse moves only the last is returned: a terminal can send more than an app
         can handle.
@@ -200,7 +204,9 @@ class TerminalInput:
         yield from self._parse_character("")
 
     def _parse_character(self, character: str) -> list[Message]:
-        """Return the events that a character completes; an empty one means passed time."""
+        """Return the events that a character completes; an empty one lets an incomplete escape
+        sequence time out.
+        """
         try:
             return list(self._parser.feed(character) if character else self._parser.tick())
         except (ValueError, ArithmeticError, ParseError):

@@ -15,7 +15,7 @@ from textual.widgets import Static
 
 from natstui.tui.bench.scenarios import ScenariosScreen
 from natstui.tui.bench.setup.document import (
-    Document,
+    ScenarioDocument,
     parse_document,
     texts_of,
     to_toml,
@@ -40,12 +40,12 @@ START_DOCUMENT = {
 
 
 @dataclass
-class Draft:
+class BenchmarkDraft:
     """The values typed into the form; kept after the form is closed for a run."""
 
-    document: Document = field(default_factory=lambda: dict(START_DOCUMENT))
+    document: ScenarioDocument = field(default_factory=lambda: dict(START_DOCUMENT))
     texts: dict[str, str] = field(default_factory=lambda: texts_of(START_DOCUMENT))
-    base: tuple[str, Document] | None = None
+    ready_scenario: tuple[str, ScenarioDocument] | None = None
     """Name and document of the ready scenario that filled the form; None without one."""
 
     def fill(self, scenario_name: str, scenario_text: str) -> None:
@@ -59,7 +59,7 @@ class Draft:
         except (AttributeError, KeyError, TypeError, ValueError) as error:
             raise ValueError(f"it is not a valid scenario: {error}") from error
         self.document, self.texts = document, texts
-        self.base = (scenario_name, document) if scenario_name else None
+        self.ready_scenario = (scenario_name, document) if scenario_name else None
 
 
 class BenchmarkForm(LiveScreen):
@@ -90,7 +90,7 @@ class BenchmarkForm(LiveScreen):
         width: 2fr; height: 1fr; max-height: 100%;
     }
     """
-    draft: ClassVar[Draft] = Draft()
+    draft: ClassVar[BenchmarkDraft] = BenchmarkDraft()
 
     caption = getters.query_one("#caption", Static)
     preview = getters.query_one("#preview", Static)
@@ -98,7 +98,7 @@ class BenchmarkForm(LiveScreen):
 
     def __init__(self) -> None:
         super().__init__()
-        self._focused_path = "shape"
+        self._focused_field_path = "shape"
         """The path of the focused field."""
 
     def body(self) -> Iterable[Widget]:
@@ -114,15 +114,15 @@ class BenchmarkForm(LiveScreen):
     def on_mount(self) -> None:
         """Show the preview of the draft, and focus the first field."""
         for row in self.query(FieldRow):
-            row.show_empty(row.field.absent)
+            row.show_placeholder(row.field.absent)
         self._rebuild_preview()
-        self.set_focus(self._row("shape").editor)
+        self.set_focus(self._find_field_row("shape").editor)
 
     def on_resize(self) -> None:
-        """Draw for the new width."""
+        """Draw the preview for the new width."""
         self.call_after_refresh(self._rebuild_preview)
 
-    def _row(self, path: str) -> FieldRow:
+    def _find_field_row(self, path: str) -> FieldRow:
         return next(row for row in self.query(FieldRow) if row.field.path == path)
 
     @on(FieldRow.Edited)
@@ -132,8 +132,8 @@ class BenchmarkForm(LiveScreen):
 
     @on(FieldRow.Focused)
     def _show_help(self, message: FieldRow.Focused) -> None:
-        self._focused_path = message.path
-        help_text = self._row(message.path).field.help
+        self._focused_field_path = message.path
+        help_text = self._find_field_row(message.path).field.help
         self.hint.update(safe(help_text))
         self.refresh_bindings()
 
@@ -141,15 +141,15 @@ class BenchmarkForm(LiveScreen):
         """Show the fields of the chosen pattern, the first error, and the preview."""
         texts = self.draft.texts
         errors = find_errors(texts)
-        before = texts_of(self.draft.document)
+        document_texts = texts_of(self.draft.document)
         for row in self.query(FieldRow):
             path = row.field.path
             # Not by a CSS class: the next key may reach the row before styles are applied.
             row.display = is_shown(path, texts["shape"])
-            row.mark(is_changed=texts[path] != before[path], is_wrong=path in errors)
+            row.mark(is_changed=texts[path] != document_texts[path], is_wrong=path in errors)
         self._show_caption(next(iter(errors.values()), ""))
         if not errors:
-            command = command_text(self.draft.document, texts, self.draft.base)
+            command = command_text(self.draft.document, texts, self.draft.ready_scenario)
             # On a narrow screen the fields need the lines.
             width = 0 if self.has_class("-narrow") else self.preview.content_size.width
             drawing = safe_lines("\n".join(drawing_lines(texts, width)), "accent")
@@ -160,27 +160,34 @@ class BenchmarkForm(LiveScreen):
         if text:
             self.caption.update(safe(text, "error"))
             return
-        base = self.draft.base[0] if self.draft.base else "a benchmark"
-        run, file = key_of(self, "bench.form.run"), key_of(self, "bench.form.file")
+        scenario_name = (
+            self.draft.ready_scenario[0] if self.draft.ready_scenario else "a benchmark"
+        )
+        run_key, file_key = key_of(self, "bench.form.run"), key_of(self, "bench.form.file")
         extra_role_count = len(self.draft.document.get("role", [])) - 2
         extra_text = (
             f"; the file has {extra_role_count} more roles" if extra_role_count > 0 else ""
         )
         self.caption.update(
-            safe(f"{base}: {run} runs it, {file} a scenario or its file{extra_text}")
+            safe(
+                f"{scenario_name}: {run_key} runs it, "
+                f"{file_key} a scenario or its file{extra_text}"
+            )
         )
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """Return whether an action is offered: + and - only in the rate field, runs only live."""
+        """Return whether an action is offered: + and - only in the rate field, running only on a
+        live server.
+        """
         if action == "slide":
-            return self._focused_path == "rate"
+            return self._focused_field_path == "rate"
         if action == "run" and self.state.replay is not None:
             return False
         return super().check_action(action, parameters)
 
     def action_slide(self, direction: int) -> None:
-        """Change the rate to the next round number above (1) or below (-1)."""
-        row = self._row("rate")
+        """Change the typed rate to the next round number above (1) or below (-1) it."""
+        row = self._find_field_row("rate")
         row.set_text(next_round_rate(row.text, direction))
 
     def action_run(self) -> None:
@@ -189,7 +196,7 @@ class BenchmarkForm(LiveScreen):
         if errors:
             path, sentence = next(iter(errors.items()))
             self._show_caption(sentence)
-            self.set_focus(self._row(path).editor)
+            self.set_focus(self._find_field_row(path).editor)
             return
         self.app.post_message(RunScenario(self._scenario_text()))
 
@@ -198,8 +205,8 @@ class BenchmarkForm(LiveScreen):
 
     def action_file(self) -> None:
         """Open the ready scenarios; the scenario of the form is the first entry."""
-        own_text = "" if find_errors(self.draft.texts) else self._scenario_text()
-        self.app.push_screen(ScenariosScreen(own_text, self.fill_form))
+        form_scenario_text = "" if find_errors(self.draft.texts) else self._scenario_text()
+        self.app.push_screen(ScenariosScreen(form_scenario_text, self.fill_form))
 
     def fill_form(self, scenario_name: str, scenario_text: str) -> str:
         """Fill the form with a scenario; return the text of the error, empty on success."""

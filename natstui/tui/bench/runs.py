@@ -18,7 +18,7 @@ from natstui.tui.bench.text import wrap_summary
 from natstui.tui.frame.live import LiveScreen
 from natstui.tui.frame.requests import run_task
 from natstui.tui.kit.keys import key_of
-from natstui.tui.kit.lists import MarkList
+from natstui.tui.kit.lists import MultipleChoiceList
 from natstui.tui.kit.text import safe, safe_lines
 from natstui.units import counted
 
@@ -36,20 +36,20 @@ class RunsScreen(LiveScreen):
 
     def __init__(self) -> None:
         super().__init__()
-        self._text = ""
+        self._shown_text = ""
 
     def body(self) -> Iterable[Widget]:
         """Yield the list of runs, and the details or comparison beside it."""
         yield Static("reading the saved runs …", id="caption")
         with Horizontal(id="runs"):
-            yield MarkList[str]()
+            yield MultipleChoiceList[str]()
             yield VerticalScroll(Static(id="comparison", markup=False))
 
     def on_mount(self) -> None:
         """Request the names of the saved runs from the engine."""
-        run_task(self, self._read_list)
+        run_task(self, self._read_run_names)
 
-    async def _read_list(self) -> None:
+    async def _read_run_names(self) -> None:
         reply = await self.engine.request(ListBenchmarks(0))
         if reply.body_json is None:
             self.caption.update(safe(reply.text, "error"))
@@ -66,19 +66,19 @@ class RunsScreen(LiveScreen):
         self.runs.focus()
         self.runs.highlighted = 0 if names else None
 
-    async def _compare(self, names: tuple[str, ...]) -> None:
+    async def _show_comparison(self, names: tuple[str, ...]) -> None:
         reply = await self.engine.request(CompareRuns(0, names))
-        self._show(json.loads(reply.body_json) if reply.body_json else reply.text)
+        self._show_text(json.loads(reply.body_json) if reply.body_json else reply.text)
 
-    def _show(self, text: str) -> None:
-        """Show a text; long lines continue below their values."""
-        self._text = text
+    def _show_text(self, text: str) -> None:
+        """Show the details or the comparison of runs; a long line continues below its value."""
+        self._shown_text = text
         width = self.result.content_size.width or self.size.width
         self.result.update(safe_lines(wrap_summary(text.strip("\n"), width)))
 
     def on_resize(self) -> None:
-        """Wrap for the new width."""
-        self.call_after_refresh(lambda: self._show(self._text))
+        """Wrap the shown text for the new width."""
+        self.call_after_refresh(lambda: self._show_text(self._shown_text))
 
     @on(SelectionList.SelectionHighlighted)
     def _show_highlighted(self, message: SelectionList.SelectionHighlighted[str]) -> None:
@@ -100,4 +100,4 @@ class RunsScreen(LiveScreen):
         self._start_comparing(tuple(sorted(self.runs.selected)))
 
     def _start_comparing(self, names: tuple[str, ...]) -> None:
-        run_task(self, self._compare, names, replaces="compare")
+        run_task(self, self._show_comparison, names, replaces="compare")

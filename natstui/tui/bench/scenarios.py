@@ -20,27 +20,29 @@ from natstui.tui.frame.live import LiveScreen
 from natstui.tui.frame.messages import RunScenario
 from natstui.tui.frame.requests import run_task
 from natstui.tui.kit.keys import key_of
-from natstui.tui.kit.lists import KeyList
+from natstui.tui.kit.lists import SingleChoiceList
 from natstui.tui.kit.text import fit, safe
 
-FORM = "form"
+FORM_ENTRY_ID = "form"
 """The id of the list entry with the scenario of the form."""
-_HEAD = ("NAME", "KIND", "FROM → TO", "MUCH", "RATE/S", "TITLE")
-_WIDTHS = (18, 8, 9, 5, 10)
+_COLUMN_TITLES = ("NAME", "KIND", "FROM → TO", "MUCH", "RATE/S", "TITLE")
+_COLUMN_WIDTHS = (18, 8, 9, 5, 10)
 
 
 def scenario_row(name: str, title: str, text: str) -> str:
     """Return the row of a scenario: kind, numbers of senders and receivers, amount and rate."""
     texts = texts_of(parse_document(text))
-    ends = [texts["publishers"]]
-    ends += [texts["consumers"]] if is_shown("consumers", texts["shape"]) else []
+    worker_counts = [texts["publishers"]]
+    worker_counts += [texts["consumers"]] if is_shown("consumers", texts["shape"]) else []
     amount = texts["msgs"] or texts["duration"]
-    return row_text(name, texts["shape"], " → ".join(ends), amount, texts["rate"] or "max", title)
+    return row_text(
+        name, texts["shape"], " → ".join(worker_counts), amount, texts["rate"] or "max", title
+    )
 
 
 def row_text(*cells: str) -> str:
     """Return cells as a row of the table; the last cell has the rest of the line."""
-    columns = [fit(cell, width) for cell, width in zip(cells, _WIDTHS, strict=False)]
+    columns = [fit(cell, width) for cell, width in zip(cells, _COLUMN_WIDTHS, strict=False)]
     return " ".join([*columns, cells[-1]])
 
 
@@ -53,7 +55,7 @@ class ScenariosScreen(LiveScreen):
         Binding("tab", "app.focus_next", "Edit", id="scenario.edit"),
     ]
 
-    drafts: ClassVar[dict[str, str]] = {}
+    edited_text_by_scenario: ClassVar[dict[str, str]] = {}
     """Scenario name → edited text; kept after this screen is closed for a run."""
     last: ClassVar[str] = ""
     """The name of the scenario that was shown last."""
@@ -63,22 +65,25 @@ class ScenariosScreen(LiveScreen):
     editor = getters.query_one(TextArea)
 
     def __init__(
-        self, own_text: str = "", fill_form: Callable[[str, str], str] | None = None
+        self, form_scenario_text: str = "", fill_form: Callable[[str, str], str] | None = None
     ) -> None:
-        """Create with `own_text`, the scenario of the form, if any; `fill_form` fills it with a
-        name and a text, and returns an error or "".
+        """Create the screen; `form_scenario_text` is the scenario in the form, empty without a
+        valid one.
+
+        `fill_form` fills the form with the name and text of a scenario; it returns an error, or
+        "".
         """
         super().__init__()
-        self._own_text, self._fill_form_with = own_text, fill_form
-        self._texts: dict[str, str] = {}
-        self._shown_name = ""
+        self._form_scenario_text, self._fill_form_with = form_scenario_text, fill_form
+        self._text_by_scenario: dict[str, str] = {}
+        self._shown_scenario_name = ""
 
     def body(self) -> Iterable[Widget]:
         """Yield the caption, the table of scenarios, and the editor."""
         yield Static("reading the scenarios …", id="caption")
         with Vertical(id="scenarios"):
             yield Static(id="head", markup=False)
-            yield KeyList()
+            yield SingleChoiceList()
             yield TextArea(show_line_numbers=False, tab_behavior="focus")
 
     def on_mount(self) -> None:
@@ -90,51 +95,60 @@ class ScenariosScreen(LiveScreen):
         if reply.body_json is None:
             self.caption.update(safe(reply.text, "error"))
         else:
-            self._fill(json.loads(reply.body_json))
+            self._fill_list(json.loads(reply.body_json))
 
-    def _fill(self, reply: dict[str, Any]) -> None:
+    def _fill_list(self, reply: dict[str, Any]) -> None:
         scenarios = reply["scenarios"]
-        if self._own_text:
+        if self._form_scenario_text:
             # An edited text of an older form does not belong to this one.
-            self.drafts.pop(FORM, None)
+            self.edited_text_by_scenario.pop(FORM_ENTRY_ID, None)
             scenarios = [
-                {"name": FORM, "title": "as it is filled in", "text": self._own_text},
+                {
+                    "name": FORM_ENTRY_ID,
+                    "title": "as it is filled in",
+                    "text": self._form_scenario_text,
+                },
                 *scenarios,
             ]
-        self._texts = {scenario["name"]: scenario["text"] for scenario in scenarios}
-        self.query_one("#head", Static).update(safe(row_text(*_HEAD), "dim"))
+        self._text_by_scenario = {scenario["name"]: scenario["text"] for scenario in scenarios}
+        self.query_one("#head", Static).update(safe(row_text(*_COLUMN_TITLES), "dim"))
         for scenario in scenarios:
             row = scenario_row(scenario["name"], scenario["title"], scenario["text"])
             self.options.add_option(Option(safe(row), id=scenario["name"]))
-        names = list(self._texts)
-        last = FORM if self._own_text else ScenariosScreen.last
+        names = list(self._text_by_scenario)
+        last = FORM_ENTRY_ID if self._form_scenario_text else ScenariosScreen.last
         self.options.highlighted = names.index(last) if last in names else 0
         self.set_focus(self.options)
 
     @on(OptionList.OptionHighlighted)
     def _show_text(self, message: OptionList.OptionHighlighted) -> None:
-        self._shown_name = ScenariosScreen.last = str(message.option_id)
-        self.editor.text = self.drafts.get(self._shown_name, self._texts[self._shown_name])
+        self._shown_scenario_name = ScenariosScreen.last = str(message.option_id)
+        self.editor.text = self.edited_text_by_scenario.get(
+            self._shown_scenario_name, self._text_by_scenario[self._shown_scenario_name]
+        )
         self._show_hint()
 
     @on(TextArea.Changed)
     def _store_draft(self) -> None:
         """Store an edited text, so that it is kept after the screen is closed."""
-        if not self._shown_name:
+        if not self._shown_scenario_name:
             return
-        if self.editor.text == self._texts[self._shown_name]:
-            self.drafts.pop(self._shown_name, None)
+        if self.editor.text == self._text_by_scenario[self._shown_scenario_name]:
+            self.edited_text_by_scenario.pop(self._shown_scenario_name, None)
         else:
-            self.drafts[self._shown_name] = self.editor.text
+            self.edited_text_by_scenario[self._shown_scenario_name] = self.editor.text
         self._show_hint()
 
     def _show_hint(self) -> None:
-        key = key_of(self, "scenario.run")
-        fill = key_of(self, "scenario.take")
-        if self._shown_name in self.drafts:
-            hint = f"edited: {key} runs your text, {fill} fills the form, ctrl+z takes it back"
+        run_key = key_of(self, "scenario.run")
+        fill_key = key_of(self, "scenario.take")
+        if self._shown_scenario_name in self.edited_text_by_scenario:
+            hint = (
+                f"edited: {run_key} runs your text, {fill_key} fills the form, "
+                "ctrl+z takes it back"
+            )
         else:
-            hint = f"enter or {fill} fills the form with it, {key} runs it as it is"
+            hint = f"enter or {fill_key} fills the form with it, {run_key} runs it as it is"
         self.caption.update(safe(hint))
 
     @on(OptionList.OptionSelected)
@@ -143,21 +157,24 @@ class ScenariosScreen(LiveScreen):
 
     def _has_scenario(self) -> bool:
         """Return whether a scenario is shown; otherwise notify that none is read yet."""
-        if not self._shown_name:
+        if not self._shown_scenario_name:
             self.notify("the scenarios are not read", severity="warning", timeout=2)
-        return bool(self._shown_name)
+        return bool(self._shown_scenario_name)
 
     def action_take(self) -> None:
         """Fill the form with the text in the editor, and close this screen."""
         if self._fill_form_with is None or not self._has_scenario():
             return
         name = (
-            "" if self._shown_name == FORM or self._shown_name in self.drafts else self._shown_name
+            ""
+            if self._shown_scenario_name == FORM_ENTRY_ID
+            or self._shown_scenario_name in self.edited_text_by_scenario
+            else self._shown_scenario_name
         )
         if error := self._fill_form_with(name, self.editor.text):
             self.caption.update(safe(f"not taken: {error}", "error"))
         else:
-            self.drafts.pop(self._shown_name, None)
+            self.edited_text_by_scenario.pop(self._shown_scenario_name, None)
             self.dismiss()
 
     def action_run(self) -> None:

@@ -34,24 +34,24 @@ from natstui.model.records.benchmark import (
     BenchmarkSummed,
     ChangePayload,
     ChangeRate,
-    HoldWorkers,
     KillWorker,
+    PauseWorkers,
     StartBenchmark,
     StopBenchmark,
 )
 from natstui.model.records.record import Command
 from natstui.tui.bench import text
 from natstui.tui.bench.charts import (
-    LATENCY_COLOR,
+    LATENCY_COLOR_INDEX,
     cumulative_chart,
     latency_chart,
     throughput_chart,
 )
-from natstui.tui.bench.figures import Figure, draw_large, main_figures
+from natstui.tui.bench.figures import MainFigure, draw_large, main_figures
 from natstui.tui.bench.text import controlled_role, wrap_summary
 from natstui.tui.bench.workers import worker_sections
 from natstui.tui.frame.confirmation import request_confirmed
-from natstui.tui.frame.detail.screen import LOG_KEY, ChartControls
+from natstui.tui.frame.detail.screen import LOG_SCALE_BINDING, ChartControls
 from natstui.tui.frame.live import LiveScreen, ScreenPart
 from natstui.tui.frame.messages import Open
 from natstui.tui.frame.requests import run_task, show_reply
@@ -63,7 +63,7 @@ from natstui.tui.kit.styles import series_colors, style_of
 from natstui.tui.kit.table.rows import Cell
 from natstui.tui.kit.text import safe, safe_copy, safe_lines
 
-FASTER, SLOWER = 1.25, 0.8
+FASTER_FACTOR, SLOWER_FACTOR = 1.25, 0.8
 
 
 def _key_binding(
@@ -74,14 +74,14 @@ def _key_binding(
     )
 
 
-_OPEN_FORM = _key_binding("pick", "b,enter", "'pick'", "Form", key_text="b")
+_OPEN_FORM_BINDING = _key_binding("pick", "b,enter", "'pick'", "Form", key_text="b")
 
 
 class BenchmarkControls(ScreenPart):
     """The keys that start a benchmark, and change or stop the running one."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        _OPEN_FORM,
+        _OPEN_FORM_BINDING,
         _key_binding("stop", "ctrl+x", "'stop'", "Stop"),
         _key_binding("again", "r", "'again'", "Again"),
         _key_binding("faster", "plus,equals_sign", "'rate', 1", "Faster", key_text="+"),
@@ -96,7 +96,7 @@ class BenchmarkControls(ScreenPart):
     def __init__(self, screen: LiveScreen) -> None:
         self._screen = screen
         self._last_start: StartBenchmark | None = None
-        self._planned_before: dict[str, BenchmarkPlanned | None] = {}
+        self._previous_plan_by_system: dict[str, BenchmarkPlanned | None] = {}
         """The run on the screen when the next one was requested, by the name of the system; until
         the next one ends, because the engine replies then.
         """
@@ -130,26 +130,27 @@ class BenchmarkControls(ScreenPart):
         system, is_live = self._screen.scope.acting.name, self._screen.state.replay is None
         return (
             is_live
-            and system in self._planned_before
-            and self._view.planned is self._planned_before[system]
+            and system in self._previous_plan_by_system
+            and self._view.planned is self._previous_plan_by_system[system]
         )
 
     def start(self, scenario: str, system: str, overrides: dict[str, str] | None = None) -> None:
-        """Run a scenario, given by its name or its TOML text, on the acting system.
+        """Run a scenario, given as its name or its TOML text, on the system that the screen acts
+        on.
 
-        `system` is the name of that, which a new screen does not know yet.
+        `system` is the name of that system, because a new screen does not know it yet.
         """
         self._last_start = StartBenchmark(0, scenario, overrides or {})
-        run_task(self._screen, self._run, self._last_start, system)
+        run_task(self._screen, self._run_benchmark, self._last_start, system)
 
-    async def _run(self, command: StartBenchmark, system: str) -> None:
-        self._planned_before[system] = self._view.planned
+    async def _run_benchmark(self, command: StartBenchmark, system: str) -> None:
+        self._previous_plan_by_system[system] = self._view.planned
         self._screen.refresh_bindings()
         self._screen.refresh_state()
         try:
             reply = await request_confirmed(self._screen, command)
         finally:
-            self._planned_before.pop(system, None)
+            self._previous_plan_by_system.pop(system, None)
         if reply is not None and reply.status != "done":
             show_reply(self._screen.app, reply, "benchmark")
         self._screen.refresh_bindings()
@@ -171,24 +172,24 @@ class BenchmarkControls(ScreenPart):
 
     def action_rate(self, direction: int) -> None:
         """Increase the senders' rate by a quarter (1), or decrease it by a fifth (-1)."""
-        factor = FASTER if direction > 0 else SLOWER
+        factor = FASTER_FACTOR if direction > 0 else SLOWER_FACTOR
         self._request_change(ChangeRate(0, factor_ratio=factor))
 
     def action_add(self) -> None:
-        """Start another worker of the controlled role."""
+        """Start another worker of the role that the keys control."""
         self._request_change(AddWorker(0, _controlled_role(self._screen.state)))
 
     def action_kill(self) -> None:
-        """Kill the last worker of the controlled role, like a crash."""
+        """Kill the last worker of the role that the keys control, like a crash."""
         self._request_change(KillWorker(0, _controlled_role(self._screen.state)))
 
     def action_freeze(self) -> None:
-        """Pause or resume the last worker of the controlled role."""
-        self._request_change(HoldWorkers(0, _controlled_role(self._screen.state)))
+        """Pause or resume the last worker of the role that the keys control."""
+        self._request_change(PauseWorkers(0, _controlled_role(self._screen.state)))
 
     def action_hold(self) -> None:
         """Pause or resume all workers; overdue messages are sent after the pause."""
-        self._request_change(HoldWorkers(0))
+        self._request_change(PauseWorkers(0))
 
     def action_payload(self) -> None:
         """Prompt for the new payload of the senders."""
@@ -216,25 +217,37 @@ class BenchmarkControls(ScreenPart):
 
     def _request_change(
         self,
-        command: StopBenchmark | ChangeRate | ChangePayload | AddWorker | KillWorker | HoldWorkers,
+        command: StopBenchmark
+        | ChangeRate
+        | ChangePayload
+        | AddWorker
+        | KillWorker
+        | PauseWorkers,
     ) -> None:
-        """Request a change of the run; only a failure is notified, as the log has the rest."""
-        run_task(self._screen.app, self._send, command)
+        """Request a change of the run, and show a toast if it fails; the log shows the other
+        changes.
+        """
+        run_task(self._screen.app, self._send_change, command)
 
-    async def _send(self, command: Command) -> None:
+    async def _send_change(self, command: Command) -> None:
         app = self._screen.app
         reply = await self._screen.engine.request(command)
         if reply.status != "done":
             app.notify(safe_copy(reply.text), severity="warning")
 
 
-def _check_payload(text: str, now: Payload) -> tuple[str, str]:
-    """Return the meaning and the error of a typed payload; one of them is empty."""
+def _check_payload(text: str, current_payload: Payload) -> tuple[str, str]:
+    """Return (description, error text) of a typed payload; one of the two is empty.
+
+    The payload gets from `current_payload` what `text` does not name, as its headers.
+    """
     try:
-        new = parse_payload(text, now)
+        new_payload = parse_payload(text, current_payload)
     except ValueError as error:
         return "", str(error)
-    return f"file {new.file}" if new.kind == "file" else describe_payload(new), ""
+    if new_payload.kind == "file":
+        return f"file {new_payload.file}", ""
+    return describe_payload(new_payload), ""
 
 
 def _form_hint(screen: LiveScreen) -> str:
@@ -242,7 +255,9 @@ def _form_hint(screen: LiveScreen) -> str:
 
     In a replay, where the key is not offered, it is the default key.
     """
-    return f": {key_of(screen, 'bench.pick') or _OPEN_FORM.key_display} opens the form of one"
+    return (
+        f": {key_of(screen, 'bench.pick') or _OPEN_FORM_BINDING.key_display} opens the form of one"
+    )
 
 
 def _controlled_role(state: State) -> str:
@@ -256,7 +271,7 @@ class RunSummary(Static):
 
     def __init__(self, *, id: str | None = None) -> None:
         super().__init__(id=id, markup=False)
-        self._inputs: tuple[BenchmarkSummed | None, str, bool, int] = (None, "", False, 0)
+        self._shown_inputs: tuple[BenchmarkSummed | None, str, bool, int] = (None, "", False, 0)
         self.row_count = 0
         """Number of rows of the text."""
 
@@ -265,31 +280,31 @@ class RunSummary(Static):
         summary: BenchmarkSummed | None,
         placeholder: str = "",
         *,
-        with_uncorrected: bool = False,
+        with_uncorrected_latency: bool = False,
     ) -> None:
         """Show the summary of the run, or `placeholder` without one."""
-        inputs = (summary, placeholder, with_uncorrected, self.content_size.width)
-        if inputs != self._inputs:
-            self._inputs = inputs
+        inputs = (summary, placeholder, with_uncorrected_latency, self.content_size.width)
+        if inputs != self._shown_inputs:
+            self._shown_inputs = inputs
             content = _draw_summary(*inputs)
             self.row_count = content.plain.count("\n") + 1
             self.update(content)
 
     def on_resize(self) -> None:
         """Wrap the text for the new width, which changes at the end of a run."""
-        summary, placeholder, with_uncorrected, _ = self._inputs
-        self.show(summary, placeholder, with_uncorrected=with_uncorrected)
+        summary, placeholder, with_uncorrected_latency, _ = self._shown_inputs
+        self.show(summary, placeholder, with_uncorrected_latency=with_uncorrected_latency)
         # A text that changes during a resize keeps its previous height.
         self.call_after_refresh(self.refresh, layout=True)
 
 
 def _draw_summary(
-    summary: BenchmarkSummed | None, placeholder: str, with_uncorrected: bool, width: int
+    summary: BenchmarkSummed | None, placeholder: str, with_uncorrected_latency: bool, width: int
 ) -> Content:
     if summary is None:
         return Content(placeholder)
     sentence, _, table_text = summary.text.partition("\n")
-    if not with_uncorrected:
+    if not with_uncorrected_latency:
         table_text = "\n".join(
             text_line for text_line in table_text.splitlines() if ".uncorrected" not in text_line
         )
@@ -297,26 +312,26 @@ def _draw_summary(
     return Content.assemble(safe(sentence, "error" if summary.failed else ""), body)
 
 
-TEXTS_EVERY_S = 0.5
+TEXTS_REFRESH_INTERVAL_S = 0.5
 _MAX_FIGURES = 5
-_MIN_LINES_BELOW = 3
+_MIN_VISIBLE_TEXT_LINES = 3
 """Minimum visible lines of the texts below the workers on a narrow screen; with fewer, the texts
 start below the edge of the screen.
 """
-_MIN_ROWS = 5
+_MIN_DISTRIBUTION_ROWS = 5
 """Minimum rows of the latency distribution, even if they do not fit without scrolling."""
 
 
 class FittedText(SectionText):
     """A text that the screen renders again for every new width."""
 
-    class Fitted(Message):
+    class WidthChanged(Message):
         """The width of the text has changed."""
 
     def on_resize(self) -> None:
-        """Wrap the text, and post `Fitted`, so that the screen renders it again."""
+        """Wrap the text, and post `WidthChanged`, so that the screen renders it again."""
         super().on_resize()
-        self.post_message(self.Fitted())
+        self.post_message(self.WidthChanged())
 
 
 class FigureRow(Horizontal):
@@ -334,11 +349,11 @@ class FigureRow(Horizontal):
     """
 
     def compose(self) -> ComposeResult:
-        """Yield the maximum number of frames."""
+        """Yield an empty frame for each of the at most five figures."""
         for _ in range(_MAX_FIGURES):
             yield Static(markup=False)
 
-    def show(self, figures: Sequence[Figure], *, is_large: bool) -> None:
+    def show(self, figures: Sequence[MainFigure], *, is_large: bool) -> None:
         """Show figures from the left; with `is_large`, digits are three lines high."""
         self.set_class(bool(figures), "-shown")
         self.set_class(is_large, "-large")
@@ -351,12 +366,16 @@ class FigureRow(Horizontal):
                     figure.style_name if figure.color_index is None else colors[figure.color_index]
                 )
                 frame.border_title = figure.title
-                frame.border_subtitle = figure.before
+                frame.border_subtitle = figure.comparison_text
                 if is_large:
                     # A narrow screen has no frames with titles: these are beside the number.
                     side_texts = ("", "", figure.unit)
                     if self.screen.has_class("-narrow"):
-                        side_texts = (figure.title, figure.before.partition(" ")[0], figure.unit)
+                        side_texts = (
+                            figure.title,
+                            figure.comparison_text.partition(" ")[0],
+                            figure.unit,
+                        )
                     rows = zip(draw_large(figure.value), side_texts, strict=True)
                     lines = [
                         Content.assemble(
@@ -367,7 +386,9 @@ class FigureRow(Horizontal):
                     frame.update(Content("\n").join(lines))
                 else:
                     value = safe(figure.text, figure.style_name)
-                    frame.update(Content.assemble(value, "  ", safe(figure.spark, style_name)))
+                    frame.update(
+                        Content.assemble(value, "  ", safe(figure.sparkline_text, style_name))
+                    )
 
 
 def _create_frame(title: str, text: Widget, *, id: str) -> VerticalScroll:
@@ -381,7 +402,7 @@ def _bar_colors(screen: LiveScreen) -> tuple[str, ...]:
     """Return the colours of latencies up to p50, up to p99, and above."""
     variables = screen.app.theme_variables
     colors = series_colors(dark=screen.app.current_theme.dark)
-    return (colors[LATENCY_COLOR], variables["text-warning"], variables["text-error"])
+    return (colors[LATENCY_COLOR_INDEX], variables["text-warning"], variables["text-error"])
 
 
 class BenchmarkScreen(LiveScreen):
@@ -392,15 +413,15 @@ class BenchmarkScreen(LiveScreen):
 
     BINDINGS: ClassVar[list[BindingType]] = [
         *BenchmarkControls.BINDINGS,
-        LOG_KEY,
+        LOG_SCALE_BINDING,
         Binding("u", "uncorrected", "Uncorrected", show=False, id="bench.uncorrected"),
     ]
 
     caption = getters.query_one("#caption", Static)
     figure_row = getters.query_one(FigureRow)
     workers_text = getters.query_one("#workers", FittedText)
-    figures = getters.query_one("#figures", FittedText)
-    flow = getters.query_one("#flow", SectionText)
+    latencies_text = getters.query_one("#figures", FittedText)
+    messages_text = getters.query_one("#flow", SectionText)
     log_text = getters.query_one("#log", SectionText)
     summary = getters.query_one("#summary", RunSummary)
 
@@ -408,22 +429,24 @@ class BenchmarkScreen(LiveScreen):
         super().__init__()
         self.steering = BenchmarkControls(self)
         self.reading = ChartControls(self, self._show_charts)
-        self._texts_at_s = 0.0
-        self._log: tuple[BenchmarkLog, ...] = ()
+        self._texts_shown_at_s = 0.0
+        self._shown_log: tuple[BenchmarkLog, ...] = ()
         self._pending_refresh: Timer | None = None
-        self._with_uncorrected = False
+        self._shows_uncorrected_latency = False
         self._was_running = False
         """Whether a benchmark was running when the keys were last drawn."""
 
     def second_line(self) -> list[Cell] | None:
-        """Return the figures of a run on a narrow screen, which has no space for their frames."""
+        """Return the figures of a running benchmark as the second line of a narrow screen, which
+        has no space for their frames; None otherwise.
+        """
         view = self.state.benchmark or BenchmarkView()
         figures = main_figures(view)
         if not figures or not self.has_class("-narrow") or view.finished is not None:
             return None
         return [
             Cell(
-                " ".join(filter(None, (figure.title, figure.spark[-4:], figure.text))),
+                " ".join(filter(None, (figure.title, figure.sparkline_text[-4:], figure.text))),
                 figure.style_name,
             )
             for figure in figures
@@ -431,8 +454,8 @@ class BenchmarkScreen(LiveScreen):
 
     def action_uncorrected(self) -> None:
         """Show or hide latencies from the time of sending, beside those from the due time."""
-        self._with_uncorrected = not self._with_uncorrected
-        self._texts_at_s = 0.0
+        self._shows_uncorrected_latency = not self._shows_uncorrected_latency
+        self._texts_shown_at_s = 0.0
         self.refresh_state()
 
     def body(self) -> Iterable[Widget]:
@@ -448,7 +471,7 @@ class BenchmarkScreen(LiveScreen):
                 yield VerticalScroll(FittedText(id="workers"), id="bench-workers")
                 yield _create_frame("Latency", FittedText(id="figures"), id="bench-figures")
                 yield _create_frame(
-                    "Messages", SectionText(id="flow", value_cells=10), id="bench-flow"
+                    "Messages", SectionText(id="flow", min_value_cells=10), id="bench-flow"
                 )
             yield _create_frame("Log", SectionText(id="log"), id="bench-log")
 
@@ -456,22 +479,28 @@ class BenchmarkScreen(LiveScreen):
         """Show the newer state of the benchmark, at most every half second."""
         view, now_s = self.state.benchmark or BenchmarkView(), monotonic()
         is_over = view.planned is not None and not view.is_running
-        phases = {"-idle": view.planned is None, "-finished": is_over}
-        if any(self.has_class(name) != is_on for name, is_on in phases.items()):
-            for name, is_on in phases.items():
+        class_conditions = {"-idle": view.planned is None, "-finished": is_over}
+        if any(self.has_class(name) != is_on for name, is_on in class_conditions.items()):
+            for name, is_on in class_conditions.items():
                 self.set_class(is_on, name)
         if self.steering.is_benchmark_running is not self._was_running:
             self._was_running = self.steering.is_benchmark_running
             self.refresh_bindings()
         # A replay may stay at a moment: then no newer state would show the texts.
-        is_fixed = not view.is_running or self.state.replay is not None
-        if is_fixed or view.log is not self._log or now_s - self._texts_at_s >= TEXTS_EVERY_S:
-            self._texts_at_s, self._log = now_s, view.log
+        shows_at_once = not view.is_running or self.state.replay is not None
+        if (
+            shows_at_once
+            or view.log is not self._shown_log
+            or now_s - self._texts_shown_at_s >= TEXTS_REFRESH_INTERVAL_S
+        ):
+            self._texts_shown_at_s, self._shown_log = now_s, view.log
             self._show_texts(view)
             self._show_charts()
         elif self._pending_refresh is None:
             # Otherwise the last report would not be shown.
-            self._pending_refresh = self.set_timer(TEXTS_EVERY_S, self._run_pending_refresh)
+            self._pending_refresh = self.set_timer(
+                TEXTS_REFRESH_INTERVAL_S, self._run_pending_refresh
+            )
 
     def _run_pending_refresh(self) -> None:
         self._pending_refresh = None
@@ -490,7 +519,9 @@ class BenchmarkScreen(LiveScreen):
     def _show_texts(self, view: BenchmarkView) -> None:
         """Show caption, figures, summary, workers, latencies, messages and log."""
         is_starting = self.steering.is_starting
-        title = "starting the benchmark" if is_starting else text.title_text(view, self.size.width)
+        title = (
+            "starting the benchmark" if is_starting else text.run_title_text(view, self.size.width)
+        )
         caption = safe(title)
         filled_bar = re.search("█+", caption.plain)
         if filled_bar is not None:
@@ -499,66 +530,79 @@ class BenchmarkScreen(LiveScreen):
         self.figure_row.show(main_figures(view), is_large=view.finished is not None)
         no_run_text = f"no benchmark has run{_form_hint(self)}, with built-in scenarios"
         no_run_text = no_run_text if view.planned is None and not is_starting else ""
-        self.summary.show(view.summed, no_run_text, with_uncorrected=self._with_uncorrected)
+        self.summary.show(
+            view.summed, no_run_text, with_uncorrected_latency=self._shows_uncorrected_latency
+        )
         if view.planned is None:
-            for texts in (self.workers_text, self.figures, self.flow, self.log_text):
+            for texts in (
+                self.workers_text,
+                self.latencies_text,
+                self.messages_text,
+                self.log_text,
+            ):
                 texts.show([])
             return
-        target_id = "#bench-below" if self.has_class("-narrow") else "#bench-workers"
-        available_rows = self.query_one(target_id).size.height
+        area_id = "#bench-below" if self.has_class("-narrow") else "#bench-workers"
+        available_rows = self.query_one(area_id).size.height
         width = self.workers_text.content_size.width
         colors = series_colors(dark=self.app.current_theme.dark)
-        workers = worker_sections(view, width, available_rows, colors)
-        self.workers_text.show(workers)
+        workers_sections = worker_sections(view, width, available_rows, colors)
+        self.workers_text.show(workers_sections)
         # Only a title would be visible at the lower edge: then the text starts below the edge.
-        free_rows = available_rows - sum(len(section.lines) for section in workers)
-        gap = free_rows if self.has_class("-narrow") and 0 < free_rows < _MIN_LINES_BELOW else 0
-        self.figures.styles.margin = (gap, 0, 0, 0)
-        flow = text.flow_section(view)
+        free_rows = available_rows - sum(len(section.lines) for section in workers_sections)
+        top_margin = (
+            free_rows
+            if self.has_class("-narrow") and 0 < free_rows < _MIN_VISIBLE_TEXT_LINES
+            else 0
+        )
+        self.latencies_text.styles.margin = (top_margin, 0, 0, 0)
+        messages_section = text.message_counts_section(view)
         # After a run, the summary has the latencies in more detail.
-        figures = (
+        latency_sections = (
             []
             if view.finished
             else [
                 text.latency_section(
                     view,
-                    with_uncorrected=self._with_uncorrected,
+                    with_uncorrected_latency=self._shows_uncorrected_latency,
                     is_framed=not self.has_class("-narrow"),
                 )
             ]
         )
         # A narrow screen has no own column for the messages.
-        figures += [flow] if self.has_class("-narrow") else []
-        figures_rows = sum(len(section.lines) + 2 for section in figures)
-        target_id = "#bench-below" if self.has_class("-narrow") else "#bench-figures"
-        available_rows = self.query_one(target_id).size.height - figures_rows - 1
-        width = self.figures.content_size.width
-        figures.append(
+        latency_sections += [messages_section] if self.has_class("-narrow") else []
+        figures_rows = sum(len(section.lines) + 2 for section in latency_sections)
+        area_id = "#bench-below" if self.has_class("-narrow") else "#bench-figures"
+        available_rows = self.query_one(area_id).size.height - figures_rows - 1
+        width = self.latencies_text.content_size.width
+        latency_sections.append(
             text.distribution_section(
-                view, width, max(_MIN_ROWS, available_rows), _bar_colors(self)
+                view, width, max(_MIN_DISTRIBUTION_ROWS, available_rows), _bar_colors(self)
             )
         )
-        log = text.log_section(view)
+        log_section = text.log_section(view)
         # Beside the summary there is more space for the log than below it.
-        figures += [log] if view.finished and not self.has_class("-narrow") else []
-        self.figures.show([section for section in figures if section.lines])
+        latency_sections += (
+            [log_section] if view.finished and not self.has_class("-narrow") else []
+        )
+        self.latencies_text.show([section for section in latency_sections if section.lines])
         # Their titles are in the frames.
-        self.flow.show([replace(flow, title="")])
-        self.log_text.show([replace(log, title="")])
-        self._fit_area_below_charts(sum(len(section.lines) + 2 for section in figures))
+        self.messages_text.show([replace(messages_section, title="")])
+        self.log_text.show([replace(log_section, title="")])
+        self._fit_area_below_charts(sum(len(section.lines) + 2 for section in latency_sections))
 
     def _fit_area_below_charts(self, figures_rows: int) -> None:
         """After a run, on a wide screen, set the height of the area below the charts to its rows,
         so that the charts get the other rows; else remove that height.
         """
-        below = self.query_one("#bench-below").styles
+        area_styles = self.query_one("#bench-below").styles
         if self.has_class("-finished") and self.has_class("-wide"):
-            below.height = max(self.summary.row_count, figures_rows) + 1
+            area_styles.height = max(self.summary.row_count, figures_rows) + 1
         else:
-            below.clear_rule("height")
+            area_styles.clear_rule("height")
 
-    @on(FittedText.Fitted)
+    @on(FittedText.WidthChanged)
     def _render_again(self) -> None:
         """Render the texts for their new width at once."""
-        self._texts_at_s = 0.0
+        self._texts_shown_at_s = 0.0
         self.refresh_state()

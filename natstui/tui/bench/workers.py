@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
+from typing import NamedTuple
 
 from rich.cells import cell_len
 
 from natstui.clean import clean_line
 from natstui.model.bench.counts import LATENCIES_BY_IMPORTANCE, in_flight_msgs
-from natstui.model.bench.view import BenchmarkView, WorkerKey
+from natstui.model.bench.view import BenchmarkView, RoleAndWorkerId
 from natstui.tui.bench.charts import rate_now_per_s, recent_values
 from natstui.tui.bench.text import ms_text
 from natstui.tui.kit.sections import Line, Section, line
@@ -18,34 +19,42 @@ from natstui.tui.kit.sparkline import sparkline, tall_sparkline
 from natstui.tui.kit.text import fit
 from natstui.units import UNKNOWN, count_text, rate_text
 
-SPARK_WIDTH = 20
+MAX_SPARKLINE_CELLS = 20
 
 
 def _recent_rates(
-    view: BenchmarkView, key: WorkerKey, name: str, cells: int
+    view: BenchmarkView, key: RoleAndWorkerId, count_name: str, cells: int
 ) -> list[float | None]:
     """Return the rates of a worker in the last seconds, one value per cell."""
     rates = [
-        (point.at_us, getattr(point, name) / point.interval_s if point.interval_s > 0 else None)
+        (
+            point.at_us,
+            getattr(point, count_name) / point.interval_s if point.interval_s > 0 else None,
+        )
         for point in view.series[key]
     ]
     return recent_values(view, rates, cells)
 
 
-def _now_text(view: BenchmarkView, key: WorkerKey, name: str) -> str:
-    return rate_text(rate_now_per_s(view, name, [key]))
+def _current_rate_text(view: BenchmarkView, key: RoleAndWorkerId, count_name: str) -> str:
+    return rate_text(rate_now_per_s(view, count_name, [key]))
+
+
+class _Activity(NamedTuple):
+    label: str
+    count_name: str
 
 
 _ACTIVITIES = (
-    ("sent", "sent_msgs"),
-    ("acked", "acked_msgs"),
-    ("received", "received_msgs"),
-    ("acks", "acks_sent_msgs"),
+    _Activity("sent", "sent_msgs"),
+    _Activity("acked", "acked_msgs"),
+    _Activity("received", "received_msgs"),
+    _Activity("acks", "acks_sent_msgs"),
 )
 _RATE_CELLS = 11
 """Width of a column of rates; its title is the activity with `/s`."""
 _GAP_CELLS = 3
-_MIN_BUSY_RATIO = 0.9
+_MIN_BUSY_CPU_RATIO = 0.9
 """Share of a core above which the speed of a worker itself limits the result."""
 
 
@@ -58,44 +67,44 @@ def worker_sections(
     core, and with enough space latency, share of the role, redelivered and in-flight messages.
     Each role has the next of `colors`. Tables replace frames that are higher than `height` rows.
     """
-    roles: dict[str, list[WorkerKey]] = {}
+    keys_by_role: dict[str, list[RoleAndWorkerId]] = {}
     for key in view.series:
-        roles.setdefault(key[0], []).append(key)
+        keys_by_role.setdefault(key[0], []).append(key)
     panels = [
-        _Panel(view, role, sorted(keys), colors[index % len(colors)] if colors else "")
-        for index, (role, keys) in enumerate(roles.items())
+        _RolePanel(view, role, sorted(keys), colors[index % len(colors)] if colors else "")
+        for index, (role, keys) in enumerate(keys_by_role.items())
     ]
     frames_section = _frames_section(panels, width, height)
     return [frames_section] if frames_section else [panel.section(width, ()) for panel in panels]
 
 
-_FRAME_CELLS = 19
+_MIN_FRAME_CELLS = 19
 """Minimum width of a worker's frame."""
 _MAX_FRAME_CELLS = 48
-_MAX_SPARK_ROWS = 7
+_MAX_SPARKLINE_ROWS = 7
 
 
-def _frames_section(panels: Sequence[_Panel], width: int, height: int) -> Section | None:
+def _frames_section(panels: Sequence[_RolePanel], width: int, height: int) -> Section | None:
     """Return a section with the frames of all workers; None if they do not fit."""
     count = sum(len(panel.keys) for panel in panels)
-    if not count or width < _FRAME_CELLS:
+    if not count or width < _MIN_FRAME_CELLS:
         return None
-    rows = -(-count // min(count, width // _FRAME_CELLS))
+    rows = -(-count // min(count, width // _MIN_FRAME_CELLS))
     if 3 * rows > height:
         return None
     # Rows of equal length: three and three rather than four and two.
     columns = -(-count // rows)
     cells = min(_MAX_FRAME_CELLS, width // columns)
-    spark_rows = min(_MAX_SPARK_ROWS, height // rows - 2)
+    spark_rows = min(_MAX_SPARKLINE_ROWS, height // rows - 2)
     frames = [panel.frame(key, cells, spark_rows) for panel in panels for key in panel.keys]
     lines: list[Line] = []
-    for first in range(0, count, columns):
-        frames_in_row = frames[first : first + columns]
+    for first_index in range(0, count, columns):
+        frames_in_row = frames[first_index : first_index + columns]
         lines += [_join_frames(parts) for parts in zip(*frames_in_row, strict=True)]
     return Section("", tuple(lines))
 
 
-StyledTexts = Sequence[tuple[str, str]]
+TextsAndStyles = Sequence[tuple[str, str]]
 """Texts side by side, each with its style."""
 
 
@@ -105,7 +114,7 @@ def _color_sparkline(row: str, color: str, rows: int) -> Iterator[tuple[str, str
         yield "".join(letters), f"{color} 55%" if is_full and color.startswith("#") else color
 
 
-def _join_frames(frames: Sequence[StyledTexts]) -> Line:
+def _join_frames(frames: Sequence[TextsAndStyles]) -> Line:
     """Return parts of frames side by side as one line."""
     parts: list[tuple[int, int, str]] = []
     text = ""
@@ -117,63 +126,80 @@ def _join_frames(frames: Sequence[StyledTexts]) -> Line:
 
 
 @dataclass(frozen=True, slots=True)
-class _Extra:
+class _OptionalColumn:
     """An optional column of workers, as wide as its title."""
 
-    head: str
-    texts: Mapping[WorkerKey, str]
+    title: str
+    texts: Mapping[RoleAndWorkerId, str]
     rank: int
     """Columns with the highest rank are hidden first."""
 
 
-class _Panel:
-    """The workers of one role."""
+class _RolePanel:
+    """The frames, or the table, of the workers of one role."""
 
-    def __init__(self, view: BenchmarkView, role: str, keys: list[WorkerKey], color: str) -> None:
+    def __init__(
+        self, view: BenchmarkView, role: str, keys: list[RoleAndWorkerId], color: str
+    ) -> None:
         self._view, self._role, self.keys, self._color = view, role, keys, color
         self._activities = [
-            (activity, name)
-            for activity, name in _ACTIVITIES
-            if any(getattr(view.totals[key], name) for key in keys)
+            activity
+            for activity in _ACTIVITIES
+            if any(getattr(view.totals[key], activity.count_name) for key in keys)
         ]
         self._number_cells = len(str(keys[-1][1]))
         self._label_cells = self._number_cells + 5 + _RATE_CELLS * len(self._activities)
-        self.extras = tuple(_list_extras(view, keys, self._activities))
+        self.optional_columns = tuple(_list_optional_columns(view, keys, self._activities))
 
-    def frame(self, key: WorkerKey, cells: int, spark_rows: int) -> list[StyledTexts]:
+    def frame(self, key: RoleAndWorkerId, cells: int, spark_rows: int) -> list[TextsAndStyles]:
         """Return the lines of a worker's frame."""
-        inner, has_ended = cells - 2, _has_ended(self._view, key)
+        inner_cells, has_ended = cells - 2, _has_ended(self._view, key)
         color = "dim" if has_ended else self._color
-        number, name = str(key[1]), self._activities[0][1] if self._activities else ""
-        now = "off" if has_ended else f"{_now_text(self._view, key, name)}/s" if name else ""
+        worker_number = str(key[1])
+        count_name = self._activities[0].count_name if self._activities else ""
+        current_rate = (
+            "off"
+            if has_ended
+            else f"{_current_rate_text(self._view, key, count_name)}/s"
+            if count_name
+            else ""
+        )
         # One blank before the current rate is enough for a role with a long name.
-        available_cells = inner - len(number) - len(now) - (4 if now else 3)
+        available_cells = (
+            inner_cells - len(worker_number) - len(current_rate) - (4 if current_rate else 3)
+        )
         role = fit(clean_line(self._role), max(1, available_cells)).rstrip()
-        title = f" {role} {number} "
-        now = f" {now} " if now else ""
-        now = now.removeprefix(" ") if cell_len(title) + len(now) > inner else now
-        dash_count = inner - cell_len(title) - len(now)
-        ends = "─" if dash_count > 2 else ""
-        top: StyledTexts = [
-            ("╭" + ends, "frame"),
+        title = f" {role} {worker_number} "
+        current_rate = f" {current_rate} " if current_rate else ""
+        current_rate = (
+            current_rate.removeprefix(" ")
+            if cell_len(title) + len(current_rate) > inner_cells
+            else current_rate
+        )
+        dash_count = inner_cells - cell_len(title) - len(current_rate)
+        corner_dash = "─" if dash_count > 2 else ""
+        top_texts: TextsAndStyles = [
+            ("╭" + corner_dash, "frame"),
             (title, color),
-            ("─" * (dash_count - 2 * len(ends)), "frame"),
-            (now, "dim" if has_ended else "strong"), (ends + "╮", "frame"),
+            ("─" * (dash_count - 2 * len(corner_dash)), "frame"),
+            (current_rate, "dim" if has_ended else "strong"), (corner_dash + "╮", "frame"),
         ]  # fmt: skip
-        rates = _recent_rates(self._view, key, name, inner) if name else []
-        sparks = tall_sparkline(rates, inner, spark_rows)
-        middle: list[StyledTexts] = [
+        rates = _recent_rates(self._view, key, count_name, inner_cells) if count_name else []
+        sparkline_rows = tall_sparkline(rates, inner_cells, spark_rows)
+        middle_texts: list[TextsAndStyles] = [
             [("│", "frame"), *_color_sparkline(row, color, spark_rows), ("│", "frame")]
-            for row in sparks
+            for row in sparkline_rows
         ]
-        below = self._bottom_text(key, inner - 2)
+        bottom_text = self._bottom_text(key, inner_cells - 2)
         style_name = "warn" if _is_busy(self._view, key) else "dim"
-        bottom: StyledTexts = [
-            ("╰─", "frame"), (below, style_name), ("─" * (inner - 2 - len(below)) + "─╯", "frame"),
+        bottom_texts: TextsAndStyles = [
+            ("╰─", "frame"),
+            (bottom_text, style_name),
+            ("─" * (inner_cells - 2 - len(bottom_text)) + "─╯", "frame"),
         ]  # fmt: skip
-        return [top, *middle, bottom]
+        return [top_texts, *middle_texts, bottom_texts]
 
-    def _bottom_text(self, key: WorkerKey, available_cells: int) -> str:
+    def _bottom_text(self, key: RoleAndWorkerId, available_cells: int) -> str:
         """Return the text in a frame's lower edge; parts that do not fit are left out."""
         points = self._view.series[key]
         parts = (
@@ -182,78 +208,91 @@ class _Panel:
             else []
         )
         parts += [
-            f"{extra.head.strip()} {extra.texts[key]}"
-            for extra in sorted(self.extras, key=lambda extra: extra.rank)
+            f"{column.title.strip()} {column.texts[key]}"
+            for column in sorted(self.optional_columns, key=lambda column: column.rank)
         ]
         if not _has_ended(self._view, key):
             parts += [
-                f"{activity} {_now_text(self._view, key, name)}/s"
-                for activity, name in self._activities[1:]
+                f"{activity.label} {_current_rate_text(self._view, key, activity.count_name)}/s"
+                for activity in self._activities[1:]
             ]
         text = ""
         for part in parts:
-            longer = f"{text} · {part}" if text else part
-            if len(longer) + 2 <= available_cells:
-                text = longer
+            longer_text = f"{text} · {part}" if text else part
+            if len(longer_text) + 2 <= available_cells:
+                text = longer_text
         return f" {text} " if text else ""
 
-    def section(self, width: int, required: Sequence[_Extra]) -> Section:
+    def section(self, width: int, required_columns: Sequence[_OptionalColumn]) -> Section:
         """Return a table of the role's workers, with the optional columns that fit.
 
-        Side by side are as many workers as fit with the `required` columns.
+        Side by side are as many workers as fit with the columns of `required_columns`.
         """
         keys, activities = self.keys, self._activities
-        min_cells = self._label_cells + SPARK_WIDTH // 2
-        cells_each = min_cells + _extras_cells(required) + _GAP_CELLS
-        columns = max(1, min(len(keys), (width + _GAP_CELLS) // cells_each))
+        min_cells = self._label_cells + MAX_SPARKLINE_CELLS // 2
+        cells_per_worker = min_cells + _total_cells(required_columns) + _GAP_CELLS
+        columns = max(1, min(len(keys), (width + _GAP_CELLS) // cells_per_worker))
         available_cells = (width + _GAP_CELLS) // columns - _GAP_CELLS
-        extras = _fit_extras(self.extras, available_cells - min_cells)
-        spark_cells = max(
-            0, min(SPARK_WIDTH, available_cells - self._label_cells - _extras_cells(extras) - 1)
+        optional_columns = _fit_optional_columns(
+            self.optional_columns, available_cells - min_cells
         )
-        heads = "".join(f"{activity}/s".rjust(_RATE_CELLS) for activity, _ in activities)
-        head = " " * (self._label_cells + spark_cells - len(heads) - 4) + " CPU" + heads
-        head += "".join(extra.head for extra in extras)
+        spark_cells = max(
+            0,
+            min(
+                MAX_SPARKLINE_CELLS,
+                available_cells - self._label_cells - _total_cells(optional_columns) - 1,
+            ),
+        )
+        rate_titles = "".join(f"{activity.label}/s".rjust(_RATE_CELLS) for activity in activities)
+        header = (
+            " " * (self._label_cells + spark_cells - len(rate_titles) - 4) + " CPU" + rate_titles
+        )
+        header += "".join(column.title for column in optional_columns)
         texts = [
             _worker_text(self._view, key, activities, spark_cells, self._number_cells)
-            + "".join(extra.texts[key].rjust(len(extra.head)) for extra in extras)
+            + "".join(column.texts[key].rjust(len(column.title)) for column in optional_columns)
             for key in keys
         ]
         rows = -(-len(texts) // columns)
-        lines = [line("", (" " * _GAP_CELLS).join([head] * columns), "dim")]
+        lines = [line("", (" " * _GAP_CELLS).join([header] * columns), "dim")]
         for row in range(rows):
-            busy = any(_is_busy(self._view, key) for key in keys[row::rows])
+            is_busy = any(_is_busy(self._view, key) for key in keys[row::rows])
             texts_in_row = texts[row::rows]
-            starts = [index * (len(texts[0]) + _GAP_CELLS) for index in range(len(texts_in_row))]
-            first = self._number_cells + 1
+            column_starts = [
+                index * (len(texts[0]) + _GAP_CELLS) for index in range(len(texts_in_row))
+            ]
+            spark_start = self._number_cells + 1
             parts = tuple(
-                (start + first, start + first + spark_cells, self._color) for start in starts
+                (start + spark_start, start + spark_start + spark_cells, self._color)
+                for start in column_starts
             )
-            style_name = "warn" if busy else ""
+            style_name = "warn" if is_busy else ""
             text = (" " * _GAP_CELLS).join(texts_in_row)
             lines.append(replace(line("", text, style_name), parts=parts if self._color else ()))
-        return Section(self._title(extras), tuple(lines))
+        return Section(self._title(optional_columns), tuple(lines))
 
-    def _title(self, extras: Sequence[_Extra]) -> str:
+    def _title(self, optional_columns: Sequence[_OptionalColumn]) -> str:
         title = f"{clean_line(self._role).upper()} ({len(self.keys)})"
-        has_latency = any(extra.head in (_P50, _P99) for extra in extras)
+        has_latency = any(column.title in (_P50_TITLE, _P99_TITLE) for column in optional_columns)
         name = _latency_name(self._view, self.keys)
         return f"{title}, {name} in ms" if has_latency else title
 
 
-def _extras_cells(extras: Sequence[_Extra]) -> int:
-    return sum(len(extra.head) for extra in extras)
+def _total_cells(optional_columns: Sequence[_OptionalColumn]) -> int:
+    return sum(len(column.title) for column in optional_columns)
 
 
-def _fit_extras(extras: Sequence[_Extra], available_cells: int) -> list[_Extra]:
+def _fit_optional_columns(
+    optional_columns: Sequence[_OptionalColumn], available_cells: int
+) -> list[_OptionalColumn]:
     """Return the optional columns that fit, in order; the highest rank is left out first."""
-    fitting = list(extras)
-    while fitting and _extras_cells(fitting) > available_cells:
-        fitting.remove(max(fitting, key=lambda extra: extra.rank))
-    return fitting
+    fitting_columns = list(optional_columns)
+    while fitting_columns and _total_cells(fitting_columns) > available_cells:
+        fitting_columns.remove(max(fitting_columns, key=lambda column: column.rank))
+    return fitting_columns
 
 
-_SHARE, _REDELIVERED, _IN_FLIGHT, _P50, _P99 = (
+_SHARE_TITLE, _REDELIVERED_TITLE, _IN_FLIGHT_TITLE, _P50_TITLE, _P99_TITLE = (
     "  share",
     "   again",
     "  in flight",
@@ -262,81 +301,99 @@ _SHARE, _REDELIVERED, _IN_FLIGHT, _P50, _P99 = (
 )
 
 
-def _list_extras(
-    view: BenchmarkView, keys: list[WorkerKey], activities: Sequence[tuple[str, str]]
-) -> Iterator[_Extra]:
+def _list_optional_columns(
+    view: BenchmarkView, keys: list[RoleAndWorkerId], activities: Sequence[_Activity]
+) -> Iterator[_OptionalColumn]:
     """Yield the optional columns that have values."""
-    totals = {key: view.totals[key] for key in keys}
+    totals_by_worker = {key: view.totals[key] for key in keys}
     if len(keys) > 1 and activities:
-        counts_by_key = {key: getattr(counts, activities[0][1]) for key, counts in totals.items()}
-        total = sum(counts_by_key.values())
-        yield _Extra(
-            _SHARE, {key: f"{count / total:.0%}" for key, count in counts_by_key.items()}, 0
+        first_activity_counts = {
+            key: getattr(counts, activities[0].count_name)
+            for key, counts in totals_by_worker.items()
+        }
+        total = sum(first_activity_counts.values())
+        yield _OptionalColumn(
+            _SHARE_TITLE,
+            {key: f"{count / total:.0%}" for key, count in first_activity_counts.items()},
+            0,
         )
-    if any(counts.redelivered_msgs for counts in totals.values()):
-        redelivered = {key: count_text(counts.redelivered_msgs) for key, counts in totals.items()}
-        yield _Extra(_REDELIVERED, redelivered, 1)
+    if any(counts.redelivered_msgs for counts in totals_by_worker.values()):
+        redelivered_texts = {
+            key: count_text(counts.redelivered_msgs) for key, counts in totals_by_worker.items()
+        }
+        yield _OptionalColumn(_REDELIVERED_TITLE, redelivered_texts, 1)
     plan = view.planned.plan if view.planned is not None else None
     role = next((role for role in plan.roles if role.name == keys[0][0]), None) if plan else None
     if role is not None:
-        in_flight = {key: in_flight_msgs(role, counts) for key, counts in totals.items()}
-        if any(msgs is not None for msgs in in_flight.values()):
-            texts = {key: count_text(msgs) for key, msgs in in_flight.items()}
-            yield _Extra(_IN_FLIGHT, texts, 3)
+        in_flight_msgs_by_worker = {
+            key: in_flight_msgs(role, counts) for key, counts in totals_by_worker.items()
+        }
+        if any(msgs is not None for msgs in in_flight_msgs_by_worker.values()):
+            texts = {key: count_text(msgs) for key, msgs in in_flight_msgs_by_worker.items()}
+            yield _OptionalColumn(_IN_FLIGHT_TITLE, texts, 3)
     name = _latency_name(view, keys)
     if name is not None:
-        for head, percent, rank in ((_P50, 50, 4), (_P99, 99, 2)):
-            yield _Extra(
-                head, {key: _latency_text(view, key, name, percent) for key in keys}, rank
+        for title, percent, rank in ((_P50_TITLE, 50, 4), (_P99_TITLE, 99, 2)):
+            yield _OptionalColumn(
+                title, {key: _latency_text(view, key, name, percent) for key in keys}, rank
             )
 
 
-def _latency_name(view: BenchmarkView, keys: Sequence[WorkerKey]) -> str | None:
+def _latency_name(view: BenchmarkView, keys: Sequence[RoleAndWorkerId]) -> str | None:
     """Return the name of the latency by which the workers of a role are compared, or None."""
     names = {view.measured[key].name for key in keys if key in view.measured}
     return next((name for name in LATENCIES_BY_IMPORTANCE if name in names), None)
 
 
-def _latency_text(view: BenchmarkView, key: WorkerKey, name: str, percent: float) -> str:
+def _latency_text(view: BenchmarkView, key: RoleAndWorkerId, name: str, percent: float) -> str:
     histogram = view.measured.get(key)
     if histogram is None or histogram.name != name:
         return UNKNOWN
     return ms_text(histogram.total.percentile_ns(percent))
 
 
-_SILENT_US = 2_000_000
+_ENDED_WITHOUT_REPORT_US = 2_000_000
 """Time without a report after which a worker counts as ended, while others report."""
 
 
-def _has_ended(view: BenchmarkView, key: WorkerKey) -> bool:
+def _has_ended(view: BenchmarkView, key: RoleAndWorkerId) -> bool:
     """Return whether a worker has ended or died while others continue; it is shown as `off`."""
     newest_us = max((points[-1].at_us for points in view.series.values() if points), default=0)
     points = view.series[key]
-    return bool(points) and newest_us - points[-1].at_us > _SILENT_US
+    return bool(points) and newest_us - points[-1].at_us > _ENDED_WITHOUT_REPORT_US
 
 
-def _is_busy(view: BenchmarkView, key: WorkerKey) -> bool:
+def _is_busy(view: BenchmarkView, key: RoleAndWorkerId) -> bool:
     points = view.series[key]
-    return bool(points) and points[-1].cpu_ratio > _MIN_BUSY_RATIO and not _has_ended(view, key)
+    return (
+        bool(points) and points[-1].cpu_ratio > _MIN_BUSY_CPU_RATIO and not _has_ended(view, key)
+    )
 
 
 def _worker_text(
     view: BenchmarkView,
-    key: WorkerKey,
-    activities: Sequence[tuple[str, str]],
+    key: RoleAndWorkerId,
+    activities: Sequence[_Activity],
     spark_cells: int,
     number_cells: int,
 ) -> str:
-    """Return a worker: number, sparkline of the first activity, share of a core, current rates."""
+    """Return the table row of a worker: number, sparkline of the first activity, share of a core,
+    current rates.
+    """
     points = view.series[key]
-    rates = "".join(_now_text(view, key, name).rjust(_RATE_CELLS) for _, name in activities)
+    rates_text = "".join(
+        _current_rate_text(view, key, activity.count_name).rjust(_RATE_CELLS)
+        for activity in activities
+    )
     has_ended = _has_ended(view, key)
     if has_ended:
         # The last rates of the worker would be mistaken for current ones.
-        rates = "–".rjust(_RATE_CELLS) * len(activities)
-    spark = ""
+        rates_text = "–".rjust(_RATE_CELLS) * len(activities)
+    sparkline_text = ""
     if activities and spark_cells:
-        spark = sparkline(_recent_rates(view, key, activities[0][1], spark_cells), spark_cells)
-    cpu = f"{points[-1].cpu_ratio:.0%}" if points else UNKNOWN
-    cpu = "off" if has_ended else cpu
-    return f"{key[1]:>{number_cells}} {spark.rjust(spark_cells)}{cpu:>4}{rates}"
+        sparkline_text = sparkline(
+            _recent_rates(view, key, activities[0].count_name, spark_cells), spark_cells
+        )
+    cpu_text = f"{points[-1].cpu_ratio:.0%}" if points else UNKNOWN
+    cpu_text = "off" if has_ended else cpu_text
+    return f"{key[1]:>{number_cells}} {sparkline_text.rjust(spark_cells)}{cpu_text:>4}{rates_text}"

@@ -16,30 +16,34 @@ from natstui.units import UNKNOWN
 
 
 class ConnectionView(ItemsView[ClientConnection]):
-    """A view of connections."""
+    """The rows of the table of connections, with their rates."""
 
     def __init__(
-        self, connections: Sequence[ClientConnection], rates: Mapping[tuple[str, int], Traffic]
+        self,
+        connections: Sequence[ClientConnection],
+        traffic_by_connection: Mapping[tuple[str, int], Traffic],
     ) -> None:
         keys = [
             (connection.name or connection.address, *connection.key, connection.server_name)
             for connection in connections
         ]
-        texts = [" ".join(filter(None, _texts(connection))) for connection in connections]
+        texts = [
+            " ".join(filter(None, _searchable_texts(connection))) for connection in connections
+        ]
         super().__init__(connections, keys, texts)
-        self._rates = rates
+        self._traffic_by_connection = traffic_by_connection
 
     def at(self, row: int) -> ConnectionRow:
         """Return the connection of a row with its rates."""
         connection = self.items[row]
-        return ConnectionRow(connection, self._rates.get(connection.key))
+        return ConnectionRow(connection, self._traffic_by_connection.get(connection.key))
 
     def has_problem(self, row: int) -> bool:
         """Return whether the client of a row was a slow consumer."""
         return self.items[row].slow_text is not None
 
 
-def _texts(connection: ClientConnection) -> tuple[str | None, ...]:
+def _searchable_texts(connection: ClientConnection) -> tuple[str | None, ...]:
     return (
         connection.name,
         connection.user,

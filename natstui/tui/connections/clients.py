@@ -16,7 +16,7 @@ from textual.widgets import Static
 
 from natstui.clean import clean_line
 from natstui.decoding import decoder_of
-from natstui.model.clients.recipients import ClientsFound, Listener
+from natstui.model.clients.recipients import FoundClients, Listener
 from natstui.model.clients.requests import Requester
 from natstui.model.clients.text import anonymous_text, idle_text, tap_summary_text
 from natstui.model.columns.connections import IDENTITY_COLUMNS, ConnectionRow
@@ -25,7 +25,7 @@ from natstui.model.records.system import ReadClients, StopReadingClients
 from natstui.tui.connections.cells import client_text_cell
 from natstui.tui.connections.detail import ConnectionDetail
 from natstui.tui.frame.action_keys import Target
-from natstui.tui.frame.columns import ColumnSpec, ItemsView, Order
+from natstui.tui.frame.columns import ColumnSpec, ItemsView, SortAndFilter
 from natstui.tui.frame.live import NO_SERVER, ScreenPart
 from natstui.tui.frame.requests import run_task
 from natstui.tui.frame.table_screen import TableScreen
@@ -34,11 +34,11 @@ from natstui.tui.kit.table.view import RowSelected
 from natstui.tui.kit.text import safe
 from natstui.units import UNKNOWN, bytes_text, count_text, counted, duration_text
 
-_MAX_ABOUT_TEXTS = 3
+_MAX_SHOWN_BATCHES_OR_SUBJECTS = 3
 
 
 def as_requester(subscriber: Listener) -> Requester:
-    """Return a subscriber as a row of the table of clients, with 0 requests."""
+    """Convert a subscriber to a row of the table of clients, with 0 requests."""
     return Requester(
         connection=subscriber.connection,
         account=None,
@@ -53,9 +53,9 @@ def as_requester(subscriber: Listener) -> Requester:
 
 
 class ClientView(ItemsView[Requester]):
-    """A view of clients."""
+    """The rows of the table of clients."""
 
-    def __init__(self, clients: Sequence[Requester], pins: Sequence[str]) -> None:
+    def __init__(self, clients: Sequence[Requester], pin_ids: Sequence[str]) -> None:
         names = [
             client.connection.display_name if client.connection else client.account or ""
             for client in clients
@@ -65,7 +65,7 @@ class ClientView(ItemsView[Requester]):
             for index, (name, client) in enumerate(zip(names, clients, strict=True))
         ]
         super().__init__(clients, keys, [_search_text(client) for client in clients])
-        self.pins = pins
+        self.pin_ids = pin_ids
 
     @cached_property
     def delivered_msgs(self) -> int | None:
@@ -75,7 +75,7 @@ class ClientView(ItemsView[Requester]):
         ]
         return sum(counts) if len(counts) == len(self.items) else None
 
-    def share(self, row: int) -> float | None:
+    def delivered_share(self, row: int) -> float | None:
         """Return the share of the delivered messages that a client received; None if unknown."""
         received_msgs = self.items[row].delivered_msgs
         total = self.delivered_msgs
@@ -118,7 +118,7 @@ def _published_msgs(view: ClientView, row: int) -> Cell:
     return Cell(count_text(view.items[row].requests_count))
 
 
-def _size(view: ClientView, row: int) -> Cell:
+def _published_bytes(view: ClientView, row: int) -> Cell:
     """Payload bytes of the messages that the client published during this search."""
     return Cell(bytes_text(view.items[row].request_bytes))
 
@@ -131,15 +131,15 @@ def _delivered_msgs(view: ClientView, row: int) -> Cell:
 
 def _delivered_share(view: ClientView, row: int) -> Cell:
     """Share of the client in the messages that were sent to all listed clients."""
-    share = view.share(row)
+    share = view.delivered_share(row)
     return Cell(UNKNOWN, "dim") if share is None else Cell(f"{share:.0%}")
 
 
 def _batches_or_subjects(view: ClientView, row: int) -> Cell:
     """Batch sizes of the client's pulls, or subjects, the most frequent first."""
     about_texts = view.items[row].about
-    more_count = len(about_texts) - _MAX_ABOUT_TEXTS
-    text = ", ".join(about_texts[:_MAX_ABOUT_TEXTS]) + (
+    more_count = len(about_texts) - _MAX_SHOWN_BATCHES_OR_SUBJECTS
+    text = ", ".join(about_texts[:_MAX_SHOWN_BATCHES_OR_SUBJECTS]) + (
         f" +{more_count}" if more_count > 0 else ""
     )
     return Cell(clean_line(text))
@@ -147,14 +147,14 @@ def _batches_or_subjects(view: ClientView, row: int) -> Cell:
 
 def _last_activity(view: ClientView, row: int) -> Cell:
     """Time since the client's last request; for a subscriber, since its last activity."""
-    ago_s = max(0.0, time.time() - view.items[row].last_at_us / 1e6)
-    return Cell(f"{duration_text(int(ago_s))} ago")
+    since_activity_s = max(0.0, time.time() - view.items[row].last_at_us / 1e6)
+    return Cell(f"{duration_text(int(since_activity_s))} ago")
 
 
 def _pin_ids(view: ClientView, row: int) -> Cell:
     """Id with which the consumer has pinned the client."""
-    pins = [pin for pin in view.pins if pin in view.items[row].pins]
-    return Cell(clean_line(", ".join(pins)), "accent")
+    pin_ids = [pin_id for pin_id in view.pin_ids if pin_id in view.items[row].pins]
+    return Cell(clean_line(", ".join(pin_ids)), "accent")
 
 
 _sort_by = ClientView.sort_by
@@ -203,7 +203,7 @@ _DELIVERY_COLUMNS: tuple[ColumnSpec[ClientView], ...] = (
         "share", "SHARE", 6, 2, _delivered_share, _sort_by(lambda client: client.delivered_msgs)
     ),
 )
-_LAST = ColumnSpec(
+_LAST_ACTIVITY_COLUMN = ColumnSpec(
     "last", "LAST", 8, 5, _last_activity, _sort_by(lambda client: client.last_at_us)
 )
 PULLER_COLUMNS: tuple[ColumnSpec[ClientView], ...] = (
@@ -219,7 +219,7 @@ PULLER_COLUMNS: tuple[ColumnSpec[ClientView], ...] = (
         _sort_by(lambda client: client.about),
         max_width=20,
     ),
-    _LAST,
+    _LAST_ACTIVITY_COLUMN,
     _text_column(
         "pinned", "PINNED", 8, 8, _pin_ids, _sort_by(lambda client: client.pins), max_width=24
     ),
@@ -236,14 +236,16 @@ LISTENER_COLUMNS: tuple[ColumnSpec[ClientView], ...] = (
         _sort_by(lambda client: client.about),
         flex=1,
     ),
-    _LAST,
+    _LAST_ACTIVITY_COLUMN,
 )
 PUBLISHER_COLUMNS: tuple[ColumnSpec[ClientView], ...] = (
     *_CONNECTION_COLUMNS,
     ColumnSpec(
         "msgs", "MSGS", 6, 1, _published_msgs, _sort_by(lambda client: client.requests_count)
     ),
-    ColumnSpec("size", "SIZE", 8, 2, _size, _sort_by(lambda client: client.request_bytes)),
+    ColumnSpec(
+        "size", "SIZE", 8, 2, _published_bytes, _sort_by(lambda client: client.request_bytes)
+    ),
     _text_column(
         "subjects",
         "SUBJECTS",
@@ -253,26 +255,26 @@ PUBLISHER_COLUMNS: tuple[ColumnSpec[ClientView], ...] = (
         _sort_by(lambda client: client.about),
         flex=2,
     ),
-    _LAST,
+    _LAST_ACTIVITY_COLUMN,
 )
 
 
-_decoder = decoder_of(ClientsFound)
-PULLS_READ_S, PUBLISHES_READ_S = 30.0, 10.0
+_decoder = decoder_of(FoundClients)
+PULLS_SEARCH_S, PUBLISHERS_SEARCH_S = 30.0, 10.0
 """Duration of the reads: most clients pull or publish again within this time."""
 
 
 class ClientSearch(ScreenPart):
     """A search for clients: its duration, whether it is running, and its result."""
 
-    def __init__(self, screen: ClientsScreen, for_s: float) -> None:
-        """Create a search that lasts `for_s` seconds, 0 for an immediate reply."""
-        self._screen, self.for_s = screen, for_s
+    def __init__(self, screen: ClientsScreen, duration_s: float) -> None:
+        """Create a search that lasts `duration_s` seconds, 0 for an immediate reply."""
+        self._screen, self.duration_s = screen, duration_s
         self.is_running = False
         """Whether the search has no reply yet."""
         self._started_at_s = 0.0
-        self.result: ClientsFound | None = None
-        self.problem = ""
+        self.result: FoundClients | None = None
+        self.error_text = ""
 
     @property
     def elapsed_s(self) -> float:
@@ -280,9 +282,11 @@ class ClientSearch(ScreenPart):
         return monotonic() - self._started_at_s
 
     def is_offered(self, action: str, arguments: tuple[object, ...]) -> bool | None:
-        """Return whether an action is offered: stop during a search, again after it and live."""
+        """Return whether an action is offered: `stop` during a search with a duration, `again` on
+        a live server after a search.
+        """
         if action == "stop":
-            return self.is_running and bool(self.for_s)
+            return self.is_running and bool(self.duration_s)
         return not self.is_running and self._screen.state.replay is None
 
     def action_again(self) -> None:
@@ -295,13 +299,13 @@ class ClientSearch(ScreenPart):
 
     async def _read_clients(self) -> None:
         screen = self._screen
-        command = ReadClients(0, screen.stream, screen.consumer, self.for_s)
+        command = ReadClients(0, screen.stream, screen.consumer, self.duration_s)
         reply = await screen.engine.request(command)
-        self.is_running, self.problem = False, ""
+        self.is_running, self.error_text = False, ""
         if reply.status == "done" and reply.body_json is not None:
             self.result = _decoder.decode(reply.body_json)
         else:
-            self.problem = clean_line(reply.text)
+            self.error_text = clean_line(reply.text)
         screen.refresh_bindings()
         screen.refresh_state()
 
@@ -320,20 +324,20 @@ class ClientsScreen(TableScreen):
     ]
     DEFAULT_CSS = "ClientsScreen #note { height: auto; color: $text-muted; padding: 0 1; }"
     NOUN = "clients"
-    START = Order("name")
+    START = SortAndFilter("name")
     CAPTION_START: ClassVar[str] = "clients of"
-    READ_TEXT: ClassVar[str] = ""
+    SEARCHED_MESSAGES_TEXT: ClassVar[str] = ""
     """What the search reads, as text; empty if it reads no messages."""
-    DURATION_S: ClassVar[float] = 0.0
+    SEARCH_DURATION_S: ClassVar[float] = 0.0
     NO_CLIENT_TEXT: ClassVar[str] = "no client subscribes to the subject that it delivers to"
 
     def __init__(self, stream: str, consumer: str | None) -> None:
         super().__init__()
         self.stream, self.consumer = stream, consumer
-        self.asking = ClientSearch(self, self.DURATION_S)
+        self.asking = ClientSearch(self, self.SEARCH_DURATION_S)
 
     def asset(self) -> Target | None:
-        """Return the consumer or stream."""
+        """Return the consumer or stream whose clients are shown."""
         return Target(self.stream, self.consumer)
 
     def body(self) -> Iterable[Widget]:
@@ -354,8 +358,8 @@ class ClientsScreen(TableScreen):
         """Show the result, with notes below the table."""
         result = self.asking.result
         notes = self.notes(result) if result is not None else []
-        if self.READ_TEXT and result is None:
-            notes = [f"natstui receives a copy of each one: {self.READ_TEXT}"]
+        if self.SEARCHED_MESSAGES_TEXT and result is None:
+            notes = [f"natstui receives a copy of each one: {self.SEARCHED_MESSAGES_TEXT}"]
         self.query_one("#note", Static).update(safe("; ".join(notes)))
         super().refresh_state()
 
@@ -364,10 +368,10 @@ class ClientsScreen(TableScreen):
         result = self.asking.result
         if result is None:
             return ClientView((), ())
-        pins = result.consumer.pins if result.consumer is not None else ()
+        pin_ids = result.consumer.pins if result.consumer is not None else ()
         if result.heard is not None:
-            return ClientView(result.heard.requesters, pins)
-        return ClientView([as_requester(subscriber) for subscriber in result.listeners], pins)
+            return ClientView(result.heard.requesters, pin_ids)
+        return ClientView([as_requester(subscriber) for subscriber in result.listeners], pin_ids)
 
     def empty_text(self, total: int) -> str:
         """Return the text that explains an empty table."""
@@ -375,30 +379,29 @@ class ClientsScreen(TableScreen):
             return super().empty_text(total)
         if self.state.replay is not None:
             return NO_SERVER
-        if self.asking.is_running and self.READ_TEXT and not self.asking.problem:
+        if self.asking.is_running and self.SEARCHED_MESSAGES_TEXT and not self.asking.error_text:
             return "the clients appear when the time is over, or when you stop"
         is_searching = self.asking.is_running or self.asking.result is None
-        return self.asking.problem or (
+        return self.asking.error_text or (
             "querying every server …" if is_searching else self.NO_CLIENT_TEXT
         )
 
     def caption_text(self, shown: int, total: int) -> str:
         """Return the caption: the consumer or stream, and the progress."""
         owner_text = f"{self.stream} › {self.consumer}" if self.consumer else self.stream
-        parts = [clean_line(f"{self.CAPTION_START} {owner_text}"), self.asking.problem]
-        if self.asking.is_running and self.READ_TEXT:
+        parts = [clean_line(f"{self.CAPTION_START} {owner_text}"), self.asking.error_text]
+        if self.asking.is_running and self.SEARCHED_MESSAGES_TEXT:
             elapsed_text = duration_text(int(self.asking.elapsed_s))
-            parts.append(
-                f"reading {self.READ_TEXT}: {elapsed_text} of {duration_text(self.DURATION_S)}"
-            )
+            time_text = f"{elapsed_text} of {duration_text(self.SEARCH_DURATION_S)}"
+            parts.append(f"reading {self.SEARCHED_MESSAGES_TEXT}: {time_text}")
         return "  ·  ".join(filter(None, [*parts, super().caption_text(shown, total)]))
 
-    def notes(self, result: ClientsFound) -> list[str]:
+    def notes(self, result: FoundClients) -> list[str]:
         """Return notes about what the table does not contain, and about the cost."""
         return []
 
     @on(RowSelected)
-    def _open(self) -> None:
+    def _open_connection(self) -> None:
         """Open the connection under the cursor."""
         rows, position = self.rows, self.table.cursor
         if rows is None or position >= len(rows.order):
@@ -415,33 +418,33 @@ class ListenersScreen(ClientsScreen):
 
     SPECS: ClassVar[Sequence[ColumnSpec[Any]]] = LISTENER_COLUMNS
 
-    def notes(self, result: ClientsFound) -> list[str]:
+    def notes(self, result: FoundClients) -> list[str]:
         """Return a note with the deliver subject."""
         consumer = result.consumer
         if consumer is None:
             return []
-        group = f" in the group {consumer.deliver_group}" if consumer.deliver_group else ""
-        return [clean_line(f'subscribers of "{consumer.deliver_subject}"{group}')]
+        group_note = f" in the group {consumer.deliver_group}" if consumer.deliver_group else ""
+        return [clean_line(f'subscribers of "{consumer.deliver_subject}"{group_note}')]
 
 
 class PullersScreen(ClientsScreen):
     """The clients that pull from a consumer, with their requests."""
 
     SPECS: ClassVar[Sequence[ColumnSpec[Any]]] = PULLER_COLUMNS
-    READ_TEXT = "its pulls"
-    DURATION_S = PULLS_READ_S
+    SEARCHED_MESSAGES_TEXT = "its pulls"
+    SEARCH_DURATION_S = PULLS_SEARCH_S
     NO_CLIENT_TEXT = "no client pulled from it meanwhile"
 
-    def notes(self, result: ClientsFound) -> list[str]:
+    def notes(self, result: FoundClients) -> list[str]:
         """Return notes about open pulls, pinned clients without a request, and the cost."""
         if result.heard is None or result.consumer is None:
             return []
         notes = [f"{counted(result.consumer.waiting_count, 'pull')} open"]
-        seen_pins = {pin for client in result.heard.requesters for pin in client.pins}
+        pulling_pin_ids = {pin_id for client in result.heard.requesters for pin_id in client.pins}
         notes += [
-            f"pinned: {clean_line(pin)}, sent no pull during this time"
-            for pin in result.consumer.pins
-            if pin not in seen_pins
+            f"pinned: {clean_line(pin_id)}, sent no pull during this time"
+            for pin_id in result.consumer.pins
+            if pin_id not in pulling_pin_ids
         ]
         return [*notes, idle_text(result.heard), tap_summary_text(result.heard, "pull")]
 
@@ -452,11 +455,11 @@ class PublishersScreen(ClientsScreen):
     NOUN = "publishers"
     CAPTION_START = "publishers of"
     SPECS: ClassVar[Sequence[ColumnSpec[Any]]] = PUBLISHER_COLUMNS
-    READ_TEXT = "what is published"
-    DURATION_S = PUBLISHES_READ_S
+    SEARCHED_MESSAGES_TEXT = "what is published"
+    SEARCH_DURATION_S = PUBLISHERS_SEARCH_S
     NO_CLIENT_TEXT = "no client published to it meanwhile"
 
-    def notes(self, result: ClientsFound) -> list[str]:
+    def notes(self, result: FoundClients) -> list[str]:
         """Return notes about anonymous publishers and the cost."""
         publisher_requests = result.heard
         if publisher_requests is None:

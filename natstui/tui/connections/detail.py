@@ -24,7 +24,7 @@ from natstui.model.live.history import WINDOWS_S
 from natstui.model.records.messages import Answered
 from natstui.model.records.system import KickConnection, ReadConnection
 from natstui.model.traffic import Traffic
-from natstui.tui.frame.action_keys import KICK, is_allowed
+from natstui.tui.frame.action_keys import KICK_CONNECTION, is_allowed
 from natstui.tui.frame.detail.screen import ChartedScreen
 from natstui.tui.frame.live import LiveScreen, RepeatedRequest, ScreenPart
 from natstui.tui.frame.requests import SystemEngine, run_task
@@ -53,7 +53,7 @@ _PUBLISHES_NOTE = (
 
 @dataclass(frozen=True, slots=True)
 class ConnectionSample:
-    """The traffic of a connection at a time of the viewer's clock."""
+    """The traffic of a connection at a time of the viewer's monotonic clock."""
 
     at_s: float
     traffic: Traffic | None
@@ -64,7 +64,9 @@ class ConnectionSample:
 def connection_sections(
     connection: ClientConnection, traffic: Traffic | None, deliveries: Sequence[PushDelivery]
 ) -> list[Section]:
-    """Return the sections of a connection."""
+    """Return the sections of the connection screen: identity, traffic, consumers, publishing,
+    subscriptions.
+    """
     return [
         _identity_section(connection),
         _traffic_section(connection, traffic),
@@ -76,7 +78,7 @@ def connection_sections(
 
 def _identity_section(connection: ClientConnection) -> Section:
     is_closed = connection.stopped_at_us is not None
-    state = f"ended: {connection.reason or 'no reason told'}" if is_closed else "open"
+    state = f"ended: {connection.reason or 'no reason reported'}" if is_closed else "open"
     style_name = "bad" if connection.slow_text == "cut off" else "dim" if is_closed else "ok"
     lines = [
         line("state", state, style_name),
@@ -99,9 +101,9 @@ def _identity_section(connection: ClientConnection) -> Section:
 
 
 def _traffic_section(connection: ClientConnection, traffic: Traffic | None) -> Section:
-    rtt = duration_text(None if connection.rtt_us is None else connection.rtt_us / 1e6)
+    rtt_text = duration_text(None if connection.rtt_us is None else connection.rtt_us / 1e6)
     lines = [
-        line("round trip", f"{rtt}, at the server's last PING"),
+        line("round trip", f"{rtt_text}, at the server's last PING"),
         line(
             "pending",
             bytes_text(connection.pending_bytes),
@@ -165,8 +167,8 @@ def _subscriptions_section(connection: ClientConnection) -> Section:
 
 
 def _subscription_line(subject: str, queue: str | None, delivered_msgs: int) -> Line:
-    group = f" in {queue}" if queue else ""
-    return line("", f"{subject}{group}, {count_text(delivered_msgs)} delivered")
+    queue_text = f" in {queue}" if queue else ""
+    return line("", f"{subject}{queue_text}, {count_text(delivered_msgs)} delivered")
 
 
 def connection_charts(
@@ -175,27 +177,27 @@ def connection_charts(
     """Return the charts: messages and bytes per second, and pending bytes of the client."""
     at_s = [sample.at_s - now_s for sample in samples]
     rates = [sample.traffic for sample in samples]
-    msgs = (
+    msgs_series = (
         Series("sends", [None if rate is None else rate.in_msgs_per_s for rate in rates]),
         Series("gets", [None if rate is None else rate.out_msgs_per_s for rate in rates]),
     )
-    size = (
+    bytes_series = (
         Series("sends", [None if rate is None else rate.in_bytes_per_s for rate in rates]),
         Series("gets", [None if rate is None else rate.out_bytes_per_s for rate in rates]),
     )
-    pending = (Series("pending", [float(sample.pending_bytes) for sample in samples]),)
+    pending_series = (Series("pending", [float(sample.pending_bytes) for sample in samples]),)
     return [
-        ChartData("Messages", "msgs/s", at_s, msgs, window_s),
-        ChartData("Bytes", "bytes/s", at_s, size, window_s),
-        ChartData("Waiting in the server", "bytes", at_s, pending, window_s),
+        ChartData("Messages", "msgs/s", at_s, msgs_series, window_s),
+        ChartData("Bytes", "bytes/s", at_s, bytes_series, window_s),
+        ChartData("Waiting in the server", "bytes", at_s, pending_series, window_s),
     ]
 
 
 _decoder = decoder_of(Connections)
-_RENEWED_AFTER_S = 2.0
-_GAP_S = 4 * _RENEWED_AFTER_S
+_REREAD_INTERVAL_S = 2.0
+_MAX_SAMPLE_INTERVAL_S = 4 * _REREAD_INTERVAL_S
 """Maximum interval between two readings for which rates are shown."""
-_MAX_SAMPLES = round(WINDOWS_S[-1] / _RENEWED_AFTER_S)
+_MAX_SAMPLES = round(WINDOWS_S[-1] / _REREAD_INTERVAL_S)
 
 
 class KickKey(ScreenPart):
@@ -213,16 +215,18 @@ class KickKey(ScreenPart):
         state, connection = self._screen.state, self._get_connection()
         if state.replay is not None or connection is None or connection.stopped_at_us is not None:
             return False
-        return True if is_allowed(state, KICK.name) else None
+        return True if is_allowed(state, KICK_CONNECTION.name) else None
 
     def action_kick(self) -> None:
         """Prompt for the connection's name, and close it."""
         if (connection := self._get_connection()) is not None:
             # The cursor may be on a row of another system when the name is typed.
-            run_task(self._screen, _kick, self._screen, self._screen.engine, connection)
+            run_task(self._screen, _prompt_and_kick, self._screen, self._screen.engine, connection)
 
 
-async def _kick(screen: LiveScreen, engine: SystemEngine, connection: ClientConnection) -> None:
+async def _prompt_and_kick(
+    screen: LiveScreen, engine: SystemEngine, connection: ClientConnection
+) -> None:
     name = connection.display_name
     title = f"{kick_prompt(connection)}. Type {name} to confirm"
     typed_name = await screen.app.push_screen_wait(Prompt(title, text_to_type=name))
@@ -233,22 +237,24 @@ async def _kick(screen: LiveScreen, engine: SystemEngine, connection: ClientConn
 
 
 class ConnectionDetail(ChartedScreen):
-    """The screen of a connection; a closed one stays with the reason of its end."""
+    """The screen of a connection; a closed connection stays shown, with the reason of its end."""
 
-    BINDINGS: ClassVar[list[BindingType]] = [KICK.binding("part('kicking', 'kick')")]
+    BINDINGS: ClassVar[list[BindingType]] = [KICK_CONNECTION.binding("part('kicking', 'kick')")]
 
     def __init__(self, connection: ClientConnection) -> None:
         super().__init__()
         self._connection = connection
         self.kicking = KickKey(self, lambda: self._connection)
-        self._last_page: Connections | None = None
+        self._last_connections: Connections | None = None
         self._traffic: Traffic | None = None
-        self._problem = "asking …"
+        self._status_text = "reading …"
         self._samples: deque[ConnectionSample] = deque(maxlen=_MAX_SAMPLES)
         self._deliveries: Sequence[PushDelivery] = ()
-        self._matched_configurations: Mapping[tuple[str, str], ConsumerConfiguration] | None = None
+        self._searched_configurations: Mapping[tuple[str, str], ConsumerConfiguration] | None = (
+            None
+        )
         self._repeated = RepeatedRequest(
-            self, lambda: ReadConnection(0, *connection.key), _RENEWED_AFTER_S, self._store_reply
+            self, lambda: ReadConnection(0, *connection.key), _REREAD_INTERVAL_S, self._store_reply
         )
 
     def on_mount(self) -> None:
@@ -262,8 +268,8 @@ class ConnectionDetail(ChartedScreen):
         self._find_consumers()
         connection = self._connection
         title = clean_line(connection.name or connection.address)
-        if self._problem:
-            title += f"  ·  {self._problem}"
+        if self._status_text:
+            title += f"  ·  {self._status_text}"
         title += "  ·  paused (p)" if self.paused else ""
         charts = connection_charts(self._samples, monotonic(), self.window_s)
         self.show_detail(
@@ -274,41 +280,51 @@ class ConnectionDetail(ChartedScreen):
         """In a replay, use the connection as recorded at the shown moment."""
         if self.state.replay is None:
             return
-        recorded = self.state.connections
-        rows = () if recorded is None else recorded.newest.rows
+        recorded_connections = self.state.connections
+        rows = () if recorded_connections is None else recorded_connections.newest.rows
         connection = next((row for row in rows if row.key == self._connection.key), None)
-        self._problem = (
+        self._status_text = (
             ""
             if connection is not None
             else "the connection is not in the recording at this moment"
         )
-        self._connection, self._matched_configurations = connection or self._connection, None
-        self._traffic = None if recorded is None else recorded.traffic.get(self._connection.key)
+        self._connection, self._searched_configurations = connection or self._connection, None
+        self._traffic = (
+            None
+            if recorded_connections is None
+            else recorded_connections.traffic.get(self._connection.key)
+        )
 
     def _store_reply(self, reply: Answered) -> None:
         if reply.status != "done" or reply.body_json is None:
-            self._problem = clean_line(reply.text)
+            self._status_text = clean_line(reply.text)
             return
-        self._problem, page = "", _decoder.decode(reply.body_json)
-        if not page.rows:
-            self._problem = "the connection has ended, and its server has forgotten it"
+        self._status_text, connections = "", _decoder.decode(reply.body_json)
+        if not connections.rows:
+            self._status_text = "the connection has ended, and its server has forgotten it"
             return
-        before, self._last_page = self._last_page, page
-        self._connection, self._matched_configurations = page.rows[0], None
-        traffic = traffic_between(before, page) if before is not None else {}
+        previous_connections, self._last_connections = self._last_connections, connections
+        self._connection, self._searched_configurations = connections.rows[0], None
+        traffic = (
+            traffic_between(previous_connections, connections)
+            if previous_connections is not None
+            else {}
+        )
         now_s, self._traffic = monotonic(), traffic.get(self._connection.key)
         if self._connection.stopped_at_us is not None:
             return
-        if self._samples and now_s - self._samples[-1].at_s > _GAP_S:
+        if self._samples and now_s - self._samples[-1].at_s > _MAX_SAMPLE_INTERVAL_S:
             self._traffic = None
         self._samples.append(
             ConnectionSample(now_s, self._traffic, self._connection.pending_bytes)
         )
 
     def _find_consumers(self) -> None:
-        """Find the push consumers of the connection, if it or the consumers have changed."""
-        if self._matched_configurations is not self.state.consumer_configurations:
-            self._matched_configurations = self.state.consumer_configurations
+        """Find the push consumers of the connection again, if the connection or a consumer
+        configuration has changed.
+        """
+        if self._searched_configurations is not self.state.consumer_configurations:
+            self._searched_configurations = self.state.consumer_configurations
             self._deliveries = push_consumers_of(
-                self._connection, self._matched_configurations.values()
+                self._connection, self._searched_configurations.values()
             )

@@ -16,7 +16,7 @@ from textual.widgets import Static
 from natstui.clean import clean_line
 from natstui.decoding import decoder_of
 from natstui.model.clients.api_audit import (
-    API_AUDIT_S,
+    API_AUDIT_DURATION_S,
     ApiAudit,
     AuditedRequests,
     audit_cost_text,
@@ -28,7 +28,7 @@ from natstui.model.clients.connection import (
     Connections,
     traffic_between,
 )
-from natstui.model.clients.text import summary
+from natstui.model.clients.text import connections_summary
 from natstui.model.clients.watch import MAX_CONNECTIONS, ConnectionWatch
 from natstui.model.records.messages import Answered
 from natstui.model.records.record import ReadApiAudit
@@ -36,8 +36,8 @@ from natstui.model.records.system import ReadConnections
 from natstui.model.traffic import Traffic
 from natstui.tui.connections.cells import CONNECTION_COLUMNS, ConnectionView
 from natstui.tui.connections.detail import ConnectionDetail, KickKey
-from natstui.tui.frame.action_keys import KICK
-from natstui.tui.frame.columns import ColumnSpec, Order
+from natstui.tui.frame.action_keys import KICK_CONNECTION
+from natstui.tui.frame.columns import ColumnSpec, SortAndFilter
 from natstui.tui.frame.live import LiveScreen, RepeatedRequest
 from natstui.tui.frame.requests import run_task
 from natstui.tui.frame.table_screen import TableScreen
@@ -47,9 +47,11 @@ from natstui.tui.kit.text import safe
 from natstui.units import counted, duration_text
 
 _decoder, _audit_decoder = decoder_of(Connections), decoder_of(ApiAudit)
-_RENEWED_AFTER_S = 5.0
-_NOT_RECORDED = "this recording has no connections: connections = true in [session] records them"
-_NO_CLOSED = "a recording has no closed connections"
+_REREAD_INTERVAL_S = 5.0
+_NOT_RECORDED_TEXT = (
+    "this recording has no connections: connections = true in [session] records them"
+)
+_NO_CLOSED_TEXT = "a recording has no closed connections"
 
 
 class AuditScreen(LiveScreen):
@@ -61,7 +63,7 @@ class AuditScreen(LiveScreen):
     text = getters.query_one(SectionText)
 
     def body(self) -> Iterable[Widget]:
-        """Yield a caption line and the text."""
+        """Yield a caption line and the text of the audit."""
         yield Static(id="caption", markup=False)
         yield VerticalScroll(SectionText())
 
@@ -71,13 +73,13 @@ class AuditScreen(LiveScreen):
 
     def action_again(self) -> None:
         """Start the audit again."""
-        span_text = duration_text(API_AUDIT_S)
+        duration = duration_text(API_AUDIT_DURATION_S)
         self._show_caption(
-            f"reading every request for {span_text}; polling is paused meanwhile", ""
+            f"reading every request for {duration}; polling is paused meanwhile", ""
         )
-        run_task(self, self._read, replaces="read")
+        run_task(self, self._run_audit, replaces="read")
 
-    async def _read(self) -> None:
+    async def _run_audit(self) -> None:
         """Read the requests and show them, or the error."""
         reply = await self.engine.request(ReadApiAudit(0))
         if reply.body_json is None:
@@ -94,32 +96,38 @@ class AuditScreen(LiveScreen):
 def audit_sections(audit: ApiAudit) -> list[Section]:
     """Return the sections of an audit: failed requests, other requests, cost."""
     failed_lines = tuple(
-        _request_line(requests) for requests in audit.requests if requests.err_code is not None
+        _request_line(audited_requests)
+        for audited_requests in audit.requests
+        if audited_requests.err_code is not None
     )
     other_lines = tuple(
-        _request_line(requests) for requests in audit.requests if requests.err_code is None
+        _request_line(audited_requests)
+        for audited_requests in audit.requests
+        if audited_requests.err_code is None
     )
     sections = [
         Section("REQUESTS WITH AN ERROR", failed_lines or (line("", "no request had an error"),)),
         Section("OTHER REQUESTS", other_lines or (line("", "no other requests"),)),
     ]
-    ending = [line("", audit_cost_text(audit))]
+    ending_lines = [line("", audit_cost_text(audit))]
     if audit.left_out_count:
         unlisted_text = (
             f"and {counted(f'{audit.left_out_count:,}', 'request')} that natstui does not list"
         )
-        ending.insert(0, line("", unlisted_text))
-    return [*sections, Section("", tuple(ending))]
+        ending_lines.insert(0, line("", unlisted_text))
+    return [*sections, Section("", tuple(ending_lines))]
 
 
-def _request_line(requests: AuditedRequests) -> Line:
+def _request_line(audited_requests: AuditedRequests) -> Line:
     client_text = (
-        requests.client if requests.user is None else f"{requests.client} ({requests.user})"
+        audited_requests.client
+        if audited_requests.user is None
+        else f"{audited_requests.client} ({audited_requests.user})"
     )
-    error = error_text(requests)
-    parts = [requests.request, client_text, *([error] if error else [])]
+    error = error_text(audited_requests)
+    parts = [audited_requests.request, client_text, *([error] if error else [])]
     text = "  ·  ".join(map(clean_line, parts))
-    return line(f"{requests.times_count:,}", text, "bad" if error else "")
+    return line(f"{audited_requests.times_count:,}", text, "bad" if error else "")
 
 
 class ConnectionsScreen(TableScreen):
@@ -128,11 +136,11 @@ class ConnectionsScreen(TableScreen):
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("o", "closed", "Closed", id="connections.closed"),
         Binding("A", "audit", "API audit", id="connections.audit"),
-        KICK.binding("part('kicking', 'kick')"),
+        KICK_CONNECTION.binding("part('kicking', 'kick')"),
     ]
     SPECS: ClassVar[Sequence[ColumnSpec[Any]]] = CONNECTION_COLUMNS
     NOUN = "connections"
-    START = Order("name")
+    START = SortAndFilter("name")
 
     def __init__(self) -> None:
         super().__init__()
@@ -140,18 +148,18 @@ class ConnectionsScreen(TableScreen):
         self._repeated = RepeatedRequest(
             self,
             lambda: ReadConnections(0, self._shows_closed, MAX_CONNECTIONS),
-            _RENEWED_AFTER_S,
+            _REREAD_INTERVAL_S,
             self._store_reply,
-            self._clear,
+            self._discard_connections,
         )
         self.kicking = KickKey(self, lambda: _find_connection(self))
-        self._clear()
+        self._discard_connections()
 
-    def _clear(self) -> None:
+    def _discard_connections(self) -> None:
         """Discard the connections that were read."""
-        self._last_read: Connections | None = None
-        self._rates: Mapping[tuple[str, int], Traffic] = {}
-        self._problem = ""
+        self._last_connections: Connections | None = None
+        self._traffic_by_connection: Mapping[tuple[str, int], Traffic] = {}
+        self._error_text = ""
 
     def on_mount(self) -> None:
         """Start to read the connections repeatedly."""
@@ -163,8 +171,10 @@ class ConnectionsScreen(TableScreen):
         super().refresh_state()
 
     @property
-    def _recorded(self) -> ConnectionWatch | None:
-        """Return the connections of the recording; None live, and if it has none."""
+    def _recorded_connections(self) -> ConnectionWatch | None:
+        """Return the connections of the recording; None on a live server, or if the recording has
+        none.
+        """
         state = self.state
         return None if state.replay is None or self._shows_closed else state.connections
 
@@ -172,34 +182,45 @@ class ConnectionsScreen(TableScreen):
     def _newest_connections(self) -> Connections | None:
         """Return the newest connections, read or recorded."""
         if self.state.replay is None:
-            return self._last_read
-        return None if self._recorded is None else self._recorded.newest
+            return self._last_connections
+        return None if self._recorded_connections is None else self._recorded_connections.newest
 
     def _store_reply(self, reply: Answered) -> None:
         """Store the connections in a reply; after an error the previous ones stay."""
         if reply.status != "done" or reply.body_json is None:
-            self._problem = clean_line(reply.text)
+            self._error_text = clean_line(reply.text)
             return
-        before, self._last_read = self._last_read, _decoder.decode(reply.body_json)
-        self._problem = ""
-        if before is not None and not self._shows_closed:
-            self._rates = traffic_between(before, self._last_read)
+        previous_connections, self._last_connections = (
+            self._last_connections,
+            _decoder.decode(reply.body_json),
+        )
+        self._error_text = ""
+        if previous_connections is not None and not self._shows_closed:
+            self._traffic_by_connection = traffic_between(
+                previous_connections, self._last_connections
+            )
 
     def view(self) -> ConnectionView:
         """Return a view of the newest connections."""
-        connections, recorded_watch = self._newest_connections, self._recorded
-        rates = self._rates if recorded_watch is None else recorded_watch.traffic
-        return ConnectionView(() if connections is None else connections.rows, rates)
+        connections, recorded_connections = self._newest_connections, self._recorded_connections
+        traffic_by_connection = (
+            self._traffic_by_connection
+            if recorded_connections is None
+            else recorded_connections.traffic
+        )
+        return ConnectionView(
+            () if connections is None else connections.rows, traffic_by_connection
+        )
 
     def empty_text(self, total: int) -> str:
         """Return the text that explains an empty table."""
         if total:
             return super().empty_text(total)
         if self.state.replay is not None:
-            return _NO_CLOSED if self._shows_closed else _NOT_RECORDED
-        if self._problem:
-            return self._problem
-        if self._last_read is None:
+            return _NO_CLOSED_TEXT if self._shows_closed else _NOT_RECORDED_TEXT
+        if self._error_text:
+            return self._error_text
+        if self._last_connections is None:
             return "querying every server …"
         if self._shows_closed:
             return "no closed connections: the servers remember none"
@@ -211,11 +232,11 @@ class ConnectionsScreen(TableScreen):
         if (connections := self._newest_connections) is None:
             return counts_text
         parts = [
-            clean_line(summary(connections, closed=self._shows_closed)),
+            clean_line(connections_summary(connections, closed=self._shows_closed)),
             counts_text.partition("  ·  ")[2],
         ]
         parts += ["paused (p)"] if self.paused else []
-        return "  ·  ".join([self._problem, *parts] if self._problem else parts)
+        return "  ·  ".join([self._error_text, *parts] if self._error_text else parts)
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """Return whether an action is enabled: closed connections and the audit only live."""
@@ -226,7 +247,7 @@ class ConnectionsScreen(TableScreen):
         return super().check_action(action, parameters)
 
     @on(RowSelected)
-    def _open(self) -> None:
+    def _open_connection(self) -> None:
         """Open the connection under the cursor."""
         if (connection := _find_connection(self)) is not None:
             self.app.push_screen(ConnectionDetail(connection))
@@ -238,7 +259,7 @@ class ConnectionsScreen(TableScreen):
     def action_closed(self) -> None:
         """Switch between closed and open connections."""
         self._shows_closed = not self._shows_closed
-        self._clear()
+        self._discard_connections()
         if self.state.replay is None:
             self._repeated.send_now()
         self.refresh_state()

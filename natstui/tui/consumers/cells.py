@@ -16,7 +16,7 @@ from natstui.model.live.rates import (
     trend_column,
 )
 from natstui.tui.frame.columns import ColumnSpec, column_spec, complete_specs, natural_sort_key
-from natstui.tui.frame.view import GLYPHS, LEVEL_STYLES, TREND_WIDTH, minute_means
+from natstui.tui.frame.shared_cells import GLYPHS, LEVEL_STYLES, TREND_WIDTH, minute_means
 from natstui.tui.kit.sparkline import scaled_sparkline, sparkline
 from natstui.tui.kit.table.rows import Cell
 from natstui.units import rate_text
@@ -42,31 +42,33 @@ def trend_with_scale(view: ConsumerView, row: int) -> Cell:
     return Cell(scaled_sparkline(values, TREND_WIDTH, rate_text), "accent")
 
 
-def _by_name(field: str) -> Callable[[ConsumerView], Sequence[object]]:
+def _create_name_sort(field: str) -> Callable[[ConsumerView], Sequence[object]]:
     return lambda view: list(map(natural_sort_key, getattr(view.columns, field)))
 
 
-def _by_deliveries(view: ConsumerView) -> Sequence[object]:
+def _delivery_rate_sort_values(view: ConsumerView) -> Sequence[object]:
     return rate_column(view.state.consumer_history, "delivered_consumer_seq")
 
 
-def _by_acks(view: ConsumerView) -> Sequence[object]:
+def _ack_rate_sort_values(view: ConsumerView) -> Sequence[object]:
     configs = [view.config(row) for row in range(len(view))]
     return ack_rate_column(view.state.consumer_history, configs)
 
 
-def _by_drain(view: ConsumerView) -> Sequence[object]:
-    history, keys = view.state.consumer_history, view.state.consumers.roster.keys
-    changes = trend_column(history, "pending_msgs")
+def _time_to_drain_sort_values(view: ConsumerView) -> Sequence[object]:
+    consumer_history, keys = view.state.consumer_history, view.state.consumers.roster.keys
+    pending_trends_per_s = trend_column(consumer_history, "pending_msgs")
     # Only a backlog that shrinks needs a closer look, and of many few do.
-    changes = [
-        backlog_trend_per_s(history, key) if change is not None and change < 0 else change
-        for key, change in zip(keys, changes, strict=True)
+    pending_trends_per_s = [
+        backlog_trend_per_s(consumer_history, key)
+        if trend_per_s is not None and trend_per_s < 0
+        else trend_per_s
+        for key, trend_per_s in zip(keys, pending_trends_per_s, strict=True)
     ]
-    return list(map(time_to_drain_s, view.columns.pending_msgs, changes))
+    return list(map(time_to_drain_s, view.columns.pending_msgs, pending_trends_per_s))
 
 
-def _by_pending(view: ConsumerView) -> Sequence[object]:
+def _pending_sort_values(view: ConsumerView) -> Sequence[object]:
     return view.columns.pending_msgs
 
 
@@ -75,8 +77,8 @@ def _spec(key: str, width: int, priority: int, **layout: Any) -> ColumnSpec[Cons
 
 
 CONSUMER_COLUMNS: tuple[ColumnSpec[ConsumerView], ...] = complete_specs(COLUMNS, ConsumerRow, (
-    _spec("name", 15, 0, flex=2, sort=_by_name("name")),
-    _spec("stream", 12, 4, flex=2, sort=_by_name("stream")),
+    _spec("name", 15, 0, flex=2, sort=_create_name_sort("name")),
+    _spec("stream", 12, 4, flex=2, sort=_create_name_sort("stream")),
     _spec("status", 25, 1, flex=1, max_width=36, descends=True, draw=_status,
           sort=ConsumerView.severity_levels),
     _spec("mode", 4, 16),
@@ -86,11 +88,11 @@ CONSUMER_COLUMNS: tuple[ColumnSpec[ConsumerView], ...] = complete_specs(COLUMNS,
     _spec("ack_pending", 11, 3),
     _spec("redelivered", 6, 7),
     _spec("waiting", 7, 10),
-    _spec("delivered_rate", 7, 5, sort=_by_deliveries),
-    _spec("acked_rate", 6, 6, sort=_by_acks),
+    _spec("delivered_rate", 7, 5, sort=_delivery_rate_sort_values),
+    _spec("acked_rate", 6, 6, sort=_ack_rate_sort_values),
     _spec("lag", 7, 8),
-    _spec("drain", 7, 9, sort=_by_drain),
-    _spec("trend", TREND_WIDTH, 11, draw=_trend, sort=_by_pending),
+    _spec("drain", 7, 9, sort=_time_to_drain_sort_values),
+    _spec("trend", TREND_WIDTH, 11, draw=_trend, sort=_pending_sort_values),
     _spec("floor", 15, 13),
     _spec("delivered", 15, 14),
     _spec("activity", 7, 12, descends=False),

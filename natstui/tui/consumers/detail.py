@@ -1,4 +1,4 @@
-"""A consumer in full: status with reasons, state, cluster, configuration, charts."""
+"""All details of a consumer: status with reasons, state, cluster, configuration, charts."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from natstui.tui.consumers.cells import CONSUMER_COLUMNS, trend_with_scale
 from natstui.tui.frame.action_keys import Target, action_bindings
 from natstui.tui.frame.action_runner import ActionRunner
 from natstui.tui.frame.detail.charts import consumer_charts
-from natstui.tui.frame.detail.peek import ADVISORY_COUNT, PEEK_WINDOW_S, PeekContent
+from natstui.tui.frame.detail.peek import PEEK_ADVISORY_COUNT, PEEK_WINDOW_S, PeekContent
 from natstui.tui.frame.detail.screen import DetailScreen
-from natstui.tui.frame.happenings import latest_events_section
-from natstui.tui.frame.live import watch_rows
-from natstui.tui.frame.view import findings_section
+from natstui.tui.frame.live import poll_rows_first
+from natstui.tui.frame.recent_events import latest_events_section
+from natstui.tui.frame.shared_cells import findings_section
 from natstui.tui.kit.chart.chart import ChartData
 from natstui.tui.kit.keys import key_of
 from natstui.tui.kit.sections import (
@@ -38,14 +38,14 @@ class ConsumerDetail(DetailScreen):
     """Shows status with evidence, state, cluster, configuration and charts of one consumer."""
 
     BINDINGS: ClassVar[list[BindingType]] = action_bindings("consumer")
-    CHARTS: ClassVar[int] = 4
+    CHARTS_COUNT: ClassVar[int] = 4
 
     def __init__(self, stream: str, consumer: str) -> None:
         super().__init__(stream, consumer)
         self.managing = ActionRunner(self, self.targets)
 
     def content(self) -> tuple[Sequence[Section], Sequence[ChartData]] | None:
-        """Return text and charts of the consumer with this name; None without one."""
+        """Return text and charts of the consumer on the screen; None if it does not exist."""
         view = ConsumerView(self.state, self.poll_age_us, self.stream)
         for row in reversed(view.rows()):
             if view.columns.name[row] == self.consumer:
@@ -54,7 +54,7 @@ class ConsumerDetail(DetailScreen):
         return None
 
     def targets(self) -> list[Target]:
-        """Return the consumer on the screen."""
+        """Return the consumer on the screen, as the only target of actions."""
         view = ConsumerView(self.state, self.poll_age_us, self.stream)
         rows = (row for row in reversed(view.rows()) if view.columns.name[row] == self.consumer)
         row = next(iter(rows), None)
@@ -63,11 +63,13 @@ class ConsumerDetail(DetailScreen):
 
     def on_mount(self) -> None:
         """Request that the consumer is polled first."""
-        watch_rows(self, (self.stream,), ((self.stream, self.consumer or ""),))
+        poll_rows_first(self, (self.stream,), ((self.stream, self.consumer or ""),))
 
 
-_CELLS = {spec.id: spec.cell for spec in CONSUMER_COLUMNS} | {"minute": trend_with_scale}
-_STATE: Mapping[str, str] = {
+_CELL_FUNCTION_BY_COLUMN = {spec.id: spec.cell for spec in CONSUMER_COLUMNS} | {
+    "minute": trend_with_scale
+}
+_STATE_COLUMNS_BY_LABEL: Mapping[str, str] = {
     "pending": "pending",
     "  last minute": "minute",
     "ack pending": "ack_pending",
@@ -85,13 +87,16 @@ _STATE: Mapping[str, str] = {
 
 def _state_lines(view: ConsumerView, row: int) -> list[Line]:
     """Return the state of a consumer as lines with labels."""
-    return [cell_line(label, _CELLS[key](view, row)) for label, key in _STATE.items()]
+    return [
+        cell_line(label, _CELL_FUNCTION_BY_COLUMN[key](view, row))
+        for label, key in _STATE_COLUMNS_BY_LABEL.items()
+    ]
 
 
 def consumer_peek_content(view: ConsumerView, row: int, actions_key: str) -> PeekContent:
     """Return the content of the peek panel for a consumer."""
     stream, name = view.columns.stream[row], view.columns.name[row]
-    status, evidence = _CELLS["status"](view, row), view.verdict(row).evidence
+    status, evidence = _CELL_FUNCTION_BY_COLUMN["status"](view, row), view.verdict(row).evidence
     status_lines = (
         Line("", status.text, status.style_name),
         *([line("", evidence)] if evidence else []),
@@ -100,7 +105,7 @@ def consumer_peek_content(view: ConsumerView, row: int, actions_key: str) -> Pee
     sections = (
         stale_section(view.stale_s(row)),
         findings,
-        latest_events_section(view, stream, name, ADVISORY_COUNT),
+        latest_events_section(view, stream, name, PEEK_ADVISORY_COUNT),
         Section("STATE", tuple(_state_lines(view, row))),
     )
     title = Section(clean_line(f"{stream} › {name}"), () if findings.lines else status_lines)
@@ -115,20 +120,20 @@ def consumer_sections(view: ConsumerView, row: int, actions_key: str) -> list[Se
     """Return the sections of the consumer screen: first the status and its evidence."""
     config, columns = view.config(row), view.columns
     verdict = view.verdict(row)
-    status = _CELLS["status"](view, row)
+    status = _CELL_FUNCTION_BY_COLUMN["status"](view, row)
     status_lines = (Line("", status.text, status.style_name), line("", verdict.evidence))
-    state = _state_lines(view, row)
-    if (window := ConsumerRow(view, row).ack_window) is not None:
-        state.append(line("ack time", window_text(window)))
-    state.append(line("age", view.age_text(columns.created_at_us[row])))
+    state_lines = _state_lines(view, row)
+    if (ack_window := ConsumerRow(view, row).ack_window) is not None:
+        state_lines.append(line("ack time", window_text(ack_window)))
+    state_lines.append(line("age", view.age_text(columns.created_at_us[row])))
     if columns.pinned_client[row]:
-        state.append(line("pinned client", columns.pinned_client[row] or ""))
+        state_lines.append(line("pinned client", columns.pinned_client[row] or ""))
     sections = [
         stale_section(view.stale_s(row)),
         # The evidence of the worst finding stands first among all findings.
         Section("STATUS", status_lines if verdict.finding is None else status_lines[:1]),
         findings_section(view, consumer_findings(view.state, row), actions_key),
-        Section("STATE", tuple(state)),
+        Section("STATE", tuple(state_lines)),
         cluster_section(columns.leader[row], columns.peers[row]),
     ]
     if config is not None:

@@ -9,12 +9,12 @@ from textual.suggester import SuggestFromList
 from textual.widgets import Input
 
 from natstui.decoding import decoder_of
-from natstui.model.assets.consumer_fields import NEW_CONSUMER
+from natstui.model.assets.consumer_fields import NEW_CONSUMER_CONFIG
 from natstui.model.assets.fields import Config, without_server_metadata
 from natstui.model.live.state import State
 from natstui.model.records.messages import DeliveryPreview, PreviewDelivery
 from natstui.tui.frame.form.screen import FormScreen
-from natstui.tui.frame.form.text import STREAM, FormAsset, delivery_text
+from natstui.tui.frame.form.text import STREAM_FIELD, FormAsset, delivery_text
 from natstui.tui.frame.requests import run_task
 from natstui.tui.kit.fields import FieldRow
 
@@ -26,7 +26,7 @@ class ConsumerForm(FormScreen):
 
     def __init__(self, asset: FormAsset) -> None:
         super().__init__(asset)
-        self._previewed_request = ("", "")
+        self._previewed_stream_and_start = ("", "")
         """Stream and JSON of the start settings of the last delivery preview."""
         self.first_path = "" if asset.editing or not asset.stream else "name"
 
@@ -35,14 +35,14 @@ class ConsumerForm(FormScreen):
         await super().build(base)
         names = sorted(self.state.stream_configurations)
         for row in self.query(FieldRow):
-            if row.field is STREAM:
+            if row.field is STREAM_FIELD:
                 row.query_one(Input).suggester = SuggestFromList(names)
 
     def put(self, path: str, text: str) -> None:
         """Store the text of a field; for the field of the stream, also the configuration of that
         stream, which limits its consumers.
         """
-        if path != STREAM.path:
+        if path != STREAM_FIELD.path:
             super().put(path, text)
             return
         stream = self.state.stream_configurations.get(text)
@@ -59,10 +59,10 @@ class ConsumerForm(FormScreen):
             return
         keys = ("deliver_policy", "opt_start_seq", "opt_start_time", "filter_subjects")
         start_settings = {key: draft.config[key] for key in keys if key in draft.config}
-        request_key = (asset.stream, json.dumps(start_settings))
-        if request_key != self._previewed_request:
-            self._previewed_request = request_key
-            preview = PreviewDelivery(0, *request_key)
+        stream_and_start = (asset.stream, json.dumps(start_settings))
+        if stream_and_start != self._previewed_stream_and_start:
+            self._previewed_stream_and_start = stream_and_start
+            preview = PreviewDelivery(0, *stream_and_start)
             run_task(self, self._show_delivery, preview, replaces="delivery")
 
     async def _show_delivery(self, preview: PreviewDelivery) -> None:
@@ -79,20 +79,20 @@ def newest_stream(state: State) -> str:
     return max(zip(streams.created_at_us, streams.name, strict=True), default=(0, ""))[1]
 
 
-def new_consumer(stream: str, stream_json: str | None) -> FormAsset:
+def new_consumer_asset(stream: str, stream_json: str | None) -> FormAsset:
     """Return the asset of a form for a new consumer of a stream."""
     owner = json.loads(stream_json) if stream_json else None
-    return FormAsset("consumer", stream, NEW_CONSUMER, editing=False, owner=owner)
+    return FormAsset("consumer", stream, NEW_CONSUMER_CONFIG, editing=False, owner=owner)
 
 
-def cloned_consumer(stream: str, stream_json: str | None, config_json: str) -> FormAsset:
+def cloned_consumer_asset(stream: str, stream_json: str | None, config_json: str) -> FormAsset:
     """Return the asset of a form that clones a consumer."""
     owner = json.loads(stream_json) if stream_json else None
     config = without_server_metadata(json.loads(config_json))
     return FormAsset("consumer", stream, {**config, "name": ""}, editing=False, owner=owner)
 
 
-def edited_consumer(
+def edited_consumer_asset(
     stream: str, stream_json: str | None, config_json: str, created_at_us: int | None
 ) -> FormAsset:
     """Return the asset of a form that edits a consumer; its creation time identifies it."""

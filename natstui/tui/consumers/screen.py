@@ -14,17 +14,17 @@ from natstui.tui.consumers.cells import CONSUMER_COLUMNS
 from natstui.tui.consumers.detail import consumer_peek_content
 from natstui.tui.frame.action_keys import ADD_CONSUMER, Target, action_bindings
 from natstui.tui.frame.action_runner import ActionRunner
-from natstui.tui.frame.columns import ColumnSpec, Order
+from natstui.tui.frame.columns import ColumnSpec, SortAndFilter
 from natstui.tui.frame.detail.peek import PeekContent
 from natstui.tui.frame.messages import Open
 from natstui.tui.frame.selection import (
     SelectionScreen,
     find_target_assets,
+    poll_visible_rows_first,
     post_for_row,
     unreachable_text,
-    watch_visible_rows,
 )
-from natstui.tui.frame.systems import find_system_row, join_views, own_key
+from natstui.tui.frame.systems import find_system_row, join_views, key_without_system
 from natstui.tui.kit.keys import key_of
 from natstui.tui.kit.table.view import RowSelected, VisibleChanged
 
@@ -39,9 +39,11 @@ def count_unlisted_consumers(state: State) -> int:
     if state.account is None or listed_count != sum(state.streams.columns.consumers_count):
         return 0
     configurations = state.stream_configurations.values()
-    feed_count = sum(len(config.sources) + bool(config.mirror) for config in configurations)
+    mirrors_and_sources_count = sum(
+        len(config.sources) + bool(config.mirror) for config in configurations
+    )
     unlisted_count = state.account.consumers_count - listed_count
-    return unlisted_count if 0 < unlisted_count <= feed_count else 0
+    return unlisted_count if 0 < unlisted_count <= mirrors_and_sources_count else 0
 
 
 class ConsumersScreen(SelectionScreen):
@@ -54,7 +56,7 @@ class ConsumersScreen(SelectionScreen):
     ]
     SPECS: ClassVar[Sequence[ColumnSpec[Any]]] = CONSUMER_COLUMNS
     NOUN = "consumers"
-    START = Order("status", reverse=True)
+    START = SortAndFilter("status", reverse=True)
 
     def __init__(self, stream: str | None = None) -> None:
         super().__init__()
@@ -82,21 +84,23 @@ class ConsumersScreen(SelectionScreen):
         )
 
     def caption_text(self, shown: int, total: int) -> str:
-        """Return the caption, with the names of consumers without a row."""
-        rowless_names = {
+        """Return the caption, with the names of unreachable consumers, which have no row."""
+        names_without_row = {
             consumer if self.stream is not None else f"{stream} {consumer}"
             for system in self.scope.shown_systems
             for stream, consumer in system.state.rowless_consumers()
             if self.stream in (None, stream)
         }
-        text = super().caption_text(shown, total) + unreachable_text(rowless_names)
+        text = super().caption_text(shown, total) + unreachable_text(names_without_row)
         if self.stream is not None:
             return f"{self.stream}  ›  {text}"
         count = 0 if self.scope.is_joined else count_unlisted_consumers(self.state)
         return f"{text}  ·  {count} unlisted feed mirrors and sources" if count else text
 
     def empty_hint(self) -> str:
-        """Return the text that names the key to create a consumer, or without streams a hint."""
+        """Return the text of an empty table: the key to create a consumer, or if there are no
+        streams, the key to the streams.
+        """
         key = key_of(self, ADD_CONSUMER.id)
         if not key:
             return ""
@@ -105,7 +109,7 @@ class ConsumersScreen(SelectionScreen):
         return f"{key} creates one"
 
     @on(RowSelected)
-    def _drill_down(self) -> None:
+    def _open_consumer(self) -> None:
         self.action_open("consumer")
 
     def peek_content(self, view: Any, row: int) -> PeekContent:
@@ -121,9 +125,9 @@ class ConsumersScreen(SelectionScreen):
 
     def action_open(self, target: str) -> None:
         """Open the details, messages, clients or raw INFO of the consumer under the cursor."""
-        if (key := own_key(self.table.cursor_key)) is not None:
+        if (key := key_without_system(self.table.cursor_key)) is not None:
             post_for_row(self, Open(target, str(key[0]), str(key[1])))
 
     @on(VisibleChanged)
     def _poll_visible_rows(self, message: VisibleChanged) -> None:
-        watch_visible_rows(self, message.keys)
+        poll_visible_rows_first(self, message.keys)

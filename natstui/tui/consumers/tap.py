@@ -11,7 +11,12 @@ from textual.containers import VerticalScroll
 from textual.widget import Widget
 from textual.widgets import Static
 
-from natstui.model.live.tap_text import TAP_NOTE, tap_count_lines, tap_message_lines, tap_state
+from natstui.model.live.tap_text import (
+    TAP_NOTE,
+    tap_count_lines,
+    tap_message_lines,
+    tap_progress_text,
+)
 from natstui.model.records.messages import Answered
 from natstui.model.records.tap import StartTap, StopTap, TapResults
 from natstui.tui.frame.action_keys import Target
@@ -22,7 +27,9 @@ from natstui.tui.kit.text import safe
 
 
 class TapScreen(LiveScreen):
-    """Shows the acknowledgements of a consumer while it is open, at most for the tap's time."""
+    """Shows the acks, naks and terms that a consumer's clients send, while the screen is open,
+    until the tap ends.
+    """
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("T", "again", "Again", id="tap.again"),
@@ -54,15 +61,17 @@ class TapScreen(LiveScreen):
         self.action_stop()
 
     def action_again(self) -> None:
-        """Start the tap again."""
-        self._show_caption("asking", "")
-        run_task(self, self._read, replaces="read")
+        """Start a tap, which reads the acks of the consumer's clients for some seconds."""
+        self._show_caption("starting …", "")
+        run_task(self, self._run_tap, replaces="read")
 
-    async def _read(self) -> None:
-        """Run a tap, and show its results while they arrive, or its error."""
+    async def _run_tap(self) -> None:
+        """Start a tap, and show its results while they arrive, or its error."""
         async for record in self.engine.request(StartTap(0, self.stream, self.consumer)):
             if isinstance(record, TapResults):
-                self._show_caption(tap_state(record), "" if record.ended is None else "warn")
+                self._show_caption(
+                    tap_progress_text(record), "" if record.ended is None else "warn"
+                )
                 self.text.show(tap_sections(record))
                 if record.ended is not None:
                     return
@@ -81,11 +90,11 @@ class TapScreen(LiveScreen):
 
 
 def tap_sections(result: TapResults) -> list[Section]:
-    """Return the results of a tap as sections."""
-    counts = tuple(line(*label_and_text) for label_and_text in tap_count_lines(result))
+    """Return the results of a tap, acks counted and messages not acked, as sections."""
+    count_lines = tuple(line(*label_and_text) for label_and_text in tap_count_lines(result))
     unacked_lines = tuple(line(*label_and_text) for label_and_text in tap_message_lines(result))
     return [
-        Section("ANSWERS", counts),
+        Section("ACKS", count_lines),
         Section(
             "NOT ACKNOWLEDGED",
             unacked_lines or (line("", "no message was acked, nak'd or terminated"),),

@@ -12,12 +12,12 @@ from typing import Any, ClassVar
 from textual import on
 from textual.binding import Binding, BindingType
 
-from natstui.model.live.state import EVENTS_KEPT, Happening
+from natstui.model.live.state import EVENTS_KEPT, EventRecord
 from natstui.model.records.record import Advisory
 from natstui.tui.events.cells import EVENT_COLUMNS, EventView, FoldedEvents
-from natstui.tui.frame.columns import ColumnSpec, Order
-from natstui.tui.frame.happenings import kind_text
+from natstui.tui.frame.columns import ColumnSpec, SortAndFilter
 from natstui.tui.frame.messages import Open, StateChanged
+from natstui.tui.frame.recent_events import event_kind_text
 from natstui.tui.frame.selection import post_for_row
 from natstui.tui.frame.systems import find_system_row, join_views
 from natstui.tui.frame.table_screen import TableScreen
@@ -27,20 +27,21 @@ from natstui.tui.kit.table.view import RowSelected
 from natstui.tui.kit.text import safe_copy
 from natstui.units import local_text, parse_moment
 
-_DISTANCE = re.compile(r"\d[\d.]*\s*[a-zµ]+")
-_TIME_OF_DAY = re.compile(r"(\d{1,2}):(\d\d)(?::(\d\d))?")
+_DURATION_PATTERN = re.compile(r"\d[\d.]*\s*[a-zµ]+")
+_TIME_OF_DAY_PATTERN = re.compile(r"(\d{1,2}):(\d\d)(?::(\d\d))?")
 
 
 def moment_us(text: str, now_us: int) -> int:
-    """Return the moment of a text such as `2m ago`, `2m` or `14:30`, UTC µs; raises ValueError.
+    """Return the moment of a text such as `2m ago`, `2m` or `14:30`, in Unix µs; raises
+    ValueError.
 
     A time of day is the last one before now. The error explains the format.
     """
     text, now = text.strip(), datetime.fromtimestamp(now_us / 1e6, UTC)
     try:
-        if match := _TIME_OF_DAY.fullmatch(text):
+        if match := _TIME_OF_DAY_PATTERN.fullmatch(text):
             return round(_last_time_of_day(match, now.astimezone()).timestamp() * 1e6)
-        if _DISTANCE.match(text):
+        if _DURATION_PATTERN.match(text):
             text = f"{text.removesuffix('ago').strip()} ago"
         return round(parse_moment(text, now).timestamp() * 1e6)
     except (ValueError, OverflowError) as error:
@@ -55,10 +56,14 @@ def describe_moment(text: str, now_us: int) -> str:
         return ""
 
 
-def _last_time_of_day(match: re.Match[str], current: datetime) -> datetime:
+def _last_time_of_day(match: re.Match[str], now: datetime) -> datetime:
     hour, minute, second = (int(part or 0) for part in match.groups())
-    today = current.replace(hour=hour, minute=minute, second=second, microsecond=999_999)
-    return today if today <= current.replace(microsecond=999_999) else today - timedelta(days=1)
+    moment_today = now.replace(hour=hour, minute=minute, second=second, microsecond=999_999)
+    return (
+        moment_today
+        if moment_today <= now.replace(microsecond=999_999)
+        else moment_today - timedelta(days=1)
+    )
 
 
 class EventsScreen(TableScreen):
@@ -70,31 +75,31 @@ class EventsScreen(TableScreen):
     ]
     SPECS: ClassVar[Sequence[ColumnSpec[Any]]] = EVENT_COLUMNS
     NOUN = "events"
-    START = Order("time", reverse=True)
+    START = SortAndFilter("time", reverse=True)
     ROW_ACTIONS: ClassVar[frozenset[str]] = frozenset({"time", "fold"})
 
     def __init__(self) -> None:
         super().__init__()
         self.scope.get_target_keys = lambda: {self.table.cursor_key} if self.is_mounted else ()
-        self._requested_time = ""
+        self._requested_time_text = ""
         """The typed time, until the next state arrives; empty without one."""
         self._folding_enabled = True
         """Whether similar events are one row, unless a filter is set."""
-        self._counted_events: tuple[Sequence[Happening], ...] = ()
-        self._kinds: Counter[str] = Counter()
+        self._counted_events: tuple[Sequence[EventRecord], ...] = ()
+        self._count_by_kind: Counter[str] = Counter()
         """Kind → number of events, at the last count."""
 
-    def find_event(self) -> Happening | None:
+    def find_event(self) -> EventRecord | None:
         """Return the event under the cursor; None in an empty table."""
         rows, position = self.rows, self.table.cursor
         if rows is None or position >= len(rows.order):
             return None
         view, row = find_system_row(rows.view, rows.order[position])
-        event: Happening = view.at(row)
+        event: EventRecord = view.at(row)
         return event
 
     @on(RowSelected)
-    def _open(self) -> None:
+    def _open_asset(self) -> None:
         """Open the consumer of the event under the cursor, else its stream."""
         event = self.find_event()
         if not isinstance(event, Advisory) or not event.stream:
@@ -106,12 +111,16 @@ class EventsScreen(TableScreen):
         elif event.stream in {key[0] for key in self.state.streams.roster.keys}:
             post_for_row(self, Open("stream", event.stream))
         else:
-            self.notify(f"stream {safe_copy(event.stream)} is gone", markup=False, timeout=2)
+            self.notify(
+                f"stream {safe_copy(event.stream)} does not exist any more",
+                markup=False,
+                timeout=2,
+            )
 
     def action_time(self) -> None:
         """Prompt for a time, and move to the events at that time."""
 
-        def refusal(text: str) -> str:
+        def time_error(text: str) -> str:
             try:
                 moment_us(text, self.state.now_at_us)
             except ValueError as error:
@@ -119,14 +128,16 @@ class EventsScreen(TableScreen):
             return ""
 
         def store_requested_time(text: str | None) -> None:
-            self._requested_time = text or ""
+            self._requested_time_text = text or ""
             self._folding_enabled = self._folding_enabled and not text
 
         def meaning(text: str) -> str:
             return describe_moment(text, self.state.now_at_us)
 
         title = "When? For example 2m ago, or 14:30"
-        self.app.push_screen(Prompt(title, refusal=refusal, meaning=meaning), store_requested_time)
+        self.app.push_screen(
+            Prompt(title, refusal=time_error, meaning=meaning), store_requested_time
+        )
 
     def action_fold(self) -> None:
         """Switch between a row for each event, and one for similar events."""
@@ -138,49 +149,68 @@ class EventsScreen(TableScreen):
         return self._folding_enabled and not self.ordering.order.pattern
 
     def on_state_changed(self, message: StateChanged) -> None:
-        """Move to the typed time; `2m ago` is relative to this state, not to the prompt."""
-        text, self._requested_time = self._requested_time, ""
+        """Move the cursor to the typed time, if any; `2m ago` is relative to the time of this
+        state.
+        """
+        text, self._requested_time_text = self._requested_time_text, ""
         if text:
-            self.call_next(self._move_to, moment_us(text, message.state.now_at_us))
+            self.call_next(self._move_to_moment, moment_us(text, message.state.now_at_us))
 
-    def _move_to(self, at_us: int) -> None:
+    def _move_to_moment(self, at_us: int) -> None:
         """Move the cursor to the newest event up to a moment, else to the oldest one."""
         if self.rows is None or not self.rows.order:
             return
         events = (find_system_row(self.rows.view, row) for row in self.rows.order)
-        times = [(view.at(row).at_us, position) for position, (view, row) in enumerate(events)]
-        before = [time for time in times if time[0] <= at_us]
-        event_at_us, position = max(before) if before else min(times)
-        self.table.move(position)
-        if not before:
+        times_and_positions = [
+            (view.at(row).at_us, table_position)
+            for table_position, (view, row) in enumerate(events)
+        ]
+        earlier_times_and_positions = [
+            time_and_position
+            for time_and_position in times_and_positions
+            if time_and_position[0] <= at_us
+        ]
+        event_at_us, table_position = (
+            max(earlier_times_and_positions)
+            if earlier_times_and_positions
+            else min(times_and_positions)
+        )
+        self.table.move(table_position)
+        if not earlier_times_and_positions:
             self.notify(f"the oldest event here is from {local_text(event_at_us)}", timeout=4)
 
     def caption_text(self, shown: int, total: int) -> str:
         """Return the caption, with the time since which all events are kept, and a hint."""
         text = super().caption_text(shown, total)
-        happenings = (system.state.happenings for system in self.scope.shown_systems)
-        oldest_events_us = [events[0].at_us for events in happenings if len(events) >= EVENTS_KEPT]
+        events_by_system = (system.state.recent_events for system in self.scope.shown_systems)
+        oldest_events_us = [
+            events[0].at_us for events in events_by_system if len(events) >= EVENTS_KEPT
+        ]
         # From this time on, the events of every system are complete.
         text = (
             f"{text}  ·  kept since {local_text(max(oldest_events_us))}"
             if oldest_events_us
             else text
         )
-        return f"{text}  ·  {hint}" if (hint := self._hint()) else text
+        return f"{text}  ·  {hint}" if (hint := self._view_hint()) else text
 
-    def _hint(self) -> str:
-        """Return the text on unfolding events, or on hiding a kind that most events have."""
+    def _view_hint(self) -> str:
+        """Return the hint how to unfold events, or how to hide a kind that most events have; empty
+        without one.
+        """
         if self._is_folded:
             key = key_of(self, "events.fold")
             return f"repeats are folded: {key} shows each" if key else ""
         if self.ordering.order.pattern or self.ordering.order.problems_only:
             return ""
-        happenings = tuple(system.state.happenings for system in self.scope.shown_systems)
-        if happenings != self._counted_events:
-            self._counted_events = happenings
-            self._kinds = Counter(map(kind_text, chain.from_iterable(happenings)))
-        kind, count = next(iter(self._kinds.most_common(1)), ("", 0))
-        if len(self._kinds) < 2 or 2 * count < self._kinds.total():
+        events_by_system = tuple(system.state.recent_events for system in self.scope.shown_systems)
+        if events_by_system != self._counted_events:
+            self._counted_events = events_by_system
+            self._count_by_kind = Counter(
+                map(event_kind_text, chain.from_iterable(events_by_system))
+            )
+        kind, count = next(iter(self._count_by_kind.most_common(1)), ("", 0))
+        if len(self._count_by_kind) < 2 or 2 * count < self._count_by_kind.total():
             return ""
         return f"{count} are {kind}: /!{kind} shows the others"
 

@@ -8,16 +8,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from natstui.model.findings.catalogue import consumers as c
-from natstui.model.findings.catalogue import settings as k
+from natstui.model.findings.catalogue import risky_settings as k
 from natstui.model.findings.catalogue import streams as s
 from natstui.model.findings.catalogue.kind import ANY_LIMIT_PATH, Kind
 from natstui.model.findings.finding import Finding
 from natstui.model.live.state import State
 from natstui.tui.frame.action_keys import Target, find_created_at_us, is_allowed
 from natstui.tui.frame.action_runner import message_list_request
-from natstui.tui.frame.messages import EnteredCommand, Manage, Open, ToApp
+from natstui.tui.frame.messages import AppRequest, EnteredCommand, Manage, Open
 
-ABOUT_MESSAGES = frozenset({c.POISON, c.MAX_DELIVER_REACHED, c.TERMINATED, c.FLOOR_BLOCKED})
+MESSAGE_FINDING_KINDS = frozenset({c.POISON, c.MAX_DELIVER_REACHED, c.TERMINATED, c.FLOOR_BLOCKED})
 """Kinds of findings that open their messages."""
 
 ADVISED_ACTIONS: Mapping[Kind, tuple[str, ...]] = {
@@ -77,8 +77,8 @@ ADVISED_ACTIONS: Mapping[Kind, tuple[str, ...]] = {
 }
 """Advised actions by kind of finding, the best first; a form is followed by the field to edit."""
 
-_ON_MESSAGES = {"delete_message", "publish-again"}
-_ANY_LIMIT = f"edit-stream {ANY_LIMIT_PATH}"
+_MESSAGE_ACTIONS = {"delete_message", "publish-again"}
+_EDIT_ANY_LIMIT = f"edit-stream {ANY_LIMIT_PATH}"
 """The advised action for a stream limit; the field of the reached limit replaces the path."""
 
 
@@ -92,27 +92,27 @@ def advised_actions(finding: Finding) -> tuple[str, ...]:
     actions = ADVISED_ACTIONS.get(finding.kind, ())
     if finding.limit is not None:
         path = f"edit-stream {finding.limit.path}"
-        actions = tuple(path if action == _ANY_LIMIT else action for action in actions)
+        actions = tuple(path if action == _EDIT_ANY_LIMIT else action for action in actions)
     if finding.sequences:
         return actions
-    return tuple(action for action in actions if action not in _ON_MESSAGES)
+    return tuple(action for action in actions if action not in _MESSAGE_ACTIONS)
 
 
 def action_request(finding: Finding, action: str) -> Manage:
     """Return the request to the app that executes an advised action."""
     entity = finding.entity
-    of_stream = Target(entity.stream, None, None if entity.consumer else entity.created_at_us)
+    stream_target = Target(entity.stream, None, None if entity.consumer else entity.created_at_us)
     match action_name(action):
         case "undo":
             return Manage("undo")
         case "delete_message":
-            return Manage(f"delete_message {finding.sequences[0]}", (of_stream,))
+            return Manage(f"delete_message {finding.sequences[0]}", (stream_target,))
         case "publish-again":
             return Manage("publish", (Target(entity.stream, str(finding.sequences[0])),))
         case "pull":
             return Manage("pull", (Target(entity.stream, entity.consumer),))
         case name if "stream" in name or not entity.consumer:
-            return Manage(action, (of_stream,))
+            return Manage(action, (stream_target,))
         case _:
             target = Target(entity.stream, entity.consumer, entity.created_at_us)
             return Manage(action, (target,))
@@ -124,26 +124,26 @@ def messages_request(finding: Finding) -> Manage:
     return message_list_request(target, finding)
 
 
-def find_destination(finding: Finding, state: State) -> ToApp | str:
+def find_destination(finding: Finding, state: State) -> AppRequest | str:
     """Return the request to the app that opens the screen for a finding, or the reason as text if
     there is none.
     """
     entity, is_live = finding.entity, state.replay is None
     if not entity.stream:
         return EnteredCommand("server")
-    exists = find_created_at_us(state, Target(entity.stream)) is not None
-    if not exists:
+    stream_exists = find_created_at_us(state, Target(entity.stream)) is not None
+    if not stream_exists:
         return f"stream {entity.stream} was deleted"
-    if is_live and finding.kind in ABOUT_MESSAGES and finding.sequences:
+    if is_live and finding.kind in MESSAGE_FINDING_KINDS and finding.sequences:
         return messages_request(finding)
-    forms = [action for action in advised_actions(finding) if action.startswith("edit-")]
+    form_actions = [action for action in advised_actions(finding) if action.startswith("edit-")]
     if (
         is_live
         and finding.kind in k.SETTING_KINDS
-        and forms
-        and is_allowed(state, action_name(forms[0]))
+        and form_actions
+        and is_allowed(state, action_name(form_actions[0]))
     ):
-        return action_request(finding, forms[0])
+        return action_request(finding, form_actions[0])
     consumer = Target(entity.stream, entity.consumer)
     if entity.consumer and find_created_at_us(state, consumer) is not None:
         return Open("consumer", entity.stream, entity.consumer)

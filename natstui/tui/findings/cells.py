@@ -9,18 +9,18 @@ from natstui.clean import clean_line
 from natstui.model.columns.view import View
 from natstui.model.findings.catalogue.account import ACCOUNT_UNLIMITED
 from natstui.model.findings.catalogue.kind import Kind
-from natstui.model.findings.catalogue.settings import SETTING_KINDS
-from natstui.model.findings.finding import Entity, Finding, group_findings, worst_first
+from natstui.model.findings.catalogue.risky_settings import SETTING_KINDS
+from natstui.model.findings.finding import Entity, Finding, group_findings, severity_sort_key
+from natstui.model.live.known_rows import RowKey
 from natstui.model.live.state import State
-from natstui.model.live.table import Key
 from natstui.model.records.silences import Silence
 from natstui.tui.frame.columns import ColumnSpec
-from natstui.tui.frame.view import TREND_WIDTH, minute_means, severity_cell
+from natstui.tui.frame.shared_cells import TREND_WIDTH, minute_means, severity_cell
 from natstui.tui.kit.sparkline import sparkline
 from natstui.tui.kit.table.rows import Cell
 from natstui.units import duration_text
 
-MAX_ENDED = 50
+MAX_ENDED_FINDINGS = 50
 """Maximum number of ended findings in the table; the newest are kept."""
 
 
@@ -43,36 +43,50 @@ class SortedFindings:
         are the ended findings of a kind and entity.
         """
         findings = state.findings
-        visible = [
-            *findings.list_open(),
+        unsilenced_findings = [
+            *findings.list_open_findings(),
             *(hint for hint in hints if findings.find_silence(hint) is None),
         ]
-        visible_findings = [finding for finding in visible if with_hints or not is_hint(finding)]
-        self.left_out_count = len(visible) - len(visible_findings)
-        self.open = sorted(visible_findings, key=worst_first)
-        hidden = [
-            *findings.list_silenced(),
+        visible_findings = [
+            finding for finding in unsilenced_findings if with_hints or not is_hint(finding)
+        ]
+        self.hidden_hints_count = len(unsilenced_findings) - len(visible_findings)
+        self.open = sorted(visible_findings, key=severity_sort_key)
+        silenced_findings = [
+            *findings.list_silenced_findings(),
             *(hint for hint in hints if findings.find_silence(hint) is not None),
         ]
-        self.silenced = sorted(hidden, key=worst_first)
+        self.silenced = sorted(silenced_findings, key=severity_sort_key)
         """Open findings that the user has silenced for a time."""
-        self.ended = list(reversed(state.findings.resolved[-MAX_ENDED:]))
-        self.all: list[Finding] = [*self.open, *self.silenced, *(self.ended if with_ended else ())]
+        self.ended = list(reversed(state.findings.resolved[-MAX_ENDED_FINDINGS:]))
+        self.all: list[Finding] = [
+            *self.open,
+            *self.silenced,
+            *(self.ended if with_ended else ()),
+        ]
         lines = group_findings(self.open) if is_folding else []
-        row_by_id = {id(finding): row for row, finding in enumerate(self.open)}
-        self.others_text = {row_by_id[id(line.first)]: line.others_text for line in lines}
+        row_by_finding_id = {id(finding): row for row, finding in enumerate(self.open)}
+        self.others_text = {row_by_finding_id[id(line.first)]: line.others_text for line in lines}
         """Row → text with the number of findings folded into it, such as `(3 times)`; empty
         without folding."""
         self.rows: Sequence[int] = range(len(self.all))
         if is_folding:
             first_ended_row = len(self.open) + len(self.silenced)
-            ended_by_key: dict[tuple[Kind, str], list[int]] = {}
+            ended_rows_by_kind_and_entity: dict[tuple[Kind, str], list[int]] = {}
             for row, finding in enumerate(self.all[first_ended_row:], first_ended_row):
-                ended_by_key.setdefault((finding.kind, finding.entity.text), []).append(row)
-            newest = [rows[0] for rows in ended_by_key.values()]
-            self.rows = [*self.others_text, *range(len(self.open), first_ended_row), *newest]
+                ended_rows_by_kind_and_entity.setdefault(
+                    (finding.kind, finding.entity.text), []
+                ).append(row)
+            newest_ended_rows = [rows[0] for rows in ended_rows_by_kind_and_entity.values()]
+            self.rows = [
+                *self.others_text,
+                *range(len(self.open), first_ended_row),
+                *newest_ended_rows,
+            ]
             self.others_text |= {
-                rows[0]: f"({len(rows)} times)" for rows in ended_by_key.values() if len(rows) > 1
+                rows[0]: f"({len(rows)} times)"
+                for rows in ended_rows_by_kind_and_entity.values()
+                if len(rows) > 1
             }
 
     @property
@@ -116,16 +130,18 @@ class FindingView(View):
         return None
 
     def has_problem(self, row: int) -> bool:
-        """Return whether the finding is open, not silenced, and more than informational."""
+        """Return whether the finding in a row is open, not silenced, and more than
+        informational.
+        """
         finding = self.at(row)
         return self.is_open(row) and finding.kind.severity != "info"
 
     def is_open(self, row: int) -> bool:
-        """Return whether the finding is open and not silenced."""
+        """Return whether the finding in a row is open and not silenced."""
         return row < len(self.sorted_findings.open)
 
     def silence(self, row: int) -> Silence | None:
-        """Return the silence of the finding; None if it is not silenced, or has ended."""
+        """Return the silence of the finding in a row; None if it is not silenced, or has ended."""
         finding = self.at(row)
         return self.state.findings.find_silence(finding) if finding.until_us is None else None
 
@@ -177,12 +193,12 @@ def _code(view: FindingView, row: int) -> Cell:
 
 def _entity(view: FindingView, row: int) -> Cell:
     """Stream, consumer, server or account concerned, or the data that cannot be read."""
-    others = view.sorted_findings.others_text.get(row)
-    text = " ".join(filter(None, (entity_text(view.at(row).entity), others)))
+    folded_note = view.sorted_findings.others_text.get(row)
+    text = " ".join(filter(None, (entity_text(view.at(row).entity), folded_note)))
     return Cell(text, "strong" if view.is_open(row) else "dim")
 
 
-def _what(view: FindingView, row: int) -> Cell:
+def _label_and_evidence(view: FindingView, row: int) -> Cell:
     """Label of the finding, and the numbers that show it."""
     finding, silence = view.at(row), view.silence(row)
     if silence is not None:
@@ -190,7 +206,7 @@ def _what(view: FindingView, row: int) -> Cell:
     return Cell(evidence_text(finding), "" if view.is_open(row) else "dim")
 
 
-def _since(view: FindingView, row: int) -> Cell:
+def _duration(view: FindingView, row: int) -> Cell:
     """Duration of an open finding, time since the end, or remaining time of the silence."""
     finding, silence = view.at(row), view.silence(row)
     if finding.until_us is not None:
@@ -209,27 +225,38 @@ def _trend(view: FindingView, row: int) -> Cell:
     state, name = view.state, "pending_msgs" if entity.consumer else "stored_msgs"
     history = state.consumer_history if entity.consumer else state.stream_history
     names = (entity.stream, entity.consumer) if entity.consumer else (entity.stream,)
-    key: Key = (*names, entity.created_at_us)
+    key: RowKey = (*names, entity.created_at_us)
     values = minute_means(view, history.series(key, name, 60))
     return Cell(sparkline(values, TREND_WIDTH), "accent")
 
 
-Sort = Callable[[FindingView], Sequence[object]]
+SortFunction = Callable[[FindingView], Sequence[object]]
 
 
-def _by_severity(view: FindingView) -> Sequence[object]:
+def _severity_sort_values(view: FindingView) -> Sequence[object]:
     findings = view.sorted_findings
     # The worst and the oldest have the highest, as on the other screens; then silenced ones, and
     # at the end those that are over, the newest first.
-    open_keys = [(2, finding.severity_level, -finding.since_us) for finding in findings.open]
-    hidden = [(1, finding.severity_level, -finding.since_us) for finding in findings.silenced]
-    return [*open_keys, *hidden, *((0, 0, finding.until_us or 0) for finding in findings.ended)]
+    open_sort_values = [
+        (2, finding.severity_level, -finding.since_us) for finding in findings.open
+    ]
+    silenced_sort_values = [
+        (1, finding.severity_level, -finding.since_us) for finding in findings.silenced
+    ]
+    return [
+        *open_sort_values,
+        *silenced_sort_values,
+        *((0, 0, finding.until_us or 0) for finding in findings.ended),
+    ]
 
 
-def _sort_open_by(get: Callable[[Finding], object]) -> Sort:
-    """Sort open findings by a value; silenced and ended ones come last in both directions."""
+def _sort_open_by(get_value: Callable[[Finding], object]) -> SortFunction:
+    """Return a function that returns the sort values of all rows: `get_value` of open findings.
+
+    Silenced and ended findings have None, and come last in both directions.
+    """
     return lambda view: [
-        get(finding) if view.is_open(row) else None
+        get_value(finding) if view.is_open(row) else None
         for row, finding in enumerate(view.sorted_findings.all)
     ]
 
@@ -239,7 +266,7 @@ _text_column: Callable[..., ColumnSpec[FindingView]] = partial(
 )
 
 FINDING_COLUMNS: tuple[ColumnSpec[FindingView], ...] = (
-    _text_column("severity", "SEVERITY", 10, 0, _severity, _by_severity, descends=True),
+    _text_column("severity", "SEVERITY", 10, 0, _severity, _severity_sort_values, descends=True),
     _text_column(
         "code",
         "CODE",
@@ -247,7 +274,7 @@ FINDING_COLUMNS: tuple[ColumnSpec[FindingView], ...] = (
         4,
         _code,
         _sort_open_by(lambda finding: finding.kind.code),
-        from_width=100,
+        min_table_width=100,
     ),
     _text_column(
         "entity",
@@ -263,12 +290,12 @@ FINDING_COLUMNS: tuple[ColumnSpec[FindingView], ...] = (
         "WHAT",
         28,
         2,
-        _what,
+        _label_and_evidence,
         _sort_open_by(lambda finding: finding.kind.word),
         flex=6,
         max_width=160,
     ),
-    ColumnSpec("since", "FOR", 9, 3, _since, _sort_open_by(lambda finding: -finding.since_us)),
+    ColumnSpec("since", "FOR", 9, 3, _duration, _sort_open_by(lambda finding: -finding.since_us)),
     _text_column(
         "trend",
         "TREND 1m",
@@ -276,6 +303,6 @@ FINDING_COLUMNS: tuple[ColumnSpec[FindingView], ...] = (
         5,
         _trend,
         _sort_open_by(lambda finding: finding.since_us),
-        from_width=150,
+        min_table_width=150,
     ),
 )

@@ -1,4 +1,4 @@
-"""A finding in full: evidence, thresholds, checks and advice."""
+"""All details of a finding: evidence, thresholds, checks and advice."""
 
 from __future__ import annotations
 
@@ -47,17 +47,19 @@ class FindingDetail(LiveScreen):
     def refresh_state(self) -> None:
         """Show the newest state of the finding; a finding not listed any more stays unchanged."""
         had_ended = self.current_finding.until_us is not None
-        self.current_finding = self._find_current()
+        self.current_finding = self._find_current_finding()
         if (self.current_finding.until_us is not None) is not had_ended:
             self.refresh_bindings()
         name = f"{entity_text(self.current_finding.entity)}  ›  {self.current_finding.kind.word}"
         self.caption.update(safe(name + ("  ·  over" if self.current_finding.until_us else "")))
         self.text.show(finding_sections(View(self.state, self.poll_age_us), self.current_finding))
 
-    def _find_current(self) -> Finding:
+    def _find_current_finding(self) -> Finding:
         findings, key = self.state.findings, key_of(self.current_finding)
-        now = findings.list_open_of(self.current_finding.entity)
+        open_findings = findings.list_open_findings_of(self.current_finding.entity)
         matches = (
-            finding for finding in (*now, *reversed(findings.resolved)) if key_of(finding) == key
+            finding
+            for finding in (*open_findings, *reversed(findings.resolved))
+            if key_of(finding) == key
         )
         return next(matches, self.current_finding)

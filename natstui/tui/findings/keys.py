@@ -22,11 +22,11 @@ from natstui.tui.findings.advice import (
 from natstui.tui.findings.cells import entity_text
 from natstui.tui.frame.action_keys import SPECS, is_allowed, refusal_text
 from natstui.tui.frame.live import CommandPrompt, LiveScreen, ScreenPart, prompt_command
-from natstui.tui.kit.pick import Pick
+from natstui.tui.kit.pick import PickDialog
 from natstui.tui.kit.text import safe_copy
 from natstui.units import parse_duration_ns
 
-_EXAMPLE = "1h the client is being fixed"
+_SILENCE_EXAMPLE = "1h the client is being fixed"
 _MAX_SILENCE_S = 366 * 86_400.0
 
 
@@ -40,11 +40,15 @@ class FindingKeys(ScreenPart):
     ]
 
     def __init__(self, screen: LiveScreen, get_finding: Callable[[], Finding | None]) -> None:
-        """Create for a screen; `get_finding` returns the finding to act on, None without one."""
+        """Create the keys of a screen; `get_finding` returns the finding to act on, None without
+        one.
+        """
         self._screen, self._get_finding = screen, get_finding
 
     def is_offered(self, action: str, arguments: tuple[object, ...]) -> bool | None:
-        """Return whether an action is offered for the finding; in a replay only `go` is."""
+        """Return whether an action is offered for the finding; in a replay only opening its entity
+        is.
+        """
         finding = self._get_finding()
         if finding is None or (action == "messages" and not finding.entity.stream):
             return False
@@ -68,21 +72,21 @@ class FindingKeys(ScreenPart):
             self._screen.app.post_message(messages_request(finding))
 
     def action_act(self) -> None:
-        """Execute the advised action of the finding with its prompt; of several, prompt which."""
+        """Execute the advised action of the finding; if several are advised, prompt for one."""
         if (finding := self._get_finding()) is None:
             return
         actions = advised_actions(finding)
         if not actions:
             self._notify(finding.act)
         elif len(actions) == 1:
-            self._execute(finding, actions[0])
+            self._execute_action(finding, actions[0])
         else:
             options = [(action, _action_help(action)) for action in actions]
             # The cursor may be on a finding of another system when it is picked.
             system = self._screen.scope.system
             self._screen.app.push_screen(
-                Pick(f"{finding.kind.word}: {clean_line(finding.act)}", options),
-                lambda action: self._execute(finding, action, system) if action else None,
+                PickDialog(f"{finding.kind.word}: {clean_line(finding.act)}", options),
+                lambda action: self._execute_action(finding, action, system) if action else None,
             )
 
     def action_silence(self) -> None:
@@ -101,7 +105,7 @@ class FindingKeys(ScreenPart):
             )  # fmt: skip
             prompt_command(self._screen, prompt)
 
-    def _execute(self, finding: Finding, action: str, system: str | None = None) -> None:
+    def _execute_action(self, finding: Finding, action: str, system: str | None = None) -> None:
         state = self._screen.state
         if is_allowed(state, action_name(action)):
             message = action_request(finding, action)
@@ -126,24 +130,24 @@ def _action_help(action: str) -> str:
 def silence_prompt(finding: Finding) -> str:
     """Return the title of the silence prompt."""
     finding_text = f"{finding.kind.code} {finding.kind.word} of {entity_text(finding.entity)}"
-    return f"Silence {finding_text}: for how long, and why? Example: {_EXAMPLE}"
+    return f"Silence {finding_text}: for how long, and why? Example: {_SILENCE_EXAMPLE}"
 
 
 def _parse_silence(text: str) -> tuple[float, str]:
     """Return the duration in seconds and the reason; raises ValueError for a bad duration."""
-    time, _, reason = text.strip().partition(" ")
-    return parse_duration_ns(time) / 1e9, clean_line(reason.strip())
+    duration, _, reason = text.strip().partition(" ")
+    return parse_duration_ns(duration) / 1e9, clean_line(reason.strip())
 
 
 def silence_refusal(text: str) -> str:
     """Return the error in a typed duration and reason; empty if both are valid."""
     try:
-        for_s, reason = _parse_silence(text)
+        duration_s, reason = _parse_silence(text)
     except ValueError as error:
-        return f"The first word is not a duration ({error}): write it as {_EXAMPLE}"
-    if not 0 < for_s <= _MAX_SILENCE_S:
+        return f"The first word is not a duration ({error}): write it as {_SILENCE_EXAMPLE}"
+    if not 0 < duration_s <= _MAX_SILENCE_S:
         return "The duration must be longer than 0 and at most a year"
-    return "" if reason else f"A reason is missing: write it as {_EXAMPLE}"
+    return "" if reason else f"A reason is missing: write it as {_SILENCE_EXAMPLE}"
 
 
 def silence_meaning(text: str) -> str:
@@ -156,7 +160,7 @@ def silence_command(finding: Finding, text: str | None) -> SilenceFinding:
 
     `text` is the typed duration and reason; raises ValueError for a bad duration.
     """
-    for_s, reason = (None, "") if text is None else _parse_silence(text)
+    duration_s, reason = (None, "") if text is None else _parse_silence(text)
     entity = finding.entity
     return SilenceFinding(
         0,
@@ -166,5 +170,5 @@ def silence_command(finding: Finding, text: str | None) -> SilenceFinding:
         entity.created_at_us,
         entity.part,
         reason,
-        for_s,
+        duration_s,
     )

@@ -12,13 +12,13 @@ from textual.containers import VerticalScroll
 from textual.widget import Widget
 
 from natstui.model.columns.view import View
-from natstui.model.findings.causes.settings import (
+from natstui.model.findings.causes.risky_settings import (
     find_risky_consumer_settings,
     find_risky_stream_settings,
 )
 from natstui.model.findings.finding import Finding
+from natstui.model.live.known_rows import RowKey
 from natstui.model.live.state import State
-from natstui.model.live.table import Key
 from natstui.tui.findings.cells import FINDING_COLUMNS, FindingView, SortedFindings
 from natstui.tui.findings.detail import FindingDetail
 from natstui.tui.findings.keys import FindingKeys
@@ -28,23 +28,23 @@ from natstui.tui.findings.text import (
     counts_text,
     no_findings_sections,
 )
-from natstui.tui.frame.columns import ColumnSpec, Order
+from natstui.tui.frame.columns import ColumnSpec, SortAndFilter
+from natstui.tui.frame.row_order import empty_text
 from natstui.tui.frame.systems import SystemState, find_system_row, join_views
 from natstui.tui.frame.table_screen import TableScreen
-from natstui.tui.frame.table_text import empty_text
 from natstui.tui.kit.keys import key_of
 from natstui.tui.kit.sections import SectionText
 from natstui.tui.kit.table.view import RowHighlighted, RowSelected
 
-_NEXT_STEP_S = 0.05
+_STEP_PAUSE_S = 0.05
 """Pause between two steps of evaluating settings."""
-ROWS_AT_ONCE = 400
+MAX_ROWS_PER_STEP = 400
 """Number of rows evaluated in one step of a few milliseconds; keys are handled between steps."""
 _REEVALUATE_AFTER_US = 60_000_000
 """Interval of evaluating unchanged settings: some become risky with time, such as an unused
 consumer.
 """
-_SettingsPair = tuple[object, object]
+_RowAndStreamSettings = tuple[object, object]
 """The settings of a row and of its stream when the row was last evaluated."""
 
 
@@ -60,7 +60,7 @@ class FindingsScreen(TableScreen):
     ]
     SPECS: ClassVar[Sequence[ColumnSpec[Any]]] = FINDING_COLUMNS
     NOUN = "findings"
-    START = Order("severity", reverse=True)
+    START = SortAndFilter("severity", reverse=True)
     ROW_ACTIONS: ClassVar[frozenset[str]] = frozenset({"describe"})
     DEFAULT_CSS = """
     FindingsScreen #brief {
@@ -77,9 +77,9 @@ class FindingsScreen(TableScreen):
         self.scope.get_target_keys = lambda: {self.table.cursor_key} if self.is_mounted else ()
         self._with_hints = self._with_ended = False
         self._is_folding = True
-        self._key_conditions: tuple[bool, ...] = ()
+        self._drawn_key_conditions: tuple[bool, ...] = ()
         """The conditions by which keys are offered, when the keys were last drawn."""
-        self._caches: dict[str, FindingsCache] = {}
+        self._cache_by_system: dict[str, FindingsCache] = {}
         """System name → the findings of that system."""
 
     def body(self) -> Iterable[Widget]:
@@ -91,33 +91,33 @@ class FindingsScreen(TableScreen):
         """Return the findings of the current state, of all systems."""
 
         def create_view(system: SystemState) -> FindingView:
-            cache = self._caches.setdefault(system.name, FindingsCache())
-            systems_findings = cache.update(
+            cache = self._cache_by_system.setdefault(system.name, FindingsCache())
+            sorted_findings = cache.update(
                 system.state,
                 with_hints=self._with_hints,
                 with_ended=self._with_ended,
                 is_folding=self._is_folding and not self.ordering.order.pattern,
             )
-            return FindingView(system.state, system.poll_age_us, systems_findings)
+            return FindingView(system.state, system.poll_age_us, sorted_findings)
 
         return join_views(self.scope.shown_systems, create_view)
 
     def refresh_state(self) -> None:
         """Show newer findings; settings are evaluated in steps, one per call."""
-        self._caches = {
-            system.name: self._caches.get(system.name, FindingsCache())
+        self._cache_by_system = {
+            system.name: self._cache_by_system.get(system.name, FindingsCache())
             for system in self.scope.shown_systems
         }
-        pending = [
-            self._caches[system.name].hints.evaluate(system.state)
+        have_remaining_rows = [
+            self._cache_by_system[system.name].hints.evaluate(system.state)
             for system in self.scope.shown_systems
         ]
-        if any(pending):
-            self.set_timer(_NEXT_STEP_S, self._evaluate_more)
+        if any(have_remaining_rows):
+            self.set_timer(_STEP_PAUSE_S, self._evaluate_next_step)
         super().refresh_state()
         self._show_finding()
 
-    def _evaluate_more(self) -> None:
+    def _evaluate_next_step(self) -> None:
         if self.is_current:
             self.refresh_state()
 
@@ -129,15 +129,15 @@ class FindingsScreen(TableScreen):
 
     def caption_text(self, shown: int, total: int) -> str:
         """Return the caption: the number of findings of each severity."""
-        rest = super().caption_text(shown, total)
+        table_caption = super().caption_text(shown, total)
         if not self.state.costs:
-            return rest
+            return table_caption
         counts = counts_text(
-            [cache.sorted_findings for cache in self._caches.values()], self._with_ended
+            [cache.sorted_findings for cache in self._cache_by_system.values()], self._with_ended
         )
-        if any(cache.sorted_findings.is_folded for cache in self._caches.values()):
+        if any(cache.sorted_findings.is_folded for cache in self._cache_by_system.values()):
             counts += f"  ·  alike are folded: {key_of(self, 'finding.fold')} shows each"
-        return counts if self.ordering.order == self.START else f"{counts}  ·  {rest}"
+        return counts if self.ordering.order == self.START else f"{counts}  ·  {table_caption}"
 
     def find_finding(self) -> Finding | None:
         """Return the finding under the cursor; None in an empty table."""
@@ -151,20 +151,22 @@ class FindingsScreen(TableScreen):
 
     @on(RowHighlighted)
     def _show_finding(self) -> None:
-        """Show the text of the finding under the cursor; without one, what previous checked."""
+        """Show the text of the finding under the cursor; without a finding, show what was
+        checked.
+        """
         finding, view = self.find_finding(), View(self.state, self.poll_age_us)
-        systems_findings = [cache.sorted_findings for cache in self._caches.values()]
-        before, self._key_conditions = (
-            self._key_conditions,
+        systems_findings = [cache.sorted_findings for cache in self._cache_by_system.values()]
+        previous_conditions, self._drawn_key_conditions = (
+            self._drawn_key_conditions,
             (
                 finding is not None,
                 finding is not None and finding.until_us is not None,
                 finding is not None and bool(finding.entity.stream),
-                any(sorted_findings.left_out_count for sorted_findings in systems_findings),
+                any(sorted_findings.hidden_hints_count for sorted_findings in systems_findings),
                 any(sorted_findings.ended for sorted_findings in systems_findings),
             ),
         )
-        if self._key_conditions != before:
+        if self._drawn_key_conditions != previous_conditions:
             self.refresh_bindings()
         if finding is not None:
             self._set_title("Finding")
@@ -184,10 +186,10 @@ class FindingsScreen(TableScreen):
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """Return whether showing more or fewer findings is offered: where it changes the table."""
-        systems_findings = [cache.sorted_findings for cache in self._caches.values()]
+        systems_findings = [cache.sorted_findings for cache in self._cache_by_system.values()]
         if action == "hints":
             return self._with_hints or any(
-                sorted_findings.left_out_count for sorted_findings in systems_findings
+                sorted_findings.hidden_hints_count for sorted_findings in systems_findings
             )
         if action == "over":
             return self._with_ended or any(
@@ -232,14 +234,15 @@ class FindingsCache:
         self, state: State, *, with_hints: bool, with_ended: bool, is_folding: bool
     ) -> SortedFindings:
         """Return the sorted findings of a state; the same object while no input has changed."""
-        inputs = (state.findings, self.hints.sorted_findings, with_hints, with_ended, is_folding)
+        inputs = (state.findings, self.hints.findings, with_hints, with_ended, is_folding)
         if not self._inputs or any(
-            new is not old for new, old in zip(inputs, self._inputs, strict=True)
+            new_input is not old_input
+            for new_input, old_input in zip(inputs, self._inputs, strict=True)
         ):
             self._inputs = inputs
             self.sorted_findings = SortedFindings(
                 state,
-                self.hints.sorted_findings,
+                self.hints.findings,
                 with_hints=with_hints,
                 with_ended=with_ended,
                 is_folding=is_folding,
@@ -251,70 +254,78 @@ class SettingsFindings:
     """The findings about settings of all streams and consumers, evaluated in steps."""
 
     def __init__(self) -> None:
-        self.sorted_findings: tuple[Finding, ...] = ()
+        self.findings: tuple[Finding, ...] = ()
         """The findings so far; another object when any has changed."""
-        self._results: dict[Key, tuple[_SettingsPair, tuple[Finding, ...]]] = {}
-        self._complete_for: tuple[object, ...] = ()
-        self._complete_at_us = 0
+        self._settings_and_findings_by_key: dict[
+            RowKey, tuple[_RowAndStreamSettings, tuple[Finding, ...]]
+        ] = {}
+        self._evaluated_inputs: tuple[object, ...] = ()
+        self._evaluated_at_us = 0
 
     def evaluate(self, state: State) -> bool:
-        """Evaluate new and changed rows, at most a step of them; return whether any remain."""
+        """Evaluate the settings of new and changed rows, at most `MAX_ROWS_PER_STEP`; return
+        whether rows remain.
+        """
         inputs = (
             state.streams.roster, state.consumers.roster,
             state.stream_configurations, state.consumer_configurations,
         )  # fmt: skip
-        is_same = len(inputs) == len(self._complete_for) and all(
-            new is old for new, old in zip(inputs, self._complete_for, strict=True)
+        has_same_inputs = len(inputs) == len(self._evaluated_inputs) and all(
+            new is old for new, old in zip(inputs, self._evaluated_inputs, strict=True)
         )
-        if abs(state.now_at_us - self._complete_at_us) > _REEVALUATE_AFTER_US:
-            if is_same:
-                self._results = {
-                    key: ((None, None), evaluated) for key, (_, evaluated) in self._results.items()
+        if abs(state.now_at_us - self._evaluated_at_us) > _REEVALUATE_AFTER_US:
+            if has_same_inputs:
+                self._settings_and_findings_by_key = {
+                    key: ((None, None), findings)
+                    for key, (_, findings) in self._settings_and_findings_by_key.items()
                 }
-            self._complete_at_us = state.now_at_us
-        elif is_same:
+            self._evaluated_at_us = state.now_at_us
+        elif has_same_inputs:
             return False
-        is_incomplete = self._evaluate_step(state)
-        if not is_incomplete:
-            self._complete_for = inputs
-        return is_incomplete
+        has_remaining_rows = self._evaluate_step(state)
+        if not has_remaining_rows:
+            self._evaluated_inputs = inputs
+        return has_remaining_rows
 
     def _evaluate_step(self, state: State) -> bool:
-        results, before = self._results, len(self._results)
+        results, results_count = (
+            self._settings_and_findings_by_key,
+            len(self._settings_and_findings_by_key),
+        )
         streams, consumers = state.stream_configurations, state.consumer_configurations
         keys = state.streams.roster.keys, state.consumers.roster.keys
-        has_changed, evaluated_count, is_incomplete = False, 0, False
+        has_changed, evaluated_count, has_remaining_rows = False, 0, False
         for row, key in chain(enumerate(keys[0]), enumerate(keys[1])):
             name = str(key[0])
-            of_consumer = len(key) == 3
-            row_settings = consumers.get((name, str(key[1]))) if of_consumer else streams.get(name)
-            settings_pair = (row_settings, streams.get(name))
+            is_consumer = len(key) == 3
+            row_settings = consumers.get((name, str(key[1]))) if is_consumer else streams.get(name)
+            row_and_stream_settings = (row_settings, streams.get(name))
             previous = results.get(key)
             if (
                 previous is not None
                 and previous[0][0] is row_settings
-                and previous[0][1] is settings_pair[1]
+                and previous[0][1] is row_and_stream_settings[1]
             ):
                 continue
-            if evaluated_count == ROWS_AT_ONCE:
-                is_incomplete = True
+            if evaluated_count == MAX_ROWS_PER_STEP:
+                has_remaining_rows = True
                 break
             evaluated_count += 1
             findings = tuple(
-                (find_risky_consumer_settings if of_consumer else find_risky_stream_settings)(
+                (find_risky_consumer_settings if is_consumer else find_risky_stream_settings)(
                     state, row
                 )
             )
             has_changed = has_changed or findings != (previous[1] if previous else ())
-            results[key] = (settings_pair, findings)
-        if not is_incomplete and before > len(keys[0]) + len(keys[1]):
+            results[key] = (row_and_stream_settings, findings)
+        if not has_remaining_rows and results_count > len(keys[0]) + len(keys[1]):
             existing_keys = {*keys[0], *keys[1]}
-            self._results = results = {
+            self._settings_and_findings_by_key = results = {
                 key: result for key, result in results.items() if key in existing_keys
             }
             has_changed = True
         if has_changed:
-            self.sorted_findings = tuple(
+            self.findings = tuple(
                 chain.from_iterable(findings for _, findings in results.values())
             )
-        return is_incomplete
+        return has_remaining_rows

@@ -11,13 +11,13 @@ from natstui.model.findings.severities import WORST_FIRST, severity_text
 from natstui.model.findings.thresholds import THRESHOLDS
 from natstui.model.live.state import State
 from natstui.tui.findings.cells import SortedFindings, entity_text
-from natstui.tui.frame.view import GLYPHS, LEVEL_STYLES
+from natstui.tui.frame.shared_cells import GLYPHS, LEVEL_STYLES
 from natstui.tui.kit.sections import Line, Section, line
 from natstui.units import counted, duration_text, local_text
 
 NO_FINDINGS_TEXT = "natstui found nothing wrong"
-_MAX_SEQUENCES = 20
-_DAY = "%Y-%m-%d %H:%M:%S"
+_MAX_SHOWN_SEQUENCES = 20
+_TIME_FORMAT = "%Y-%m-%d %H:%M:%S"
 
 
 def _title_text(finding: Finding) -> str:
@@ -28,9 +28,9 @@ def _title_text(finding: Finding) -> str:
 def _duration_line(view: View, finding: Finding) -> str:
     age_s = view.age_s(finding.since_us) or 0.0
     if finding.until_us is None:
-        return f"{duration_text(age_s)}, since {local_text(finding.since_us, _DAY)}"
-    lasted_s = (finding.until_us - finding.since_us) / 1e6
-    return f"{duration_text(lasted_s)}, over since {local_text(finding.until_us, _DAY)}"
+        return f"{duration_text(age_s)}, since {local_text(finding.since_us, _TIME_FORMAT)}"
+    duration_s = (finding.until_us - finding.since_us) / 1e6
+    return f"{duration_text(duration_s)}, over since {local_text(finding.until_us, _TIME_FORMAT)}"
 
 
 def _silence_lines(view: View, finding: Finding) -> list[Line]:
@@ -38,12 +38,14 @@ def _silence_lines(view: View, finding: Finding) -> list[Line]:
     silence = view.state.findings.find_silence(finding)
     if silence is None or finding.until_us is not None:
         return []
-    until = local_text(silence.until_us, _DAY)
-    return [line("silenced", f"until {until} by {silence.who}: {silence.reason}", "dim")]
+    until_text = local_text(silence.until_us, _TIME_FORMAT)
+    return [line("silenced", f"until {until_text} by {silence.who}: {silence.reason}", "dim")]
 
 
 def brief_sections(view: View, finding: Finding) -> list[Section]:
-    """Return the section below the table: evidence, advice, check, meaning and duration."""
+    """Return the section of a finding below the table: evidence, advice, check, meaning,
+    duration.
+    """
     kind = finding.kind
     lines = [
         line("evidence", finding.text),
@@ -82,8 +84,8 @@ def finding_sections(view: View, finding: Finding) -> list[Section]:
 def _evidence_lines(finding: Finding) -> list[Line]:
     lines = [line("", finding.text)]
     if finding.sequences:
-        seqs_text = ", ".join(str(seq) for seq in finding.sequences[:_MAX_SEQUENCES])
-        more_count = len(finding.sequences) - _MAX_SEQUENCES
+        seqs_text = ", ".join(str(seq) for seq in finding.sequences[:_MAX_SHOWN_SEQUENCES])
+        more_count = len(finding.sequences) - _MAX_SHOWN_SEQUENCES
         lines.append(
             line("sequences", seqs_text + (f" and {more_count} more" if more_count > 0 else ""))
         )
@@ -111,39 +113,43 @@ def _threshold_lines(finding: Finding) -> list[Line]:
         line(threshold.name, f"{threshold.text} by default: {threshold.meaning}")
         for threshold in thresholds
     ]
-    enter, leave = duration_text(kind.enter_s), duration_text(kind.leave_s)
+    open_delay_text, end_delay_text = duration_text(kind.enter_s), duration_text(kind.leave_s)
     if kind.enter_s:
-        lines.append(line("reported", f"after {enter}"))
+        lines.append(line("reported", f"after {open_delay_text}"))
     if kind.leave_s:
-        lines.append(line("over", f"when absent for {leave}"))
+        lines.append(line("over", f"when absent for {end_delay_text}"))
     return lines or [line("", "no threshold: the state itself is the finding", "dim")]
 
 
 def no_findings_sections(states: Sequence[State]) -> list[Section]:
     """Return the sections shown without findings: what was checked, and what was not readable."""
-    accounts = sum(state.account is not None for state in states)
-    account = "the account" if accounts == 1 else f"{accounts} accounts"
-    checked = (
+    accounts_count = sum(state.account is not None for state in states)
+    account = "the account" if accounts_count == 1 else f"{accounts_count} accounts"
+    checked_texts = (
         counted(f"{sum(len(state.streams) for state in states):,}", "stream"),
         counted(f"{sum(len(state.consumers) for state in states):,}", "consumer"),
-        account if accounts else "not the account",
+        account if accounts_count else "not the account",
     )
     unavailable_lines = [
-        line(source, gap.reason, "warn")
+        line(source, unavailable.reason, "warn")
         for system_state in states
-        for source, gap in system_state.unavailable.items()
+        for source, unavailable in system_state.unavailable.items()
     ]
     return [
-        Section("LOOKED AT", (line("", ", ".join(checked)),)),
+        Section("CHECKED", (line("", ", ".join(checked_texts)),)),
         Section(
-            "NOT SEEN",
+            "NOT CHECKED",
             tuple(unavailable_lines) or (line("", "natstui may read everything", "dim"),),
         ),
     ]
 
 
 def counts_text(systems_findings: Sequence[SortedFindings], with_ended: bool = True) -> str:
-    """Return the numbers of findings in all systems: by severity, silenced, ended and hidden."""
+    """Return the numbers of findings in all systems: by severity, silenced, ended and hidden.
+
+    `with_ended` means that the table shows ended findings; otherwise their number comes with the
+    key that shows them.
+    """
     counts = Counter(
         finding.kind.severity
         for sorted_findings in systems_findings
@@ -153,7 +159,9 @@ def counts_text(systems_findings: Sequence[SortedFindings], with_ended: bool = T
         sum(len(sorted_findings.ended) for sorted_findings in systems_findings),
         sum(len(sorted_findings.silenced) for sorted_findings in systems_findings),
     )
-    left_out_count = sum(sorted_findings.left_out_count for sorted_findings in systems_findings)
+    hidden_hints_count = sum(
+        sorted_findings.hidden_hints_count for sorted_findings in systems_findings
+    )
     parts = [
         *(
             severity_text(severity, counts[severity])
@@ -163,6 +171,6 @@ def counts_text(systems_findings: Sequence[SortedFindings], with_ended: bool = T
         "" if counts else "nothing is wrong",
         f"{silenced_count} silenced" if silenced_count else "",
         f"{'' if with_ended else 'f: '}{ended_count} ended lately" if ended_count else "",
-        f"i: {counted(left_out_count, 'hint')}" if left_out_count else "",
+        f"i: {counted(hidden_hints_count, 'hint')}" if hidden_hints_count else "",
     ]
     return "  ·  ".join(part for part in parts if part)

@@ -13,28 +13,28 @@ from natstui.model.assets.fields import Field
 from natstui.model.assets.text import parse_field
 from natstui.model.live.permissions import may_publish_some
 from natstui.model.live.state import State
-from natstui.model.records.actions import CATALOGUE, IRREVERSIBLE, OF_CONSUMER
+from natstui.model.records.actions import ACTIONS_ON_CONSUMER, CATALOGUE, IRREVERSIBLE_ACTIONS
 from natstui.model.records.managing import Action, JournalAction
 from natstui.units import local_text
 
 
 class Target(NamedTuple):
-    """A stream or a consumer that an action changes."""
+    """The stream, consumer or stored message that an action changes."""
 
     stream: str
     consumer: str | None = None
     created_at_us: int | None = None
     """Creation time of the stream or consumer that the screen shows."""
-    seen_seq: int | None = None
+    message_seq: int | None = None
     """Sequence of the message that the screen shows."""
-    seen_at_us: int | None = None
+    message_stored_at_us: int | None = None
     """Time when that message was stored."""
 
 
 @dataclass(frozen=True, slots=True)
 class ActionSpec:
-    """An action: its key, and the request that it sends; the request determines the texts and
-    the permission.
+    """An action with its key, and the change that it sends, which determines its texts and
+    permission.
     """
 
     name: str
@@ -51,8 +51,8 @@ class ActionSpec:
     """Whether the footer shows the key."""
     target_rows: Literal["none", "one", "marked"] = "marked"
     """The rows that the action needs: none, the row under the cursor, or all marked rows."""
-    own_help: str = ""
-    """Help text, for actions that are not in the catalogue."""
+    help_outside_catalogue: str = ""
+    """Help text of an action that is not in the catalogue."""
 
     @property
     def action(self) -> Action:
@@ -68,7 +68,7 @@ class ActionSpec:
     @property
     def needs_consumer(self) -> bool:
         """Return whether the action needs a consumer as its target, not only a stream."""
-        return self.sent_action in OF_CONSUMER or self.name in (
+        return self.sent_action in ACTIONS_ON_CONSUMER or self.name in (
             "clone-consumer", "tap", "dead-letters", "clients",
         )  # fmt: skip
 
@@ -89,8 +89,12 @@ class ActionSpec:
 
     @property
     def short_help(self) -> str:
-        """Return a help text of the action, also of one outside the catalogue."""
-        return self.own_help or (CATALOGUE[self.sent_action].help if self.sent_action else "")
+        """Return the help text of the action, also if it is not in the catalogue; empty without
+        one.
+        """
+        return self.help_outside_catalogue or (
+            CATALOGUE[self.sent_action].help if self.sent_action else ""
+        )
 
     def binding(self, call: str) -> Binding:
         """Return the binding of the key on a screen; `call` is the screen's action to execute."""
@@ -103,16 +107,18 @@ class ActionSpec:
         return Binding(self.key, "row_actions", "Actions", id=self.id, tooltip=self.short_help)
 
 
-_MESSAGES = "stored messages, without a consumer"
-_CLONE = "create a new one with the same configuration"
-_DEAD_LETTERS = "messages dropped after max deliver, and sending them again"
-_TAP = "count acks, naks and terms for a while"
-_CLIENTS = "the clients, with their connections"
-_PUBLISHERS = "the publishing clients, with their connections"
-_PULL = ActionSpec("pull", "pull", "N", "Pull next", "pull.next_of", target_rows="one")
+_MESSAGES_HELP = "stored messages, without a consumer"
+_CLONE_HELP = "create a new one with the same configuration"
+_DEAD_LETTERS_HELP = "messages dropped after max deliver, and sending them again"
+_TAP_HELP = "count acks, naks and terms for a while"
+_CLIENTS_HELP = "the clients, with their connections"
+_PUBLISHERS_HELP = "the publishing clients, with their connections"
+_PULL_FROM_CONSUMER = ActionSpec(
+    "pull", "pull", "N", "Pull next", "pull.next_of", target_rows="one"
+)
 UNDO = ActionSpec(
     "undo", None, "u", "Undo", "undo", target_rows="none",
-    own_help="undo the last change, as far as possible",
+    help_outside_catalogue="undo the last change, as far as possible",
 )  # fmt: skip
 
 ADD_STREAM = ActionSpec("add-stream", "create_stream", "a", "Add", "stream.add", True, "none")
@@ -123,32 +129,57 @@ ADD_CONSUMER = ActionSpec(
 STREAM_ACTIONS = (
     ADD_STREAM,
     ActionSpec("edit-stream", "edit_stream", "e", "Edit", "stream.edit", True, "one"),
-    ActionSpec("messages", None, "m", "Messages", "stream.messages", True, "one", _MESSAGES),
+    ActionSpec("messages", None, "m", "Messages", "stream.messages", True, "one", _MESSAGES_HELP),
     ActionSpec(
-        "clone-stream", "create_stream", "A", "Clone", "stream.clone", False, "one", _CLONE
+        "clone-stream", "create_stream", "A", "Clone", "stream.clone", False, "one", _CLONE_HELP
     ),
     ActionSpec(
-        "publishers", None, "W", "Who publishes", "stream.publishers", False, "one", _PUBLISHERS
+        "publishers",
+        None,
+        "W",
+        "Who publishes",
+        "stream.publishers",
+        False,
+        "one",
+        _PUBLISHERS_HELP,
     ),
     ActionSpec("purge_stream", "purge_stream", "P", "Purge", "stream.purge"),
     ActionSpec("delete_stream", "delete_stream", "ctrl+d", "Delete", "stream.delete"),
     ActionSpec("step_down_stream", "step_down_stream"),
     ActionSpec("remove_peer_stream", "remove_peer_stream"),
-    _PULL,
+    _PULL_FROM_CONSUMER,
     UNDO,
 )  # fmt: skip
 
 CONSUMER_ACTIONS = (
     ADD_CONSUMER,
     ActionSpec("edit-consumer", "edit_consumer", "e", "Edit", "consumer.edit", True, "one"),
-    ActionSpec("messages", None, "m", "Messages", "consumer.messages", True, "one", _MESSAGES),
     ActionSpec(
-        "dead-letters", None, "D", "Dead letters", "consumer.dead", False, "one", _DEAD_LETTERS
+        "messages", None, "m", "Messages", "consumer.messages", True, "one", _MESSAGES_HELP
     ),
-    ActionSpec("tap", None, "T", "Tap acks", "consumer.tap", False, "one", _TAP),
-    ActionSpec("clients", None, "W", "Who holds it", "consumer.clients", False, "one", _CLIENTS),
     ActionSpec(
-        "clone-consumer", "create_consumer", "A", "Clone", "consumer.clone", False, "one", _CLONE
+        "dead-letters",
+        None,
+        "D",
+        "Dead letters",
+        "consumer.dead",
+        False,
+        "one",
+        _DEAD_LETTERS_HELP,
+    ),
+    ActionSpec("tap", None, "T", "Tap acks", "consumer.tap", False, "one", _TAP_HELP),
+    ActionSpec(
+        "clients", None, "W", "Who holds it", "consumer.clients", False, "one", _CLIENTS_HELP
+    ),
+    ActionSpec(
+        "clone-consumer",
+        "create_consumer",
+        "A",
+        "Clone",
+        "consumer.clone",
+        False,
+        "one",
+        _CLONE_HELP,
     ),
     ActionSpec("pause_consumer", "pause_consumer"),
     ActionSpec("resume_consumer", "resume_consumer"),
@@ -156,7 +187,7 @@ CONSUMER_ACTIONS = (
     ActionSpec("unpin_consumer", "unpin_consumer"),
     ActionSpec("step_down_consumer", "step_down_consumer"),
     ActionSpec("delete_consumer", "delete_consumer", "ctrl+d", "Delete", "consumer.delete"),
-    _PULL,
+    _PULL_FROM_CONSUMER,
     UNDO,
 )  # fmt: skip
 
@@ -189,7 +220,7 @@ KEY_ACTIONS = (
     ActionSpec("delete_key", "delete_key", "ctrl+d", "Delete", "key.delete", True, "one"),
     ActionSpec("purge_key", "purge_key", "P", "Purge", "key.purge", target_rows="one"),
 )
-REVERT = ActionSpec("revert-key", "put_key", "x", "Revert", "key.revert", True, "one")
+REVERT_KEY = ActionSpec("revert-key", "put_key", "x", "Revert", "key.revert", True, "one")
 ADD_BUCKET = ActionSpec(
     "add-bucket", "create_stream", "a", "Add", "bucket.add", True, "none",
     "create a key-value bucket or an object store",
@@ -204,7 +235,7 @@ DELETE_OBJECT = ActionSpec(
     "delete_object", "delete_object", "ctrl+d", "Delete", "object.delete", True, "one"
 )
 
-KICK = ActionSpec(
+KICK_CONNECTION = ActionSpec(
     "kick_connection", "kick_connection", "K", "Kick", "connection.kick", True, "one"
 )
 REMOVE_SERVER = ActionSpec(
@@ -218,13 +249,13 @@ SPECS: Mapping[str, ActionSpec] = {
         *CONSUMER_ACTIONS,
         *MESSAGE_ACTIONS,
         *KEY_ACTIONS,
-        REVERT,
+        REVERT_KEY,
         ADD_BUCKET,
         PUT_OBJECT,
         LINK_OBJECT,
         SEAL_STORE,
         DELETE_OBJECT,
-        KICK,
+        KICK_CONNECTION,
         REMOVE_SERVER,
     )
 }
@@ -260,9 +291,9 @@ def is_allowed(state: State, action: str) -> bool:
         return False
     if spec is None or spec.sent_action is None:
         return True
-    verb = CATALOGUE[spec.sent_action].verb
+    api_verb = CATALOGUE[spec.sent_action].verb
     return not read_only_reason(state) and (
-        not verb or may_publish_some(state.permitted, f"$JS.API.{verb}")
+        not api_verb or may_publish_some(state.permitted, f"$JS.API.{api_verb}")
     )
 
 
@@ -282,11 +313,11 @@ def action_bindings(kind: Literal["stream", "consumer"]) -> list[BindingType]:
     ]
 
 
-def text_to_type(spec: ActionSpec, targets: Sequence[Target], production: bool) -> str | None:
+def text_to_type(spec: ActionSpec, targets: Sequence[Target], is_production: bool) -> str | None:
     """Return the text that the user must type before an action: the name of the single target, or
     the number of targets; None if no text is needed.
     """
-    if spec.action not in IRREVERSIBLE and not production:
+    if spec.action not in IRREVERSIBLE_ACTIONS and not is_production:
         return None
     return name_of(targets[0]) if len(targets) == 1 else f"{spec.word} {len(targets)}"
 
@@ -314,10 +345,10 @@ def parse_arguments(spec: ActionSpec, texts: Mapping[str, str]) -> dict[str, obj
 
 
 def find_created_at_us(state: State, target: Target) -> int | None:
-    """Return the creation time of the stream or consumer that has the target's name now; None if
-    there is none.
+    """Return the creation time in Unix µs of the stream or consumer that now has the target's
+    name; None if there is none.
 
-    Fast for an unchanged target: its creation time is in `target`.
+    The search is fast if the target still exists.
     """
     table = state.consumers if target.consumer is not None else state.streams
     name = (target.stream,) if target.consumer is None else (target.stream, target.consumer)
@@ -332,11 +363,12 @@ def replacement_text(state: State, target: Target) -> str:
     """Return a sentence if the target was deleted or recreated since the screen was opened, else
     an empty text.
     """
-    now_us = find_created_at_us(state, target)
-    if target.created_at_us is None or now_us == target.created_at_us:
+    current_created_at_us = find_created_at_us(state, target)
+    if target.created_at_us is None or current_created_at_us == target.created_at_us:
         return ""
     kind = "stream" if target.consumer is None else "consumer"
     target_text = f"{kind} {target.consumer or target.stream}"
-    if now_us is None:
+    if current_created_at_us is None:
         return f"{target_text} was deleted: this screen shows its last state"
-    return f"{target_text} was recreated at {local_text(now_us)}: this screen shows the old one"
+    time_text = local_text(current_created_at_us)
+    return f"{target_text} was recreated at {time_text}: this screen shows the old one"

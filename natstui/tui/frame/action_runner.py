@@ -20,7 +20,7 @@ from natstui.tui.frame.action_keys import (
 from natstui.tui.frame.live import LiveScreen, ScreenPart
 from natstui.tui.frame.messages import Manage
 from natstui.tui.frame.requests import run_task
-from natstui.tui.kit.pick import Pick
+from natstui.tui.kit.pick import PickDialog
 from natstui.tui.kit.prompt import Prompt
 
 
@@ -32,15 +32,15 @@ async def choose_consumer(
     """
     if consumer is not None:
         return consumer
-    names, has_more = consumers_of(screen.state, stream, is_pull=is_pull)
+    names, has_more_consumers = consumers_of(screen.state, stream, is_pull=is_pull)
     kind = "pull consumer" if is_pull else "consumer"
     title = f"Which {kind} of {stream}?"
     if len(names) == 1:
         return names[0]
     if names:
-        pick = Pick(title, [(name, "") for name in names])
+        pick = PickDialog(title, [(name, "") for name in names])
         return await screen.app.push_screen_wait(pick) or ""
-    if has_more:
+    if has_more_consumers:
         return (await screen.app.push_screen_wait(Prompt(title)) or "").strip()
     screen.notify(f"{stream} has no {kind}", severity="warning", markup=False)
     return ""
@@ -50,14 +50,16 @@ def choose_action(
     screen: LiveScreen, title: str, actions: Sequence[tuple[ActionSpec, Callable[[], None]]]
 ) -> None:
     """Show the allowed actions on the row under the cursor, and execute the chosen one."""
-    callbacks = {spec.label: do for spec, do in actions if is_allowed(screen.state, spec.name)}
+    callbacks = {
+        spec.label: callback for spec, callback in actions if is_allowed(screen.state, spec.name)
+    }
     options = [(spec.label, spec.short_help) for spec, _ in actions if spec.label in callbacks]
 
-    def do(label: str | None) -> None:
+    def execute_choice(label: str | None) -> None:
         if label is not None:
             callbacks[label]()
 
-    screen.app.push_screen(Pick(title, options), do)
+    screen.app.push_screen(PickDialog(title, options), execute_choice)
 
 
 async def open_pull(screen: LiveScreen, stream: str, consumer: str | None) -> None:
@@ -73,35 +75,44 @@ def message_list_request(target: Target, finding: Finding | None) -> Manage:
     """Return the request that opens the message list: at the finding's first sequence, else at
     the newest messages.
     """
-    first = f" {finding.sequences[0]}" if finding is not None and finding.sequences else ""
-    return Manage(f"messages{first}", (target,))
+    seq_suffix = f" {finding.sequences[0]}" if finding is not None and finding.sequences else ""
+    return Manage(f"messages{seq_suffix}", (target,))
 
 
 def finding_of_messages(
     state: State, target: Target, first_seq: int | None = None
 ) -> Finding | None:
-    """Return the worst open finding of a consumer that names sequences, starting with `first_seq`
-    if given; None without one.
+    """Return the worst open finding of a consumer that has sequences as evidence; None without
+    one.
+
+    With `first_seq`, only a finding whose first sequence is `first_seq` is returned.
     """
     created_at_us = find_created_at_us(state, target) if target.consumer is not None else None
     if created_at_us is None:
         return None
-    findings = state.findings.list_open_of(
+    findings = state.findings.list_open_findings_of(
         Entity(target.stream, target.consumer or "", created_at_us)
     )
-    with_sequences = (finding for finding in findings if finding.sequences)
+    findings_with_sequences = (finding for finding in findings if finding.sequences)
     return next(
-        (finding for finding in with_sequences if first_seq in (None, finding.sequences[0])), None
+        (
+            finding
+            for finding in findings_with_sequences
+            if first_seq in (None, finding.sequences[0])
+        ),
+        None,
     )
 
 
 def consumers_of(state: State, stream: str, *, is_pull: bool) -> tuple[list[str], bool]:
-    """Return the names of a stream's consumers, and whether the stream has more."""
+    """Return the names of a stream's consumers, with `is_pull` without push consumers, and whether
+    the stream has more consumers.
+    """
     table = state.consumers
     rows = table.roster.rows_of_stream.get(stream, [])
     names = sorted(str(table.roster.keys[row][1]) for row in rows)
-    of_stream = state.streams.roster.rows_of_stream.get(stream)
-    count = state.streams.columns.consumers_count[of_stream[-1]] if of_stream else 1
+    stream_rows = state.streams.roster.rows_of_stream.get(stream)
+    count = state.streams.columns.consumers_count[stream_rows[-1]] if stream_rows else 1
     configurations = state.consumer_configurations
     if is_pull:
         # A consumer whose configuration is not known yet may be a pull consumer.
@@ -127,7 +138,7 @@ class ActionRunner(ScreenPart):
         targets: Callable[[], list[Target]],
         has_target: Callable[[ActionSpec], bool] = lambda spec: True,
     ) -> None:
-        """Create for a screen; `has_target` returns whether the screen has a target for an
+        """Create the part of a screen; `has_target` returns whether the screen has a target for an
         action.
         """
         self._screen, self._targets, self._has_target = screen, targets, has_target
@@ -138,9 +149,9 @@ class ActionRunner(ScreenPart):
         """
         state, name = self._screen.state, str(arguments[0])
         if action == "actions":
-            rows = STREAM_ACTIONS if name == "stream" else CONSUMER_ACTIONS
+            specs = STREAM_ACTIONS if name == "stream" else CONSUMER_ACTIONS
             return state.replay is None and any(
-                spec.has_prompt and self._has_target(spec) for spec in rows
+                spec.has_prompt and self._has_target(spec) for spec in specs
             )
         spec = SPECS[name]
         if state.replay is not None or (spec.target_rows != "none" and not self._has_target(spec)):
@@ -169,10 +180,10 @@ class ActionRunner(ScreenPart):
             self._screen.app.post_message(Manage(name, tuple(chosen_targets)))
 
     def action_actions(self, kind: str) -> None:
-        """Show a list of all actions with a prompt, and execute the chosen one."""
-        rows = STREAM_ACTIONS if kind == "stream" else CONSUMER_ACTIONS
-        specs = [spec for spec in rows if spec.has_prompt]
-        options = [(spec.word, self._help_of(spec)) for spec in specs]
+        """Show a list of all actions that have a prompt, and execute the chosen one."""
+        all_specs = STREAM_ACTIONS if kind == "stream" else CONSUMER_ACTIONS
+        specs = [spec for spec in all_specs if spec.has_prompt]
+        options = [(spec.word, self._help_or_refusal(spec)) for spec in specs]
         targets = [] if (reason := self._screen.scope.mixed_systems_text()) else self._targets()
         if reason:
             self._screen.notify(reason, severity="warning", markup=False)
@@ -184,18 +195,20 @@ class ActionRunner(ScreenPart):
         asset = f"{stream} › {consumer}" if consumer else stream
         title = f"What to do with {asset if len(targets) == 1 else f'{len(targets)} {kind}s'}"
 
-        def do(label: str | None) -> None:
+        def execute_choice(label: str | None) -> None:
             spec: ActionSpec | None = next((spec for spec in specs if spec.word == label), None)
             if spec is None:
                 return
             if is_allowed(self._screen.state, spec.action):
                 self.action_manage(spec.action)
             else:
-                self._screen.notify(f"{spec.word}: {self._help_of(spec)}", severity="warning")
+                self._screen.notify(
+                    f"{spec.word}: {self._help_or_refusal(spec)}", severity="warning"
+                )
 
-        self._screen.app.push_screen(Pick(title, options), do)
+        self._screen.app.push_screen(PickDialog(title, options), execute_choice)
 
-    def _help_of(self, spec: ActionSpec) -> str:
+    def _help_or_refusal(self, spec: ActionSpec) -> str:
         if is_allowed(self._screen.state, spec.action):
             return spec.help
         return refusal_text(self._screen.state)

@@ -9,14 +9,14 @@ from typing import Any, Generic, Literal, TypeVar
 
 from natstui.clean import clean_line
 from natstui.model.columns.column import Column
-from natstui.model.live.table import Roster
+from natstui.model.live.known_rows import Roster
 from natstui.tui.kit.sparkline import bar
 from natstui.tui.kit.table.rows import Cell
 from natstui.units import UNKNOWN
 
 V = TypeVar("V", bound=Sized)
 R = TypeVar("R")
-BAR_CELLS = 4
+DEFAULT_BAR_CELLS = 4
 """Width in cells of the bar that shows a share beside its number."""
 
 
@@ -38,7 +38,7 @@ class ColumnSpec(Generic[V]):
     """Share of the spare width that the column gets."""
     max_width: int = 60
     """Maximum width, in cells."""
-    from_width: int = 0
+    min_table_width: int = 0
     """Minimum width of a table that shows the column, in cells."""
     descends: bool = True
     """Whether the first press on the column sorts the largest value to the top."""
@@ -56,7 +56,7 @@ def column_spec(
     priority: int,
     *,
     number_width: int = 0,
-    bar_cells: int = BAR_CELLS,
+    bar_cells: int = DEFAULT_BAR_CELLS,
     draw: Callable[[V, int], Cell] | None = None,
     sort: Callable[[V], Sequence[object]] | None = None,
     **layout: Any,
@@ -102,9 +102,10 @@ def complete_specs(
     """Return `specs`, then a spec for each other column that has a title."""
     spec_keys = {spec.id for spec in specs}
     other_columns = [column for column in columns if column.title and column.key not in spec_keys]
-    last = max(spec.priority for spec in specs) + 1
+    last_priority = max(spec.priority for spec in specs) + 1
     added_specs = [
-        column_spec(column, row_of, max(7, len(column.title)), last) for column in other_columns
+        column_spec(column, row_of, max(7, len(column.title)), last_priority)
+        for column in other_columns
     ]
     return (*specs, *added_specs)
 
@@ -121,7 +122,7 @@ def find_filled_specs(
 
 
 @dataclass(frozen=True, slots=True)
-class Order:
+class SortAndFilter:
     """Sort column, direction and filter of a table."""
 
     column: str
@@ -148,12 +149,12 @@ def sort_rows(values: Sequence[object], rows: Sequence[int], reverse: bool) -> l
     """Return `rows` sorted by their values; equal rows keep their order, rows without a value
     come last.
     """
-    with_value = [row for row in rows if values[row] is not None]
+    rows_with_value = [row for row in rows if values[row] is not None]
     # Starting from the order of last time makes this nearly linear.
-    with_value.sort(key=values.__getitem__, reverse=reverse)  # type: ignore[arg-type]
-    if len(with_value) == len(rows):
-        return with_value
-    return with_value + [row for row in rows if values[row] is None]
+    rows_with_value.sort(key=values.__getitem__, reverse=reverse)  # type: ignore[arg-type]
+    if len(rows_with_value) == len(rows):
+        return rows_with_value
+    return rows_with_value + [row for row in rows if values[row] is None]
 
 
 T = TypeVar("T")
@@ -171,9 +172,9 @@ class ItemsView(Generic[T]):
         self.roster = Roster()
 
     @classmethod
-    def sort_by(cls, get: Callable[[T], object]) -> Callable[[ItemsView[T]], list[object]]:
-        """Return a function that returns the sort values of a column: `get` of each item."""
-        return lambda view: [get(item) for item in view.items]
+    def sort_by(cls, get_value: Callable[[T], object]) -> Callable[[ItemsView[T]], list[object]]:
+        """Return a function that returns the sort values of a column: `get_value` of each item."""
+        return lambda view: [get_value(item) for item in view.items]
 
     def __len__(self) -> int:
         return len(self.items)
@@ -195,5 +196,5 @@ class ItemsView(Generic[T]):
         return None
 
     def has_problem(self, row: int) -> bool:
-        """Return whether the row has a problem."""
+        """Return False; a subclass whose rows can have problems overrides this."""
         return False

@@ -1,4 +1,6 @@
-"""Prompts for the confirmation that the engine requires for a change, and sends it again."""
+"""Prompts for the confirmation that the engine requires for a change, then sends the change
+again.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +11,7 @@ from natstui.model.records.benchmark import StartBenchmark
 from natstui.model.records.confirmation import Confirmation, ServerIdentity
 from natstui.model.records.managing import (
     Change,
-    ReadPlace,
+    ReadServerIdentity,
     Undo,
 )
 from natstui.model.records.messages import Answered, PublishMessage, PullNext, RequestReply
@@ -18,7 +20,7 @@ from natstui.tui.frame.live import LiveScreen
 from natstui.tui.frame.requests import SystemEngine
 from natstui.tui.kit.prompt import Prompt
 
-Confirmable = (
+ConfirmableCommand = (
     Change
     | Undo
     | ChangeKey
@@ -46,7 +48,7 @@ class FormServer:
 
     async def read(self) -> None:
         """Request the identity of the server; to be called once, when the screen opens."""
-        reply = await self._screen.engine.request(ReadPlace(0))
+        reply = await self._screen.engine.request(ReadServerIdentity(0))
         if reply.status == "done" and reply.body_json is not None:
             identity = _identity_decoder.decode(reply.body_json)
             self.identity = identity if identity.place is not None else None
@@ -60,11 +62,12 @@ class FormServer:
         return Confirmation("", name, needed=False, place=self.identity)
 
 
-async def request_confirmed(screen: LiveScreen, command: Confirmable) -> Answered | None:
-    """Send a command, if required again after a prompt for the name; return its reply, None if
-    the name was not typed.
+async def request_confirmed(screen: LiveScreen, command: ConfirmableCommand) -> Answered | None:
+    """Send a command; if the engine requires a confirmation, prompt for the name and send it
+    again.
 
-    The second request contains the values that the prompt showed, and is sent to the same system.
+    Returns the last reply, or None if the name was not typed. The second request contains the
+    values that the prompt showed, and is sent to the same system.
     """
     engine = screen.engine
     reply = await engine.change(command)
@@ -73,8 +76,8 @@ async def request_confirmed(screen: LiveScreen, command: Confirmable) -> Answere
     return await _request_with_typed_name(screen, engine, command, reply)
 
 
-def needs_confirmation(command: Confirmable, reply: Answered) -> bool:
-    """Return whether the engine refused a command until its confirmation is typed."""
+def needs_confirmation(command: ConfirmableCommand, reply: Answered) -> bool:
+    """Return whether the engine refused a command because its confirmation must be typed first."""
     return reply.status == "refused" and reply.body_json is not None and command.confirmed is None
 
 
@@ -84,8 +87,9 @@ def confirmation_in(reply: Answered) -> Confirmation:
 
 
 async def request_with_preview(screen: LiveScreen, command: Change | Undo) -> Answered | None:
-    """Send a command after a preview and a prompt for the name; return its reply, None if the
-    name was not typed.
+    """Request a preview of a command, prompt for the name, then send the command.
+
+    Returns the last reply, or None if the name was not typed.
     """
     engine = screen.engine
     reply = await engine.request(replace(command, dry_run=True))
@@ -95,15 +99,15 @@ async def request_with_preview(screen: LiveScreen, command: Change | Undo) -> An
 
 
 async def _request_with_typed_name(
-    screen: LiveScreen, engine: SystemEngine, command: Confirmable, reply: Answered
+    screen: LiveScreen, engine: SystemEngine, command: ConfirmableCommand, reply: Answered
 ) -> Answered | None:
     confirmed_command = await prompt_confirmation(screen, command, reply)
     return None if confirmed_command is None else await engine.change(confirmed_command)
 
 
 async def prompt_confirmation(
-    screen: LiveScreen, command: Confirmable, reply: Answered
-) -> Confirmable | None:
+    screen: LiveScreen, command: ConfirmableCommand, reply: Answered
+) -> ConfirmableCommand | None:
     """Prompt for the name, and return the command with the name and the values that the prompt
     showed; None if the name was not typed.
 

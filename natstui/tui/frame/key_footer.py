@@ -1,4 +1,4 @@
-"""The keys of a screen on its last line: as many as fit, and a mark for the others."""
+"""The keys of a screen on its last line: as many as fit, then `…` if there are more."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ from natstui.tui.kit.styles import footer_styles
 from natstui.tui.kit.text import safe
 
 _MORE_MARK = "…"
-_OWN_KEYS, _QUIT_KEY = "own", "quit"
-_ORDER = (
-    "help", _OWN_KEYS, "replay.play", "replay.seek", "replay.mark", "replay.compare", _QUIT_KEY,
-    "command",
+_SCREEN_KEYS_ID, _QUIT_BINDING_ID = "own", "quit"
+_KEY_ORDER = (
+    "help", _SCREEN_KEYS_ID, "replay.play", "replay.seek", "replay.mark", "replay.compare",
+    _QUIT_BINDING_ID, "command",
 )  # fmt: skip
 """Order of the keys: help, then the keys of this screen, then the keys of all screens."""
 
 
 class _Key(NamedTuple):
-    """A key in the footer, with its label and its rank in the order."""
+    """A key in the footer, with its label and its rank in the order of the footer."""
 
     rank: int
     key: str
@@ -64,10 +64,10 @@ class KeyFooter(Widget, can_focus=False):
     }
     """
 
-    def __init__(self, label: Callable[[Binding], str]) -> None:
-        """Create the footer; `label` returns the current label of a key."""
+    def __init__(self, get_label: Callable[[Binding], str]) -> None:
+        """Create the footer; `get_label` returns the current label of a key."""
         super().__init__()
-        self._label = label
+        self._get_label = get_label
         self._keys: list[_Key] | None = None
         """The keys to draw; None if they must be read again."""
         self._hovered_key: _Key | None = None
@@ -93,43 +93,45 @@ class KeyFooter(Widget, can_focus=False):
         return line
 
     def _sorted_keys(self) -> list[_Key]:
-        """Return all active keys in their order, disabled keys last."""
+        """Return all active keys in the order of their ranks, disabled keys last."""
         if self._keys is None:
-            by_label: dict[str, _Key] = {}
+            key_by_action: dict[str, _Key] = {}
             for key, action in self._active_keys():
-                by_label.setdefault(action, key)
+                key_by_action.setdefault(action, key)
             # Disabled keys must not use the space of enabled ones.
-            self._keys = sorted(by_label.values(), key=lambda key: (not key.enabled, key.rank))
+            self._keys = sorted(
+                key_by_action.values(), key=lambda key: (not key.enabled, key.rank)
+            )
         return self._keys
 
     def _active_keys(self) -> Iterator[tuple[_Key, str]]:
         for node, binding, enabled, _tooltip in self.screen.active_bindings.values():
             if binding.show:
                 key_text = self.app.get_key_display(binding)
-                rank = self._rank(node, binding.id)
-                label = self._label(binding)
+                rank = self._key_rank(node, binding.id)
+                label = self._get_label(binding)
                 yield _Key(rank, binding.key, key_text, label, enabled), binding.action
 
-    def _rank(self, node: DOMNode, binding_id: str | None) -> int:
-        if binding_id in _ORDER:
-            return _ORDER.index(binding_id)
-        return len(_ORDER) if node is self.app else _ORDER.index(_OWN_KEYS)
+    def _key_rank(self, node: DOMNode, binding_id: str | None) -> int:
+        if binding_id in _KEY_ORDER:
+            return _KEY_ORDER.index(binding_id)
+        return len(_KEY_ORDER) if node is self.app else _KEY_ORDER.index(_SCREEN_KEYS_ID)
 
     def _fitting_keys(self) -> list[_Key]:
         """Return the keys that fit the width, always including the key to quit."""
         keys, free_cells = self._sorted_keys(), self.size.width + 1
         if _width(keys) <= free_cells:
             return keys
-        quit_rank = _ORDER.index(_QUIT_KEY)
+        quit_rank = _KEY_ORDER.index(_QUIT_BINDING_ID)
         quit_keys = [key for key in keys if key.rank == quit_rank]
         free_cells -= len(_MORE_MARK) + _width(quit_keys)
         other_keys = [key for key in keys if key.rank != quit_rank]
-        fitting = [
+        fitting_keys = [
             key
             for index, key in enumerate(other_keys)
             if _width(other_keys[: index + 1]) <= free_cells
         ]
-        return [key for key in keys if key in fitting or key in quit_keys]
+        return [key for key in keys if key in fitting_keys or key in quit_keys]
 
     def _key_at(self, x: int) -> _Key | None:
         """Return the key at column `x`; None if there is no key."""
@@ -149,13 +151,13 @@ class KeyFooter(Widget, can_focus=False):
 
     def on_mouse_move(self, event: events.MouseMove) -> None:
         """Highlight the key under the pointer."""
-        self._hover(self._key_at(event.x))
+        self._set_hovered_key(self._key_at(event.x))
 
     def on_leave(self) -> None:
         """Remove the highlight."""
-        self._hover(None)
+        self._set_hovered_key(None)
 
-    def _hover(self, key: _Key | None) -> None:
+    def _set_hovered_key(self, key: _Key | None) -> None:
         if key != self._hovered_key:
             self._hovered_key = key
             self.refresh()

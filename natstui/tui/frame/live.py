@@ -21,10 +21,10 @@ from textual.worker import Worker
 from natstui.defects import report_defects
 from natstui.model.live.state import State
 from natstui.model.records.messages import Answered
-from natstui.model.records.record import Command, Watch
+from natstui.model.records.record import Command, SetViewedRows
 from natstui.tui.frame.action_keys import Target
 from natstui.tui.frame.columns import ColumnSpec
-from natstui.tui.frame.head.strip import AssetNote, StatusStrip
+from natstui.tui.frame.head.status_strip import AssetNote, StatusStrip
 from natstui.tui.frame.head.tabs import TabBar
 from natstui.tui.frame.key_footer import KeyFooter
 from natstui.tui.frame.messages import (
@@ -37,26 +37,26 @@ from natstui.tui.frame.requests import SystemEngine, run_task, show_reply
 from natstui.tui.frame.systems import ActingSystemValue, SystemScope, SystemState
 from natstui.tui.frame.timeline import Timeline
 from natstui.tui.kit.command_line import CommandLine
-from natstui.tui.kit.pick import Pick
+from natstui.tui.kit.pick import PickDialog
 from natstui.tui.kit.prompt import Prompt
 from natstui.tui.kit.table.rows import Cell
 from natstui.tui.kit.text import safe
 from natstui.tui.kit.textual_fixes import TerminalSized
 
-_DEFECT_PAUSE_S = 60.0
+_DEFECT_REPORT_INTERVAL_S = 60.0
 """Minimum time between two reports of the same defect, which may occur with every poll."""
-_DISCARD_OPTIONS = (
+_DISCARD_TEXT_OPTIONS = (
     ("keep", "go back to it"),
     ("drop", "close the form; typed text is lost"),
 )
-_PROMPT_CHECK_S = 0.25
+_PROMPT_CHECK_INTERVAL_S = 0.25
 """Interval of checks whether a prompt can be shown again."""
 NO_SERVER = "this is a recording: there is no server to change"
-_SERVER_ACTIONS = {"raw", "again", "row_actions"}
+_ACTIONS_NEEDING_SERVER = {"raw", "again", "row_actions"}
 
 
 class ScreenPart:
-    """A part of a screen: actions of keys, and when they are offered.
+    """A part of a screen: the actions of some of its keys, and when the keys are offered.
 
     A key names its action as `part('managing', 'manage', 'undo')`: the screen's attribute with the
     part, its method without `action_`, and the arguments. The screen lists the keys among its own.
@@ -75,7 +75,7 @@ def find_part(screen: object, name: object) -> ScreenPart:
 
 
 class GuideLine(Static):
-    """A line with the next step of the guide; hidden without a guide."""
+    """A line with the next step of the guide for beginners; hidden without a guide."""
 
     DEFAULT_CSS = """
     GuideLine {
@@ -89,7 +89,7 @@ class GuideLine(Static):
         self._text = ""
 
     def show(self, text: str) -> None:
-        """Show a sentence; hide the line for an empty one."""
+        """Show a sentence; hide the line if the text is empty."""
         if text != self._text:
             self._text = text
             self.display = bool(text)
@@ -140,7 +140,7 @@ class LiveScreen(TerminalSized, Screen[None]):
 
     SPECS: ClassVar[Sequence[ColumnSpec[Any]]] = ()
     """The columns of the screen's table, for the help."""
-    FIGURES: ClassVar[Sequence[tuple[str, str]]] = ()
+    SECOND_LINE_HELP: ClassVar[Sequence[tuple[str, str]]] = ()
     """The figures in the screen's second line with their meaning, for the help."""
 
     state = ActingSystemValue(lambda system: system.state)
@@ -168,7 +168,7 @@ class LiveScreen(TerminalSized, Screen[None]):
         # Before the widgets: Textual would set the class later, and style all of them again.
         width = self.app.size.width
         self.add_class(
-            [name for from_cells, name in self.HORIZONTAL_BREAKPOINTS if width >= from_cells][-1]
+            [name for min_width, name in self.HORIZONTAL_BREAKPOINTS if width >= min_width][-1]
         )
         yield TabBar(self._tab)
         yield StatusStrip(self.second_line)
@@ -185,7 +185,7 @@ class LiveScreen(TerminalSized, Screen[None]):
 
     @property
     def engine(self) -> SystemEngine:
-        """Return the engine of the acting system."""
+        """Return the engine of the system on which the screen's keys act."""
         return SystemEngine(self.app, self.scope.system)
 
     def second_line(self) -> list[Cell] | None:
@@ -193,7 +193,7 @@ class LiveScreen(TerminalSized, Screen[None]):
         return None
 
     def tab(self) -> str:
-        """Return the mode whose tab is highlighted; empty for the one of the screen below."""
+        """Return the mode whose tab is highlighted; empty to keep the tab of the screen below."""
         return ""
 
     def _tab(self) -> str:
@@ -201,9 +201,11 @@ class LiveScreen(TerminalSized, Screen[None]):
         below that has one.
         """
         stack = self.app.screen_stack
-        below = stack[: stack.index(self)] if self in stack else stack
+        screens_below = stack[: stack.index(self)] if self in stack else stack
         tabs = (
-            screen.tab() for screen in (self, *reversed(below)) if isinstance(screen, LiveScreen)
+            screen.tab()
+            for screen in (self, *reversed(screens_below))
+            if isinstance(screen, LiveScreen)
         )
         return next(filter(None, tabs), self.app.current_mode)
 
@@ -223,28 +225,31 @@ class LiveScreen(TerminalSized, Screen[None]):
     def on_state_changed(self, message: StateChanged) -> None:
         """Store the newer state and show it."""
         message.stop()
-        before, previous_poll_age_us = self.state, self.poll_age_us
-        paused_before, self.paused = self.paused, message.paused
+        previous_state, previous_poll_age_us = self.state, self.poll_age_us
+        was_paused, self.paused = self.paused, message.paused
         current = SystemState(message.acting, "", message.state, message.poll_age_us)
         self.scope.set_states(current, message.systems)
-        has_switched = self._can_leave_replay is not message.can_leave_replay
+        has_entered_or_left_replay = self._can_leave_replay is not message.can_leave_replay
         self._can_leave_replay = message.can_leave_replay
-        if has_switched or self.state.permitted is not before.permitted:
+        if has_entered_or_left_replay or self.state.permitted is not previous_state.permitted:
             self.refresh_bindings()
         if not (self.is_mounted and self.is_open):
             # The screen has no widgets yet, or was closed while the message was in the queue.
             return
-        report = partial(self.notify, severity="error", timeout=15)
-        with report_defects("showing this", report, repeat_after_s=_DEFECT_PAUSE_S):
-            self.timeline.show(self.state, message.a_at_us)
+        notify_error = partial(self.notify, severity="error", timeout=15)
+        with report_defects(
+            "showing this", notify_error, repeat_after_s=_DEFECT_REPORT_INTERVAL_S
+        ):
+            self.timeline.show(self.state, message.mark_a_at_us)
             self.guide.show(message.guide)
-            if (self.state.replay is None) is not (before.replay is None):
+            if (self.state.replay is None) is not (previous_state.replay is None):
                 self.refresh_bindings()
             # While a replay plays, only its clock moves between two polls.
-            is_only_move = self.poll_age_us == previous_poll_age_us and differ_only_in_position(
-                before, self.state
+            is_only_position_changed = (
+                self.poll_age_us == previous_poll_age_us
+                and differ_only_in_replay_position(previous_state, self.state)
             )
-            if self.paused is not paused_before or not is_only_move:
+            if self.paused is not was_paused or not is_only_position_changed:
                 self.tabs.show(self.scope)
                 self.strip.show(self.scope, paused=self.paused)
                 self.note.refresh_note()
@@ -288,20 +293,24 @@ class LiveScreen(TerminalSized, Screen[None]):
         """Open the command line."""
         self.command_line.open(":")
 
-    def unsent(self) -> str:
-        """Return a summary of typed text that would be lost with this screen; empty without."""
+    def unsent_text(self) -> str:
+        """Return a summary of typed text that would be lost with this screen; empty if there is
+        none.
+        """
         return ""
 
     def action_back(self) -> None:
         """Leave this screen, after a prompt if typed text would be lost."""
-        if unsent_text := self.unsent():
-            run_task(self, self._leave_unsent, unsent_text)
+        if unsent_text := self.unsent_text():
+            run_task(self, self._leave_after_prompt, unsent_text)
         else:
             self.leave()
 
-    async def _leave_unsent(self, unsent_text: str) -> None:
+    async def _leave_after_prompt(self, unsent_text: str) -> None:
         if (
-            await self.app.push_screen_wait(Pick(f"{unsent_text} is not sent", _DISCARD_OPTIONS))
+            await self.app.push_screen_wait(
+                PickDialog(f"{unsent_text} is not sent", _DISCARD_TEXT_OPTIONS)
+            )
             == "drop"
         ):
             self.leave()
@@ -314,21 +323,23 @@ class LiveScreen(TerminalSized, Screen[None]):
             self.dismiss()
 
     @on(CommandLine.Entered)
-    def _entered(self, message: CommandLine.Entered) -> None:
+    def _post_command(self, message: CommandLine.Entered) -> None:
         self.app.post_message(EnteredCommand(message.text))
 
 
-def watch_rows(
+def poll_rows_first(
     screen: LiveScreen,
     streams: tuple[str, ...],
     consumers: tuple[tuple[str, str], ...] = (),
     *,
     system: str | None = None,
 ) -> None:
-    """Request that the engine of `system`, by default the acting one, polls these streams and
-    consumers first.
+    """Request that the engine of `system`, by default of the one on which keys act, polls these
+    streams and consumers first.
     """
-    SystemEngine(screen.app, system or screen.scope.system).send(Watch(0, streams, consumers))
+    SystemEngine(screen.app, system or screen.scope.system).send(
+        SetViewedRows(0, streams, consumers)
+    )
 
 
 class RepeatedRequest:
@@ -338,16 +349,17 @@ class RepeatedRequest:
         self,
         screen: LiveScreen,
         command: Callable[[], Command],
-        every_s: float,
+        interval_s: float,
         show: Callable[[Answered], None],
-        forget: Callable[[], None] = lambda: None,
+        discard_reply: Callable[[], None] = lambda: None,
     ) -> None:
         """Create a request; `show` is called with each reply, then the screen is refreshed.
 
-        `forget` discards the last reply when the acting system changes.
+        `discard_reply` is called when the screen's keys act on another system, to discard the last
+        reply. `interval_s` is the time from a reply to the next request.
         """
-        self._screen, self._command, self._every_s = screen, command, every_s
-        self._show, self._forget, self._system = show, forget, ""
+        self._screen, self._command, self._interval_s = screen, command, interval_s
+        self._show_reply, self._discard_reply, self._requested_system = show, discard_reply, ""
         self._task: Worker[None] | None = None
         self._replied_at_s = float("-inf")
 
@@ -359,42 +371,42 @@ class RepeatedRequest:
 
     def send_if_due(self) -> None:
         """Send the request if it is due and no reply is pending; the first one is due at once."""
-        system, before = self._screen.scope.acting.name, self._system
-        self._system = system
-        if before not in ("", system):
-            self._stop()
+        system, previous_system = self._screen.scope.acting.name, self._requested_system
+        self._requested_system = system
+        if previous_system not in ("", system):
+            self._cancel_pending_request()
             self._replied_at_s = float("-inf")
-            self._forget()
-        link, is_first = self._screen.state.link, self._replied_at_s == float("-inf")
+            self._discard_reply()
+        link, is_first_request = self._screen.state.link, self._replied_at_s == float("-inf")
         # A recording has no server.
         if self._task is not None or self._screen.state.replay is not None:
             return
         # No reply would arrive; and without a state the screen does not know about a recording.
-        if is_first and (link is None or link.state != "connected"):
+        if is_first_request and (link is None or link.state != "connected"):
             return
-        if not self._screen.is_current or monotonic() - self._replied_at_s < self._every_s:
+        if not self._screen.is_current or monotonic() - self._replied_at_s < self._interval_s:
             return
-        if not self._screen.paused or is_first:
+        if not self._screen.paused or is_first_request:
             self.send_now()
 
     def send_now(self) -> None:
         """Send the request now; a reply to an earlier request is ignored."""
-        self._stop()
-        self._task = run_task(self._screen, self._request)
+        self._cancel_pending_request()
+        self._task = run_task(self._screen, self._send_and_show_reply)
 
-    def _stop(self) -> None:
+    def _cancel_pending_request(self) -> None:
         if self._task is not None:
             self._task.cancel()
         self._task = None
 
-    async def _request(self) -> None:
+    async def _send_and_show_reply(self) -> None:
         reply = await self._screen.engine.request(self._command())
         self._task, self._replied_at_s = None, monotonic()
-        self._show(reply)
+        self._show_reply(reply)
         self._screen.refresh_state()
 
 
-def differ_only_in_position(before: State, after: State) -> bool:
+def differ_only_in_replay_position(before: State, after: State) -> bool:
     """Return whether two states differ only in the position of a replay."""
     if before.replay is None or after.replay is None:
         return False
@@ -407,7 +419,7 @@ def differ_only_in_position(before: State, after: State) -> bool:
 
 def needs_server(action: str, parameters: tuple[object, ...]) -> bool:
     """Return whether an action needs a live server."""
-    return action in _SERVER_ACTIONS or (action, parameters) == ("open", ("raw",))
+    return action in _ACTIONS_NEEDING_SERVER or (action, parameters) == ("open", ("raw",))
 
 
 def prompt_command(screen: LiveScreen, prompt: CommandPrompt) -> None:
@@ -416,10 +428,10 @@ def prompt_command(screen: LiveScreen, prompt: CommandPrompt) -> None:
     """
     engine = SystemEngine(screen.app, prompt.system or screen.scope.system)
     # A task of the app: the screen may be closed when the reply arrives.
-    run_task(screen.app, _prompt_until_done, screen, engine, prompt)
+    run_task(screen.app, _prompt_until_accepted, screen, engine, prompt)
 
 
-async def _prompt_until_done(
+async def _prompt_until_accepted(
     screen: LiveScreen, engine: SystemEngine, prompt: CommandPrompt
 ) -> None:
     app, text, reason = screen.app, prompt.text, ""
@@ -448,14 +460,14 @@ async def _prompt_until_done(
             # Without a title only the closed screen could show the reply.
             if prompt.title is None and not screen.is_attached:
                 return
-            await asyncio.sleep(_PROMPT_CHECK_S)
+            await asyncio.sleep(_PROMPT_CHECK_INTERVAL_S)
 
 
 def _can_prompt_again(screen: LiveScreen, prompt: CommandPrompt) -> bool:
     """Return whether the prompt may be shown above the screen in view, which need not be
     `screen`.
     """
-    top = screen.app.screen if screen.app.screen_stack else None
-    if not isinstance(top, LiveScreen) or top.command_line.is_open:
+    top_screen = screen.app.screen if screen.app.screen_stack else None
+    if not isinstance(top_screen, LiveScreen) or top_screen.command_line.is_open:
         return False
-    return top is screen or (prompt.title is not None and not top.TYPING)
+    return top_screen is screen or (prompt.title is not None and not top_screen.TYPING)

@@ -14,12 +14,12 @@ from natstui.tui.frame.systems import SystemState
 
 @dataclass
 class StateChanged(Message):
-    """A newer, complete state; it replaces an older one that waits in a screen's queue."""
+    """The newest complete state for a screen; it replaces older states in the screen's queue."""
 
     state: State
     poll_age_us: int
     """The age in µs of the newest poll at the shown moment; 0 if it is small."""
-    a_at_us: int | None = None
+    mark_a_at_us: int | None = None
     """Time of the state marked as A, in µs; None if no state is marked."""
     paused: bool = False
     """Whether the user paused polling: screens then pause their own requests too."""
@@ -33,11 +33,13 @@ class StateChanged(Message):
     """Whether a replay is shown that was opened in this viewer and can be left."""
 
     def can_replace(self, message: Message) -> bool:
-        """Return whether this message replaces a waiting one: any older state."""
+        """Return True if `message`, which waits in the queue, is an older state: this one replaces
+        it.
+        """
         return isinstance(message, StateChanged)
 
 
-class ToApp(Message):
+class AppRequest(Message):
     """A request of a screen to the app, posted to the app itself.
 
     A message that a screen part posts while the screen handles another message would not bubble
@@ -49,38 +51,38 @@ class ToApp(Message):
 
 
 @dataclass
-class ScreenShown(ToApp):
+class ScreenShown(AppRequest):
     """A screen came into view and requests the newest state."""
 
 
 @dataclass
-class Replay(ToApp):
+class Replay(AppRequest):
     """The user opens a recording."""
 
     folder: str
 
 
 @dataclass
-class LeaveReplay(ToApp):
+class LeaveReplay(AppRequest):
     """The user leaves a replay and returns to the systems that the app was opened on."""
 
 
 @dataclass
-class EnteredCommand(ToApp):
+class EnteredCommand(AppRequest):
     """The user entered a command line, without its colon."""
 
     line: str
 
 
 @dataclass
-class RunScenario(ToApp):
+class RunScenario(AppRequest):
     """The user starts a benchmark: `scenario` is the name of a built-in one or a TOML text."""
 
     scenario: str
 
 
 @dataclass
-class Open(ToApp):
+class Open(AppRequest):
     """The user opens a `stream`, `bucket`, `consumer`, list of `consumers` or `raw` response."""
 
     what: str
@@ -89,7 +91,7 @@ class Open(ToApp):
 
 
 @dataclass
-class Manage(ToApp):
+class Manage(AppRequest):
     """The user opens a form, a confirmation, the journal or a screen that reads messages."""
 
     what: str
@@ -102,8 +104,8 @@ class Manage(ToApp):
 
 
 @dataclass
-class Export(ToApp):
-    """The user exports the streams or consumers in view as files."""
+class Export(AppRequest):
+    """The user exports these streams or consumers, marked or in view, as files."""
 
     streams: tuple[str, ...]
     consumers: tuple[tuple[str, str], ...]

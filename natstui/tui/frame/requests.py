@@ -29,16 +29,16 @@ ReplyRecord = Answered | Tailed | TapResults | FileMoved | Listened
 """The records with the id of a request: its reply, and the records before or after the reply."""
 ENGINE_ENDED = "the engine ended before it replied"
 ENGINE_NOT_RUNNING = "the engine has ended"
-ENGINE_SILENT_S = 30.0
+MAX_ENGINE_SILENCE_S = 30.0
 """Maximum time that a change waits for an engine that writes nothing."""
-_CHECK_S = 1.0
-HOST_REFUSED = (
+_SILENCE_CHECK_INTERVAL_S = 1.0
+HOST_CHANGE_REFUSED = (
     "this page changes nothing on the machine that serves it: natstui serve --allow-changes "
     "allows it"
 )
 """The reason why a `HostCommand`, or a file that a screen would write, is refused."""
 _NOT_CONFIRMED = "the screen was closed before its confirmation: nothing was changed"
-_DEFECT_SHOWN_S = 15.0
+_DEFECT_TOAST_S = 15.0
 _TOAST_S = 15.0
 Arguments = TypeVarTuple("Arguments")
 _command_ids = itertools.count(2_000_000)
@@ -46,7 +46,8 @@ _command_ids = itertools.count(2_000_000)
 
 
 class PendingRequest:
-    """A request without a reply: await the reply, or iterate over all records with its id.
+    """A request that may still get a reply: await the reply, or iterate over all records with its
+    id.
 
     Nothing is raised for a failed request: the reply has the reason. The iteration ends after the
     end of the engine; otherwise the caller must break.
@@ -54,20 +55,21 @@ class PendingRequest:
 
     def __init__(
         self,
-        forget: Callable[[int], None] = lambda _: None,
-        received_count: Callable[[], int] = lambda: 0,
+        on_end: Callable[[int], None] = lambda _: None,
+        count_engine_reads: Callable[[], int] = lambda: 0,
     ) -> None:
-        """Create a request; `forget` is called with its id when nobody awaits it any more.
+        """Create a request; `on_end` is called with the request's id when nothing awaits it any
+        more.
 
-        `received_count` returns the number of reads of the engine's output.
+        `count_engine_reads` returns how often the engine's output was read.
         """
-        self.received_count = received_count
+        self.count_engine_reads = count_engine_reads
         self.command_id = next(_command_ids)
         self.command: Command | None = None
         """The command of the request; None if it was not sent."""
         self.system = ""
         """The name of the system that the request is sent to; empty with a single system."""
-        self._forget = forget
+        self._on_end = on_end
         self._records: asyncio.Queue[ReplyRecord] = asyncio.Queue()
         self._has_ended = False
 
@@ -90,7 +92,7 @@ class PendingRequest:
                 if isinstance(record := await self._records.get(), Answered):
                     return record
         finally:
-            self._forget(self.command_id)
+            self._on_end(self.command_id)
 
     async def __aiter__(self) -> AsyncIterator[ReplyRecord]:
         """Yield every record with the id of the request."""
@@ -98,14 +100,14 @@ class PendingRequest:
             while not (self._has_ended and self._records.empty()):
                 yield await self._records.get()
         finally:
-            self._forget(self.command_id)
+            self._on_end(self.command_id)
 
 
-class Engine(Protocol):
-    """The engines behind an app."""
+class Engines(Protocol):
+    """The engines of an app: a process for each watched system, which talks to its servers."""
 
     def request(self, command: Command, system: str | None = None) -> PendingRequest:
-        """Send a command with a new id to the engine of a system; None for the acting system.
+        """Send a command with a new id to the engine of a system; None: the one on which keys act.
 
         In a replay, a command that needs a server fails at once.
         """
@@ -122,12 +124,12 @@ class HasEngine(Protocol):
     """An app that screens can send requests from."""
 
     @property
-    def engine(self) -> Engine:
+    def engine(self) -> Engines:
         """Return the engines of the app."""
 
 
 class SystemEngine:
-    """The engine of one system; None is the acting system of the screen in view."""
+    """The engine of one system; None is the system on which the keys of the screen in view act."""
 
     def __init__(self, app: App[Any], system: str | None) -> None:
         assert isinstance(app, HasEngine)
@@ -156,15 +158,15 @@ class SystemEngine:
         self._engine.check_host_change()
 
     async def change(self, command: Command, title: str = "") -> Answered:
-        """Send a change and return its reply; if the screen is closed first, show it as a toast.
+        """Send a change and return its reply; show the reply as a toast if the screen was closed.
 
         Closing a screen does not stop a change that was sent.
         """
         reply: asyncio.Future[Answered] = asyncio.get_running_loop().create_future()
-        run_task(self._app, self._deliver, self.request(command), reply, title)
+        run_task(self._app, self._return_or_show_reply, self.request(command), reply, title)
         return await reply
 
-    async def _deliver(
+    async def _return_or_show_reply(
         self, request: PendingRequest, reply: asyncio.Future[Answered], title: str
     ) -> None:
         change_reply = await _reply_of_change(request)
@@ -191,19 +193,19 @@ async def _reply_of_change(request: PendingRequest) -> Answered:
     A later reply is not shown, so that nothing is reported twice.
     """
     reply = asyncio.ensure_future(request)
-    received_count, silent_s = request.received_count(), 0.0
+    reads_count, silent_s = request.count_engine_reads(), 0.0
     try:
-        while not (await asyncio.wait([reply], timeout=_CHECK_S))[0]:
+        while not (await asyncio.wait([reply], timeout=_SILENCE_CHECK_INTERVAL_S))[0]:
             # Not by the clock: a suspended viewer has read nothing meanwhile.
-            is_silent = request.received_count() == received_count
-            received_count, silent_s = (
-                request.received_count(),
-                silent_s + _CHECK_S if is_silent else 0.0,
+            is_silent = request.count_engine_reads() == reads_count
+            reads_count, silent_s = (
+                request.count_engine_reads(),
+                silent_s + _SILENCE_CHECK_INTERVAL_S if is_silent else 0.0,
             )
-            if silent_s >= ENGINE_SILENT_S:
+            if silent_s >= MAX_ENGINE_SILENCE_S:
                 text = (
-                    f"the engine has not replied for {ENGINE_SILENT_S:.0f} s: the change may have"
-                    " been made, or is made when the engine goes on"
+                    f"the engine has not replied for {MAX_ENGINE_SILENCE_S:.0f} s: the change may"
+                    " have been made, or is made when the engine goes on"
                 )
                 return Answered(time.time_ns() // 1000, request.command_id, "failed", text)
         return explain_change_reply(await reply)
@@ -212,13 +214,13 @@ async def _reply_of_change(request: PendingRequest) -> Answered:
 
 
 def explain_change_reply(reply: Answered) -> Answered:
-    """Return the reply to a change; if the engine ended, with what that means for the change."""
-    meanings = {
+    """Return the reply to a change; if the engine ended, the text also says what that means."""
+    consequences = {
         ENGINE_ENDED: "it is not known whether that was done",
         ENGINE_NOT_RUNNING: "nothing was sent",
     }
-    meaning = meanings.get(reply.text)
-    return reply if meaning is None else replace(reply, text=f"{reply.text}: {meaning}")
+    consequence = consequences.get(reply.text)
+    return reply if consequence is None else replace(reply, text=f"{reply.text}: {consequence}")
 
 
 def show_reply(app: App[Any], reply: Answered, title: str = "") -> None:
@@ -245,17 +247,17 @@ def run_task(
     """
     group = replaces or "requests"
     # Not a coroutine: if cancelled before its start, it would never be awaited.
-    task = partial(_run_guarded, node, function, arguments)
+    task = partial(_run_and_report_errors, node, function, arguments)
     return node.run_worker(task, group=group, exclusive=bool(replaces))
 
 
-async def _run_guarded(
+async def _run_and_report_errors(
     node: DOMNode, function: Callable[..., Coroutine[Any, Any, None]], arguments: tuple[Any, ...]
 ) -> None:
     app = node.app
 
     def report(sentence: str) -> None:
-        app.notify(sentence, severity="error", timeout=_DEFECT_SHOWN_S)
+        app.notify(sentence, severity="error", timeout=_DEFECT_TOAST_S)
 
     with report_defects("the requested data", report):
         try:

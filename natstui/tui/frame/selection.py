@@ -9,19 +9,19 @@ from textual.binding import Binding, BindingType
 from textual.widget import Widget
 
 from natstui.tui.frame.detail.peek import Peek, PeekContent, TableWithPeek
-from natstui.tui.frame.live import LiveScreen, watch_rows
+from natstui.tui.frame.live import LiveScreen, poll_rows_first
 from natstui.tui.frame.messages import Export, Open
-from natstui.tui.frame.systems import own_key, system_of, systems_of
+from natstui.tui.frame.systems import key_without_system, system_of, systems_of
 from natstui.tui.frame.table_screen import TableScreen
 from natstui.tui.kit.table.big_table import BigTable
 
-_MAX_NAMES = 5
+_MAX_UNREACHABLE_NAMES = 5
 """Maximum number of names of unreachable streams or consumers that are shown."""
 
 
 def find_target_assets(screen: TableScreen) -> list[tuple[Any, ...]]:
     """Return the keys of the marked rows, else of the row under the cursor, without systems."""
-    return [key for key in map(own_key, find_target_keys(screen)) if key is not None]
+    return [key for key in map(key_without_system, find_target_keys(screen)) if key is not None]
 
 
 def find_target_keys(screen: TableScreen) -> Iterable[object]:
@@ -34,28 +34,30 @@ def find_target_keys(screen: TableScreen) -> Iterable[object]:
 
 
 def post_for_row(screen: TableScreen, message: Open) -> None:
-    """Post a message for the row under the cursor, with the row's system; marks are ignored."""
+    """Post a message for the row under the cursor, not for marked rows, with the row's system."""
     message.system = system_of(screen.table.cursor_key)
     screen.app.post_message(message)
 
 
-def watch_visible_rows(screen: LiveScreen, keys: Iterable[Hashable]) -> None:
+def poll_visible_rows_first(screen: LiveScreen, keys: Iterable[Hashable]) -> None:
     """Request that the engine of each system polls first the system's rows among `keys`."""
     names = [system.name for system in screen.scope.systems] if screen.scope.is_joined else []
-    by_system: dict[str | None, list[object]] = {name: [] for name in names}
+    keys_by_system: dict[str | None, list[object]] = {name: [] for name in names}
     for key in keys:
-        by_system.setdefault(system_of(key), []).append(own_key(key))
-    for system, system_keys in by_system.items():
-        watch_rows(screen, *select_assets(system_keys, ()), system=system)
+        keys_by_system.setdefault(system_of(key), []).append(key_without_system(key))
+    for system, system_keys in keys_by_system.items():
+        poll_rows_first(screen, *select_assets(system_keys, ()), system=system)
 
 
 def unreachable_text(names: Collection[str]) -> str:
     """Return the suffix of a table's caption with the count of unreachable names and some of
-    them; empty without names.
+    them, else an empty text.
     """
     if not names:
         return ""
-    names_text = ", ".join(sorted(names)[:_MAX_NAMES]) + (", …" if len(names) > _MAX_NAMES else "")
+    names_text = ", ".join(sorted(names)[:_MAX_UNREACHABLE_NAMES]) + (
+        ", …" if len(names) > _MAX_UNREACHABLE_NAMES else ""
+    )
     return f"  ·  {len(names)} not reachable: {names_text}"
 
 
@@ -64,14 +66,14 @@ class CreatedRow(NamedTuple):
 
     names: tuple[str, ...]
     system: str
-    from_key: Hashable
+    cursor_key_before: Hashable
 
     def move_cursor(self, table: BigTable, view: Any, row_order: Sequence[int]) -> bool:
         """Move the cursor to the new row if the row exists.
 
-        Returns False if the row does not exist yet, unless the user has moved the cursor.
+        Returns True if the row exists or the user has moved the cursor: nothing is left to do.
         """
-        if table.cursor_key != self.from_key:
+        if table.cursor_key != self.cursor_key_before:
             return True
         positions = (
             index for index, row in enumerate(row_order) if self._is_created_row(view.key(row))
@@ -82,7 +84,7 @@ class CreatedRow(NamedTuple):
         return position is not None
 
     def _is_created_row(self, key: Hashable) -> bool:
-        row_key = own_key(key)
+        row_key = key_without_system(key)
         is_same_system = system_of(key) in (None, self.system)
         return is_same_system and row_key is not None and row_key[:-1] == self.names
 
@@ -112,8 +114,8 @@ class SelectionScreen(TableScreen):
         yield self.panel
 
     def peek_content(self, view: Any, row: int) -> PeekContent:
-        """Return the content of the panel for a row."""
-        raise TypeError(f"{type(self).__name__} tells of no row")
+        """Return the content of the panel beside the table for a row."""
+        raise TypeError(f"{type(self).__name__} has no panel content")
 
     def _show(self, view: Any, row_order: Sequence[int]) -> None:
         super()._show(view, row_order)
@@ -139,10 +141,12 @@ class SelectionScreen(TableScreen):
 
 
 def select_assets(
-    in_view: Iterable[object], marks: Iterable[object]
+    visible_keys: Iterable[object], marked_keys: Iterable[object]
 ) -> tuple[tuple[str, ...], tuple[tuple[str, str], ...]]:
     """Return the streams, and the consumers, of the marked rows, else of the rows in view."""
-    keys = [key for key in map(own_key, set(marks) or in_view) if key is not None]
+    keys = [
+        key for key in map(key_without_system, set(marked_keys) or visible_keys) if key is not None
+    ]
     streams = sorted(str(key[0]) for key in keys if len(key) == 2)
     consumers = sorted((str(key[0]), str(key[1])) for key in keys if len(key) == 3)
     return tuple(streams), tuple(consumers)

@@ -1,4 +1,4 @@
-"""Several systems on one screen: which ones it shows, their states, their rows in one table."""
+"""Several systems on one screen: the shown systems, their states, and their rows in one table."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class SystemState:
-    """A system and its current state."""
+    """A watched NATS system (one engine, connected to one account) and its current state."""
 
     name: str
     style_name: str
@@ -36,29 +36,29 @@ class SystemKey(NamedTuple):
 
 
 class JoinedView:
-    """A view over the views of several systems, one after the other."""
+    """The rows of several systems' views as one view, one system after the other."""
 
     def __init__(self, systems: Sequence[SystemState], views: Sequence[Any]) -> None:
         self.systems, self.views = systems, views
-        self._ends = list(accumulate(map(len, views)))
+        self._end_rows = list(accumulate(map(len, views)))
         self.roster = tuple(view.roster for view in views)
         """The rosters of all views; another tuple if a row was added or removed in any view."""
         # Each engine has its own monotonic clock: only the time of day is common.
         self.now_mono_us = max((view.now_at_us for view in views), default=0)
 
     def __len__(self) -> int:
-        return self._ends[-1] if self._ends else 0
+        return self._end_rows[-1] if self._end_rows else 0
 
     def at(self, row: int) -> tuple[int, int]:
         """Return the index of a row's system, and the row's number in that system's view."""
-        index = bisect_right(self._ends, row)
-        return index, row - (self._ends[index - 1] if index else 0)
+        index = bisect_right(self._end_rows, row)
+        return index, row - (self._end_rows[index - 1] if index else 0)
 
     def rows(self) -> Sequence[int]:
         """Return all rows of the views."""
-        starts = [0, *self._ends]
-        starts_and_views = zip(starts, self.views, strict=False)
-        return [start + row for start, view in starts_and_views for row in view.rows()]
+        start_rows = [0, *self._end_rows]
+        start_rows_and_views = zip(start_rows, self.views, strict=False)
+        return [start + row for start, view in start_rows_and_views for row in view.rows()]
 
     def key(self, row: int) -> SystemKey:
         """Return the identity of a row."""
@@ -84,11 +84,11 @@ class JoinedView:
         return bool(self.views[index].has_problem(system_row))
 
 
-def join_views(systems: Sequence[SystemState], make: Callable[[SystemState], Any]) -> Any:
-    """Create the view of each system with `make`, and return them joined; a single system's view
-    is returned itself.
+def join_views(systems: Sequence[SystemState], create_view: Callable[[SystemState], Any]) -> Any:
+    """Create the view of each system with `create_view`, and return the joined view; of a single
+    system its own view.
     """
-    views = [make(system) for system in systems]
+    views = [create_view(system) for system in systems]
     return views[0] if len(views) == 1 else JoinedView(systems, views)
 
 
@@ -100,7 +100,7 @@ def find_system_row(view: Any, row: int) -> tuple[Any, int]:
     return view.views[index], system_row
 
 
-def own_key(key: object) -> tuple[Any, ...] | None:
+def key_without_system(key: object) -> tuple[Any, ...] | None:
     """Return the key of a row without its system; None if `key` is no key of a row."""
     if isinstance(key, SystemKey):
         key = key.key
@@ -117,7 +117,7 @@ def systems_of(keys: Iterable[object]) -> list[str]:
     return sorted({name for key in keys if (name := system_of(key)) is not None})
 
 
-def _system(view: JoinedView, row: int) -> Cell:
+def _system_name(view: JoinedView, row: int) -> Cell:
     """The name of the row's system, on its colour."""
     system = view.systems[view.at(row)[0]]
     return Cell(clean_line(system.name), system.style_name)
@@ -130,8 +130,8 @@ def _system_names(view: JoinedView) -> Sequence[object]:
     )
 
 
-SYSTEM: ColumnSpec[Any] = ColumnSpec(
-    "system", "SYSTEM", 8, 0, _system, _system_names, align="left", flex=1, max_width=16,
+SYSTEM_COLUMN: ColumnSpec[Any] = ColumnSpec(
+    "system", "SYSTEM", 8, 0, _system_name, _system_names, align="left", flex=1, max_width=16,
     descends=False,
 )  # fmt: skip
 
@@ -139,7 +139,7 @@ SYSTEM: ColumnSpec[Any] = ColumnSpec(
 def joined_specs(specs: Sequence[ColumnSpec[Any]]) -> list[ColumnSpec[Any]]:
     """Return the columns of a table over several systems; the second one is the system."""
     first, *other_specs = [_join_spec(spec) for spec in specs]
-    return [first, SYSTEM, *other_specs]
+    return [first, SYSTEM_COLUMN, *other_specs]
 
 
 def _join_spec(spec: ColumnSpec[Any]) -> ColumnSpec[Any]:
@@ -154,7 +154,7 @@ def _join_spec(spec: ColumnSpec[Any]) -> ColumnSpec[Any]:
 
 
 class SystemScope:
-    """The systems that a screen shows, and the acting system of its keys."""
+    """The systems that a screen shows, and the acting system: the one on which its keys act."""
 
     def __init__(self) -> None:
         self.systems: Sequence[SystemState] = ()
@@ -174,7 +174,7 @@ class SystemScope:
 
     @property
     def system(self) -> str | None:
-        """Return the acting system's name; None for the app's current one."""
+        """Return the name of the system on which keys act; None for the app's current one."""
         names = (
             systems_of(self.get_target_keys())
             if self.is_joined and self.get_target_keys is not None
@@ -184,7 +184,7 @@ class SystemScope:
 
     @property
     def acting(self) -> SystemState:
-        """Return the acting system with its state."""
+        """Return the system on which keys act, with its state."""
         system = self.system
         return next(
             (system_state for system_state in self.systems if system_state.name == system),
@@ -193,12 +193,12 @@ class SystemScope:
 
     @property
     def shown_systems(self) -> Sequence[SystemState]:
-        """Return the systems whose rows are shown: all, or the acting system."""
+        """Return the systems whose rows are shown: all, or the one on which keys act."""
         return self.systems if self.is_joined else (self.acting,)
 
     def mixed_systems_text(self) -> str:
-        """Return the reason if rows of several systems are marked, on which no key can act; else
-        an empty text.
+        """Return the reason why no key can act if rows of several systems are marked; else an
+        empty text.
         """
         names = (
             systems_of(self.get_target_keys())
@@ -215,7 +215,7 @@ class SystemScope:
         self._current = SystemState("", "", state, 0)
 
     def set_states(self, current: SystemState, systems: Sequence[SystemState]) -> None:
-        """Store the states of several systems, and `current`, the state of the acting system."""
+        """Store the states of several systems, and `current`, the app's current system."""
         self.systems = systems
         self._current = next(
             (system for system in systems if system.name == current.name), current
@@ -227,15 +227,15 @@ class _HasScope(Protocol):
 
 
 class ActingSystemValue(Generic[T]):
-    """A screen attribute with a value of the acting system."""
+    """A read-only attribute of a screen: a value of the system on which the screen's keys act."""
 
-    def __init__(self, get: Callable[[SystemState], T]) -> None:
-        self._get = get
+    def __init__(self, get_value: Callable[[SystemState], T]) -> None:
+        self._get_value = get_value
 
     @overload
     def __get__(self, screen: None, owner: object) -> ActingSystemValue[T]: ...
     @overload
     def __get__(self, screen: _HasScope, owner: object) -> T: ...
     def __get__(self, screen: _HasScope | None, owner: object) -> T | ActingSystemValue[T]:
-        """Return the value of the acting system of a screen."""
-        return self if screen is None else self._get(screen.scope.acting)
+        """Return the value of the system on which the keys of `screen` act."""
+        return self if screen is None else self._get_value(screen.scope.acting)

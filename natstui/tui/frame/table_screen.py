@@ -6,7 +6,7 @@ import asyncio
 import json
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 from textual import getters, on
 from textual.binding import Binding, BindingType
@@ -16,15 +16,15 @@ from textual.widget import Widget
 from natstui.errors import UsageError
 from natstui.model.live.row_filter import compile_filter
 from natstui.tui.frame.action_keys import SPECS, is_allowed
-from natstui.tui.frame.columns import ColumnSpec, Order
+from natstui.tui.frame.columns import ColumnSpec, SortAndFilter
 from natstui.tui.frame.live import LiveScreen, ScreenPart
 from natstui.tui.frame.requests import run_task
-from natstui.tui.frame.systems import JoinedView, joined_specs, own_key
-from natstui.tui.frame.table_text import Rows, arrange_rows, empty_text
-from natstui.tui.frame.view_file import load_value, store_value
+from natstui.tui.frame.row_order import Rows, empty_text, filter_and_sort_rows
+from natstui.tui.frame.stored_settings import load_view_setting, store_view_setting
+from natstui.tui.frame.systems import JoinedView, joined_specs, key_without_system
 from natstui.tui.kit.command_line import CommandLine
 from natstui.tui.kit.fixed_text import FixedText
-from natstui.tui.kit.pick import PickSeveral
+from natstui.tui.kit.pick import PickSeveralDialog
 from natstui.tui.kit.table.big_table import BigTable, Column, Sort
 from natstui.tui.kit.table.view import HeaderSelected, RowHighlighted
 from natstui.tui.kit.text import safe, safe_copy
@@ -34,6 +34,16 @@ THREAD_SORT_MIN_ROWS = 5_000
 
 RESORT_AFTER_US = 20_000_000
 """Time after which a large table is sorted again by its changed values."""
+
+
+class SortRequest(NamedTuple):
+    """A request to sort the rows of a table."""
+
+    roster: object
+    """The roster of the view: another one if a row was added or removed."""
+    order: SortAndFilter
+    requested_mono_us: int
+    """Time of the request on the view's monotonic clock, in µs."""
 
 
 class TableOrder(ScreenPart):
@@ -53,7 +63,7 @@ class TableOrder(ScreenPart):
     def __init__(
         self,
         table: str,
-        start: Order,
+        start: SortAndFilter,
         prompt_pattern: Callable[[str], None],
         on_change: Callable[[], None],
         has_rows: Callable[[], bool],
@@ -66,12 +76,12 @@ class TableOrder(ScreenPart):
         self.order = load_order(table, start)
         self.error_text = ""
         """The error of the last filter if it was not valid; empty after a valid one."""
-        self._table = table
+        self._table_name = table
         self._prompt_pattern, self._on_change, self._has_rows = prompt_pattern, on_change, has_rows
 
     @property
     def hides_rows(self) -> bool:
-        """Return whether there is a filter, or the last one was not valid."""
+        """Return whether there is a filter, or the last entered filter was not valid."""
         return bool(self.order.pattern or self.order.problems_only or self.error_text)
 
     def is_offered(self, action: str, arguments: tuple[object, ...]) -> bool | None:
@@ -82,7 +92,7 @@ class TableOrder(ScreenPart):
         """
         return action == "filter" or self._has_rows() or self.hides_rows
 
-    def change(self, order: Order) -> None:
+    def change(self, order: SortAndFilter) -> None:
         """Change the order or filter; a filter that is no valid expression is only reported."""
         try:
             compile_filter(order.pattern)
@@ -92,13 +102,13 @@ class TableOrder(ScreenPart):
             self.error_text = ""
             before, self.order = self.order, order
             if (order.column, order.reverse) != (before.column, before.reverse):
-                store_order(self._table, order)
+                store_order(self._table_name, order)
         self._on_change()
 
     def sort_by(self, spec: ColumnSpec[Any]) -> None:
         """Sort by a column; if the table is sorted by it, reverse the direction."""
-        is_same = spec.id == self.order.column
-        reverse = not self.order.reverse if is_same else spec.descends
+        is_sort_column = spec.id == self.order.column
+        reverse = not self.order.reverse if is_sort_column else spec.descends
         self.change(replace(self.order, column=spec.id, reverse=reverse))
 
     def filter_by(self, pattern: str) -> None:
@@ -133,57 +143,59 @@ class RowSorter:
         self._screen, self._show = screen, show
         self._row_order: Sequence[int] = ()
         """The rows as they were last sorted."""
-        self._sorted_for: tuple[object, Order, int] | None = None
-        """The roster, order and time of `_row_order` if it was sorted in a thread."""
-        self._sorting_for: tuple[object, Order, int] | None = None
-        """The roster, order and time of the rows that are being sorted."""
+        self._finished_sort_request: SortRequest | None = None
+        """The request whose result is `_row_order`, if it was sorted in a thread."""
+        self._running_sort_request: SortRequest | None = None
+        """The request whose rows are being sorted."""
 
-    def sort(self, view: Any, specs: Sequence[ColumnSpec[Any]], order: Order) -> None:
+    def sort(self, view: Any, specs: Sequence[ColumnSpec[Any]], order: SortAndFilter) -> None:
         """Sort a view and show it: at once, or when the thread has sorted it."""
         if len(view) < THREAD_SORT_MIN_ROWS:
-            self._row_order = arrange_rows(view, specs, order, self._row_order)
+            self._row_order = filter_and_sort_rows(view, specs, order, self._row_order)
             self._show(view, self._row_order)
             return
-        request = (view.roster, order, view.now_mono_us)
-        if _is_still_valid(self._sorted_for, request):
+        request = SortRequest(view.roster, order, view.now_mono_us)
+        if _is_row_order_still_valid(self._finished_sort_request, request):
             self._show(view, self._row_order)
-        elif not _is_still_valid(self._sorting_for, request):
-            self._sorting_for = request
+        elif not _is_row_order_still_valid(self._running_sort_request, request):
+            self._running_sort_request = request
             self._screen.run_worker(
                 self._sort_in_thread(view, specs, request), group="sort", exclusive=True
             )
 
     async def _sort_in_thread(
-        self, view: Any, specs: Sequence[ColumnSpec[Any]], request: tuple[object, Order, int]
+        self, view: Any, specs: Sequence[ColumnSpec[Any]], request: SortRequest
     ) -> None:
         self._row_order = await asyncio.to_thread(
-            arrange_rows, view, specs, request[1], self._row_order
+            filter_and_sort_rows, view, specs, request.order, self._row_order
         )
-        self._sorted_for, self._sorting_for = request, None
+        self._finished_sort_request, self._running_sort_request = request, None
         self._show(view, self._row_order)
 
 
-def _is_still_valid(
-    last: tuple[object, Order, int] | None, request: tuple[object, Order, int]
-) -> bool:
-    """Return whether the last order is valid for a request: same rows and order, and recent."""
+def _is_row_order_still_valid(last: SortRequest | None, request: SortRequest) -> bool:
+    """Return whether the row order of the last request is valid for a request: both have the same
+    rows and order, and less than 20 s passed between them.
+    """
     # A roster equals only itself; over several systems there is a tuple of rosters.
-    if last is None or last[0] != request[0] or last[1] != request[1]:
+    if last is None or (last.roster, last.order) != (request.roster, request.order):
         return False
-    return request[2] - last[2] < RESORT_AFTER_US
+    return request.requested_mono_us - last.requested_mono_us < RESORT_AFTER_US
 
 
-def load_order(table: str, start: Order) -> Order:
+def load_order(table: str, start: SortAndFilter) -> SortAndFilter:
     """Return the stored order of a table, else `start`."""
-    stored = load_value(table)
-    if not isinstance(stored, dict) or not isinstance(stored.get("column"), str):
+    stored_order = load_view_setting(table)
+    if not isinstance(stored_order, dict) or not isinstance(stored_order.get("column"), str):
         return start
-    return replace(start, column=str(stored["column"]), reverse=stored.get("reverse") is True)
+    return replace(
+        start, column=str(stored_order["column"]), reverse=stored_order.get("reverse") is True
+    )
 
 
-def store_order(table: str, order: Order) -> None:
+def store_order(table: str, order: SortAndFilter) -> None:
     """Store the order of a table."""
-    store_value(table, {"column": order.column, "reverse": order.reverse})
+    store_view_setting(table, {"column": order.column, "reverse": order.reverse})
 
 
 class CopyKeys(ScreenPart):
@@ -203,7 +215,7 @@ class CopyKeys(ScreenPart):
 
     def action_copy_name(self) -> None:
         """Copy the name under the cursor."""
-        if (key := own_key(self._screen.table.cursor_key)) is not None:
+        if (key := key_without_system(self._screen.table.cursor_key)) is not None:
             name = key[1] if len(key) == 3 else key[0]
             self._screen.app.copy_to_clipboard(safe_copy(str(name)))
             self._screen.notify(f"copied {safe_copy(str(name))}", markup=False, timeout=2)
@@ -214,13 +226,13 @@ class CopyKeys(ScreenPart):
         if rows is None or not rows.order:
             return
         cells = rows.cells(rows.order[self._screen.table.cursor])
-        row = {s.id: c.text for s, c in zip(rows.specs, cells, strict=True)}
+        row = {spec.id: cell.text for spec, cell in zip(rows.specs, cells, strict=True)}
         self._screen.app.copy_to_clipboard(json.dumps(row, ensure_ascii=False))
         self._screen.notify("copied the row as JSON", markup=False, timeout=2)
 
 
 class ColumnChoice(ScreenPart):
-    """The columns that the user chose for a table; None for the default columns."""
+    """The key to choose the columns of a table, and the columns that the user chose."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("ctrl+k", "part('choice', 'columns')", "Columns", show=False, id="columns"),
@@ -229,24 +241,24 @@ class ColumnChoice(ScreenPart):
     def __init__(self, screen: TableScreen) -> None:
         self._screen = screen
         self._storage_key = f"columns of {screen.NOUN}"
-        stored = load_value(self._storage_key)
+        stored_ids = load_view_setting(self._storage_key)
         spec_ids = {spec.id for spec in screen.SPECS}
         ids = (
-            [spec_id for spec_id in stored if spec_id in spec_ids]
-            if isinstance(stored, list)
+            [spec_id for spec_id in stored_ids if spec_id in spec_ids]
+            if isinstance(stored_ids, list)
             else []
         )
-        self.chosen: list[str] | None = ids or None
+        self.chosen_ids: list[str] | None = ids or None
 
     def filter_specs(self, specs: Sequence[ColumnSpec[Any]]) -> Sequence[ColumnSpec[Any]]:
         """Return the chosen columns among `specs`; the first column is always included."""
-        if self.chosen is None:
+        if self.chosen_ids is None:
             return specs
         spec_ids = {spec.id for spec in self._screen.SPECS[1:]}
         return [
-            replace(spec, from_width=0)
+            replace(spec, min_table_width=0)
             for spec in specs
-            if spec.id in self.chosen or spec.id not in spec_ids
+            if spec.id in self.chosen_ids or spec.id not in spec_ids
         ]
 
     async def action_columns(self) -> None:
@@ -255,24 +267,26 @@ class ColumnChoice(ScreenPart):
 
     async def _prompt_columns(self) -> None:
         specs = self._screen.SPECS[1:]
-        shown_ids = self.chosen
+        shown_ids = self.chosen_ids
         if shown_ids is None:
             layout = self._screen.table.column_layout
-            visible = layout.columns[: len(layout.columns) - layout.hidden_count]
-            shown_ids = [column.column.id for column in visible]
+            visible_columns = layout.columns[: len(layout.columns) - layout.hidden_count]
+            shown_ids = [column.column.id for column in visible_columns]
         title = f"Columns of {self._screen.NOUN}: space marks, enter shows the marked ones"
         options = [(spec.id, spec.title, spec.help) for spec in specs]
         marked_ids = await self._screen.app.push_screen_wait(
-            PickSeveral(title, options, shown_ids)
+            PickSeveralDialog(title, options, shown_ids)
         )
         if marked_ids is not None:
-            self.chosen = marked_ids if 0 < len(marked_ids) < len(specs) else None
-            store_value(self._storage_key, self.chosen)
+            self.chosen_ids = marked_ids if 0 < len(marked_ids) < len(specs) else None
+            store_view_setting(self._storage_key, self.chosen_ids)
             self._screen.refresh_state()
 
 
 class TableScreen(LiveScreen):
-    """A screen with one table over a view of the state; subclasses provide view and columns."""
+    """A screen with one table; subclasses provide the columns, and the view: the rows of the
+    state.
+    """
 
     BINDINGS: ClassVar[list[BindingType]] = [
         *TableOrder.BINDINGS,
@@ -281,7 +295,7 @@ class TableScreen(LiveScreen):
     ]
     SPECS: ClassVar[Sequence[ColumnSpec[Any]]] = ()
     NOUN: ClassVar[str] = ""
-    START: ClassVar[Order] = Order("name")
+    START: ClassVar[SortAndFilter] = SortAndFilter("name")
     ROW_ACTIONS: ClassVar[frozenset[str]] = frozenset()
     """Actions on the row under the cursor: offered only while the table has a row."""
 
@@ -291,14 +305,14 @@ class TableScreen(LiveScreen):
     def __init__(self) -> None:
         super().__init__()
         self.rows: Rows[Any] | None = None
-        self._total = 0
+        self._total_rows = 0
         """Number of rows before the filter."""
         self.ordering = TableOrder(
             self.NOUN,
             self.START,
             lambda pattern: self.command_line.open("/", pattern),
             self.refresh_state,
-            lambda: self._total > 0,
+            lambda: self._total_rows > 0,
         )
         self.copying = CopyKeys(self)
         self.choice = ColumnChoice(self)
@@ -346,11 +360,11 @@ class TableScreen(LiveScreen):
         specs = self._joined_specs if isinstance(view, JoinedView) else self.SPECS
         specs = (
             self.choice.filter_specs(specs)
-            if self.choice.chosen
+            if self.choice.chosen_ids
             else self.default_specs(view, specs)
         )
-        total, before = len(view.rows()), (self.has_row, self._total > 0)
-        self.rows, self._total = Rows(view, specs, row_order), total
+        total, before = len(view.rows()), (self.has_row, self._total_rows > 0)
+        self.rows, self._total_rows = Rows(view, specs, row_order), total
         if before != (self.has_row, total > 0):
             self.refresh_bindings()
         self.table.empty = self.empty_text(total)
@@ -398,14 +412,14 @@ class TableScreen(LiveScreen):
         self.ordering.sort_by(next(s for s in specs if s.id == message.column_id))
 
     @on(RowHighlighted)
-    def _on_another_row(self) -> None:
-        """Update the keys: another system may allow other actions."""
+    def _update_keys(self) -> None:
+        """Update the keys: the row's system may allow other actions."""
         if self.scope.is_joined:
             self.refresh_bindings()
             self.strip.show(self.scope, paused=self.paused)
 
     @on(CommandLine.FilterChanged)
-    def _filter(self, message: CommandLine.FilterChanged) -> None:
+    def _apply_filter(self, message: CommandLine.FilterChanged) -> None:
         self.ordering.filter_by(message.text)
 
     def action_back(self) -> None:
@@ -425,7 +439,7 @@ def table_columns(specs: Sequence[ColumnSpec[Any]]) -> list[Column]:
             s.flex,
             s.max_width,
             s.priority,
-            from_width=s.from_width,
+            min_table_width=s.min_table_width,
         )
         for s in specs
     ]

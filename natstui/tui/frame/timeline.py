@@ -1,4 +1,6 @@
-"""The timeline of a replay above the footer: position and marks; a click seeks."""
+"""The timeline of a replay above the footer: its position, and marks (letters at the times of
+recorded events); a click seeks.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +22,7 @@ from natstui.tui.kit.table.rows import Cell
 from natstui.tui.kit.text import safe
 from natstui.units import counted, duration_text, local_text
 
-MARKS: dict[MarkKind, tuple[str, str]] = {
+_LETTER_AND_STYLE_BY_MARK_KIND: dict[MarkKind, tuple[str, str]] = {
     "gap": ("░", "bad"),
     "unavailable": ("x", "bad"),
     "link": ("l", "warn"),
@@ -62,88 +64,94 @@ REPLAY_KEYS = (
 )
 
 
-def _hint() -> str:
+def _build_key_hint() -> str:
     """Return the keys of a replay as one line: `space play [ ] step …`."""
     groups = groupby(REPLAY_KEYS, key=lambda replay_key: replay_key.hint)
     return "  ".join(f"{' '.join(key.shown for key in keys)} {hint}" for hint, keys in groups)
 
 
-KEY_HINT = _hint()
-_RANK = {kind: rank for rank, kind in enumerate(MARKS)}
-_MARK_SHOWN_US = 60_000_000
+REPLAY_KEYS_HINT = _build_key_hint()
+_RANK_BY_MARK_KIND = {kind: rank for rank, kind in enumerate(_LETTER_AND_STYLE_BY_MARK_KIND)}
+_MARK_SHOWN_FOR_US = 60_000_000
 
 
 def position_parts(
-    replay: ReplayPosition, marks: ReplayMarks | None, a_at_us: int | None
+    replay: ReplayPosition, marks: ReplayMarks | None, mark_a_at_us: int | None
 ) -> list[Cell]:
-    """Return the first line: playing or paused, clock, progress, the last mark, and the keys."""
-    speed = f"{replay.speed_ratio:g}×"
-    playing_cell = Cell(f"▶ playing {speed}", "ok")
-    state_cell = Cell(f"▌▌ paused {speed}", "warn")
-    passed_s = (replay.at_us - replay.start_at_us) / 1e6
-    total_s = (replay.end_at_us - replay.start_at_us) / 1e6
+    """Return the first line: playing or paused, clock, progress, the last recorded event, and the
+    keys.
+    """
+    speed_text = f"{replay.speed_ratio:g}×"
+    playing_cell = Cell(f"▶ playing {speed_text}", "ok")
+    paused_cell = Cell(f"▌▌ paused {speed_text}", "warn")
+    elapsed_s = (replay.at_us - replay.start_at_us) / 1e6
+    duration_s = (replay.end_at_us - replay.start_at_us) / 1e6
     parts = [
-        playing_cell if replay.playing else state_cell,
+        playing_cell if replay.playing else paused_cell,
         Cell(local_text(replay.at_us, "%Y-%m-%d %H:%M:%S", 1), "strong"),
-        Cell(f"{duration_text(passed_s)} of {duration_text(total_s)}"),
+        Cell(f"{duration_text(elapsed_s)} of {duration_text(duration_s)}"),
     ]
     if replay.recording:
         parts.append(Cell("● still recording", "bad"))
     if replay.left_out_lines_count:
         parts.append(Cell(f"{counted(replay.left_out_lines_count, 'line')} left out", "bad"))
-    if a_at_us is not None:
-        parts.append(Cell(f"A {local_text(a_at_us)}", "accent"))
+    if mark_a_at_us is not None:
+        parts.append(Cell(f"A {local_text(mark_a_at_us)}", "accent"))
     mark = newest_mark(marks.marks if marks else (), replay.at_us)
     if mark is not None:
-        letter, style_name = MARKS[mark.kind]
-        ago = duration_text((replay.at_us - mark.at_us) / 1e6)
-        parts.append(Cell(f"{letter} {clean_line(mark.text)} ({ago} ago)", style_name))
-    return [*parts, Cell(KEY_HINT, "dim")]
+        letter, style_name = _LETTER_AND_STYLE_BY_MARK_KIND[mark.kind]
+        age_text = duration_text((replay.at_us - mark.at_us) / 1e6)
+        parts.append(Cell(f"{letter} {clean_line(mark.text)} ({age_text} ago)", style_name))
+    return [*parts, Cell(REPLAY_KEYS_HINT, "dim")]
 
 
 def newest_mark(marks: Sequence[Mark], at_us: int) -> Mark | None:
-    """Return the last mark up to a moment; None if it is more than a minute earlier."""
+    """Return the last mark (recorded event) in the minute up to `at_us`; None without a mark."""
     index = bisect_right(marks, at_us, key=lambda mark: mark.at_us) - 1
-    if index < 0 or at_us - marks[index].at_us > _MARK_SHOWN_US:
+    if index < 0 or at_us - marks[index].at_us > _MARK_SHOWN_FOR_US:
         return None
     return marks[index]
 
 
 def bar_parts(
-    replay: ReplayPosition, marks: ReplayMarks | None, a_at_us: int | None, width: int
+    replay: ReplayPosition, marks: ReplayMarks | None, mark_a_at_us: int | None, width: int
 ) -> list[Cell]:
-    """Return the second line, `width` cells wide: start, a bar with the marks, end."""
+    """Return the second line, `width` cells wide: start, a bar with the marks (letters of recorded
+    events), end.
+    """
     start, end = local_text(replay.start_at_us), local_text(replay.end_at_us)
     length = bar_length(width)
     cells = [Cell("─", "dim")] * length
-    rank = [len(_RANK)] * length
-    current_cell = cell_of(replay.at_us, replay, length)
+    rank = [len(_RANK_BY_MARK_KIND)] * length
+    current_cell = bar_cell_of(replay.at_us, replay, length)
     for cell in range(current_cell):
         cells[cell] = Cell("━", "accent")
     for mark in marks.marks if marks else ():
-        cell = cell_of(mark.at_us, replay, length)
-        if _RANK[mark.kind] < rank[cell]:
-            rank[cell] = _RANK[mark.kind]
-            cells[cell] = Cell(*MARKS[mark.kind])
-    if a_at_us is not None:
-        cells[cell_of(a_at_us, replay, length)] = Cell("A", "strong")
+        cell = bar_cell_of(mark.at_us, replay, length)
+        if _RANK_BY_MARK_KIND[mark.kind] < rank[cell]:
+            rank[cell] = _RANK_BY_MARK_KIND[mark.kind]
+            cells[cell] = Cell(*_LETTER_AND_STYLE_BY_MARK_KIND[mark.kind])
+    if mark_a_at_us is not None:
+        cells[bar_cell_of(mark_a_at_us, replay, length)] = Cell("A", "strong")
     cells[current_cell] = Cell("█", "strong")
     return [Cell(f"{start} ", "dim"), *cells, Cell(f" {end}", "dim")]
 
 
 def bar_length(width: int) -> int:
-    """Return the length of the bar between both clocks, in cells."""
+    """Return the length in cells of the bar between start and end time, on a line of `width`
+    cells.
+    """
     return max(1, width - 18)
 
 
-def cell_of(at_us: int, replay: ReplayPosition, length: int) -> int:
-    """Return the cell of a moment on the bar."""
+def bar_cell_of(at_us: int, replay: ReplayPosition, length: int) -> int:
+    """Return the cell of a moment on a bar of `length` cells."""
     span_us = max(1, replay.end_at_us - replay.start_at_us)
     return max(0, min(length - 1, (at_us - replay.start_at_us) * length // span_us))
 
 
-def moment_at(cell: int, replay: ReplayPosition, length: int) -> int:
-    """Return the moment of a cell on the bar, in µs."""
+def moment_us_of(cell: int, replay: ReplayPosition, length: int) -> int:
+    """Return the moment of a cell on a bar of `length` cells, as Unix time in µs."""
     span_us = replay.end_at_us - replay.start_at_us
     share = max(0.0, min(1.0, cell / max(1, length - 1)))
     return replay.start_at_us + round(span_us * share)
@@ -154,7 +162,7 @@ _CLOCK_CELLS = 10
 
 
 class Timeline(FixedText):
-    """Two lines: the position as text, then start, marks and end."""
+    """Two lines of a replay: the position as text, then a bar with start, marks and end."""
 
     DEFAULT_CSS = """
     Timeline { height: 2; padding: 0 1; background: $panel; color: $foreground; display: none; }
@@ -163,11 +171,11 @@ class Timeline(FixedText):
     def __init__(self) -> None:
         super().__init__(markup=False)
         self._state = State()
-        self._a_at_us: int | None = None
+        self._mark_a_at_us: int | None = None
 
-    def show(self, state: State, a_at_us: int | None) -> None:
+    def show(self, state: State, mark_a_at_us: int | None) -> None:
         """Show the position of a replay; hide the timeline while the state is live."""
-        self._state, self._a_at_us = state, a_at_us
+        self._state, self._mark_a_at_us = state, mark_a_at_us
         self.display = state.replay is not None
         self._draw()
 
@@ -180,10 +188,10 @@ class Timeline(FixedText):
         if replay is None:
             return
         width = max(20, self.size.width)
-        first = fit_parts(position_parts(replay, marks, self._a_at_us), width)
+        first = fit_parts(position_parts(replay, marks, self._mark_a_at_us), width)
         bar = [
             safe(cell.text, cell.style_name)
-            for cell in bar_parts(replay, marks, self._a_at_us, width)
+            for cell in bar_parts(replay, marks, self._mark_a_at_us, width)
         ]
         self.update(Content("\n").join([first, Content("").join(bar)]))
 
@@ -192,5 +200,5 @@ class Timeline(FixedText):
         replay = self._state.replay
         if replay is not None and event.y == 1:
             length = bar_length(self.size.width)
-            at_us = moment_at(event.x - _CLOCK_CELLS, replay, length)
+            at_us = moment_us_of(event.x - _CLOCK_CELLS, replay, length)
             SystemEngine(self.app, None).send(SeekTo(0, at_us))

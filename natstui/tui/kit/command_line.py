@@ -21,29 +21,31 @@ from textual.widgets import Input, Label, Static
 from natstui.clean import clean_line
 from natstui.tui.kit.text import safe
 
-MAX_HISTORY = 100
+MAX_HISTORY_ENTRIES = 100
 MAX_COUNTED_SUGGESTIONS = 1000
 """Maximum number of suggestions that are counted after each typed letter."""
-_GAP = "  "
-_PADDING_CELLS = 1
+_SUGGESTION_GAP = "  "
+_SIDE_PADDING_CELLS = 1
 
 
 def suggestions_text(suggestions: Sequence[str], width: int) -> str:
     """Return the suggestions that fit into `width` cells, then the number of the others."""
     texts = [clean_line(suggestion) for suggestion in suggestions]
-    used = list(accumulate(cell_len(suggestion) + len(_GAP) for suggestion in texts))
-    if not texts or used[-1] - len(_GAP) <= width:
-        return _GAP.join(texts)
+    used_cells = list(
+        accumulate(cell_len(suggestion) + len(_SUGGESTION_GAP) for suggestion in texts)
+    )
+    if not texts or used_cells[-1] - len(_SUGGESTION_GAP) <= width:
+        return _SUGGESTION_GAP.join(texts)
     plus_sign = "+" if len(texts) == MAX_COUNTED_SUGGESTIONS else ""
-    for fitting in reversed(range(bisect_right(used, width) + 1)):
-        more_text = f"… {len(texts) - fitting:,}{plus_sign} more, type to narrow"
-        if (used[fitting - 1] if fitting else 0) + len(more_text) <= width:
+    for fitting_count in reversed(range(bisect_right(used_cells, width) + 1)):
+        more_text = f"… {len(texts) - fitting_count:,}{plus_sign} more, type to narrow"
+        if (used_cells[fitting_count - 1] if fitting_count else 0) + len(more_text) <= width:
             break
-    return _GAP.join([*texts[:fitting], more_text])
+    return _SUGGESTION_GAP.join([*texts[:fitting_count], more_text])
 
 
-class ListingSuggester(Suggester):
-    """A suggester that completes a line, and lists the completions of its last word."""
+class LastWordSuggester(Suggester):
+    """A suggester that completes the last word of a line, and lists all its completions."""
 
     @abstractmethod
     def suggestions(self, value: str, max_count: int) -> list[str]:
@@ -82,12 +84,12 @@ class CommandLine(Horizontal):
 
     @dataclass
     class FilterChanged(Message):
-        """The text after `/`, posted with each key; empty after a cancellation."""
+        """The user typed in the filter after `/`, or cancelled it: the text is empty then."""
 
         text: str
 
     history: ClassVar[dict[str, list[str]]] = {":": [], "/": []}
-    suggester: ClassVar[ListingSuggester | None] = None
+    suggester: ClassVar[LastWordSuggester | None] = None
     """The suggester for `:`; set once by the app."""
 
     def __init__(self) -> None:
@@ -147,7 +149,7 @@ class CommandLine(Horizontal):
         if self.prefix != ":" or self.suggester is None:
             return
         suggestions = self.suggester.suggestions(text, MAX_COUNTED_SUGGESTIONS)
-        line = suggestions_text(suggestions, self.screen.size.width - 2 * _PADDING_CELLS)
+        line = suggestions_text(suggestions, self.screen.size.width - 2 * _SIDE_PADDING_CELLS)
         self.query_one("#offers", Static).update(safe(line))
 
     def on_input_submitted(self, event: Input.Submitted) -> None:
@@ -162,7 +164,7 @@ class CommandLine(Horizontal):
         history, text = self.history[self.prefix], self.query_one(Input).value
         if text and history[-1:] != [text]:
             history.append(text)
-            del history[:-MAX_HISTORY]
+            del history[:-MAX_HISTORY_ENTRIES]
 
     def on_descendant_blur(self, _event: events.DescendantBlur) -> None:
         """Close when another widget gets the focus, for example by a click."""
@@ -184,13 +186,13 @@ class CommandLine(Horizontal):
 
     def action_older(self) -> None:
         """Show the previous entry."""
-        self._show_history(-1)
+        self._show_history_entry(-1)
 
     def action_newer(self) -> None:
         """Show the next entry."""
-        self._show_history(1)
+        self._show_history_entry(1)
 
-    def _show_history(self, step: int) -> None:
+    def _show_history_entry(self, step: int) -> None:
         history = self.history[self.prefix]
         self._history_index = min(len(history), max(0, self._history_index + step))
         line = self.query_one(Input)

@@ -62,7 +62,7 @@ class Choice(Widget, can_focus=True):
     def action_step(self, step: int) -> None:
         """Choose the option `step` positions after the current one."""
         index = self._options.index(self.value) if self.value in self._options else -1
-        self._choose(self._options[(index + step) % len(self._options)])
+        self._choose_option(self._options[(index + step) % len(self._options)])
 
     def on_key(self, event: events.Key) -> None:
         """Choose the next option with the typed first letter; the screen receives no letter."""
@@ -76,9 +76,9 @@ class Choice(Widget, can_focus=True):
             (option for option in options_after if option.startswith(event.character)), None
         )
         if match is not None:
-            self._choose(match)
+            self._choose_option(match)
 
-    def _choose(self, value: str) -> None:
+    def _choose_option(self, value: str) -> None:
         if value != self.value:
             self.value = value
             self.refresh()
@@ -123,36 +123,41 @@ class FieldRow(Horizontal):
         self.locked_reason = locked_reason
         self._empty_value = text if text == UNLIMITED else ""
         """The value of an empty input, shown as a placeholder so that typing replaces it."""
-        self._start = "" if self._empty_value else text
-        self._empty = ""
+        self._start_text = "" if self._empty_value else text
+        self._empty_meaning = ""
         self.set_class(locked_reason is not None, "-locked")
 
     def compose(self) -> ComposeResult:
         """Yield the label, an input or choice, and the reason if it cannot be changed."""
         yield Label(safe(self.field.label), markup=False)
         options = ("yes", "no") if self.field.kind == "switch" else self.field.choices
-        if options and self._start and self._start not in options:
+        if options and self._start_text and self._start_text not in options:
             # A newer server knows more options: an unknown one can be kept or replaced.
-            options = (*options, self._start)
+            options = (*options, self._start_text)
         if options:
             default = self.field.default
-            usual = "yes" if default is True else "no" if default is False else str(default or "")
-            yield Choice(options, self._start or (usual if usual in options else options[-1]))
+            default_text = (
+                "yes" if default is True else "no" if default is False else str(default or "")
+            )
+            yield Choice(
+                options,
+                self._start_text or (default_text if default_text in options else options[-1]),
+            )
         else:
-            empty = self._empty_value or self._empty
-            yield Input(self._start, compact=True, select_on_focus=False, placeholder=empty)
-            means = meaning_of(self.field, self._start)
+            empty = self._empty_value or self._empty_meaning
+            yield Input(self._start_text, compact=True, select_on_focus=False, placeholder=empty)
+            means = meaning_of(self.field, self._start_text)
             yield Label(safe(means, "dim"), classes="means", markup=False)
-        if self.locked_reason is not None and not (self._start or self._empty_value):
+        if self.locked_reason is not None and not (self._start_text or self._empty_value):
             reason = self.locked_reason.removeprefix(f"{self.field.label} ")
             yield Label(safe(reason), classes="why", markup=False)
 
     @property
     def text(self) -> str:
         """Return the current text, also if it is shown as a placeholder."""
-        return self._effective_text(self.editor.value)
+        return self._text_or_empty_value(self.editor.value)
 
-    def _effective_text(self, text: str) -> str:
+    def _text_or_empty_value(self, text: str) -> str:
         return text or self._empty_value
 
     @property
@@ -165,7 +170,7 @@ class FieldRow(Horizontal):
         """Show another text, as if the user had typed it."""
         if not self.children:
             self._empty_value = text if text == UNLIMITED else ""
-            self._start = "" if self._empty_value else text
+            self._start_text = "" if self._empty_value else text
             return
         editor = self.editor
         if isinstance(editor, Choice):
@@ -177,9 +182,9 @@ class FieldRow(Horizontal):
         if self._empty_value:
             editor.placeholder = UNLIMITED
 
-    def show_empty(self, text: str) -> None:
+    def show_placeholder(self, text: str) -> None:
         """Show the meaning of an empty field as a placeholder."""
-        self._empty = text
+        self._empty_meaning = text
         for editor in self.query(Input):
             editor.placeholder = self._empty_value or text
 
@@ -195,7 +200,7 @@ class FieldRow(Horizontal):
         # No label while the form is created again: then the row is being removed.
         for label in self.query(".means").results(Label):
             label.update(safe(means, "dim"))
-        self.post_message(self.Edited(self.field.path, self._effective_text(event.value)))
+        self.post_message(self.Edited(self.field.path, self._text_or_empty_value(event.value)))
 
     @on(Choice.Chosen)
     def _post_choice(self, event: Choice.Chosen) -> None:
@@ -249,7 +254,7 @@ class FormSection(Vertical):
         super().__init__()
         self._title = SectionTitle(title)
         self.rows = list(rows)
-        self._body = Vertical(*self.rows)
+        self._rows_container = Vertical(*self.rows)
         self._open_at_start = open_at_start
 
     def compose(self) -> ComposeResult:
@@ -257,16 +262,16 @@ class FormSection(Vertical):
         yield self._title
         if self._open_at_start:
             self._title.open = True
-            yield self._body
+            yield self._rows_container
 
     async def set_open(self, is_open: bool) -> None:
         """Show or hide the rows; shown rows can get the focus at once."""
         self._title.open = is_open
         self._title.refresh()
-        if is_open and not self._body.is_attached:
-            await self.mount(self._body)
+        if is_open and not self._rows_container.is_attached:
+            await self.mount(self._rows_container)
         # Not by a class: it would wait for styles.
-        self._body.display = is_open
+        self._rows_container.display = is_open
 
     def show_counts(self, changed_count: int, wrong_count: int) -> None:
         """Show in the title the numbers of changed and of wrong rows."""

@@ -1,4 +1,4 @@
-"""The key of a binding on a screen, after the user's keymap."""
+"""The key of a binding on a screen, as in the user's keymap."""
 
 from __future__ import annotations
 

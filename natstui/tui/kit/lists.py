@@ -8,14 +8,16 @@ from textual.binding import Binding, BindingType
 from textual.widgets import OptionList, SelectionList
 from textual.widgets.selection_list import SelectionType
 
-_MOVES: list[BindingType] = [
+_MOVE_BINDINGS: list[BindingType] = [
     Binding("j", "cursor_down", "Down", show=False, id="list.down"),
     Binding("k", "cursor_up", "Up", show=False, id="list.up"),
 ]
 
 
 class _PageKeys:
-    """The page keys of a list; they do nothing at zero lines, where Textual (8.2) fails."""
+    """The page up and page down keys of a list; they do nothing at a height of 0, where Textual
+    (8.2) fails.
+    """
 
     def action_page_up(self) -> None:
         """Move a page up."""
@@ -30,13 +32,13 @@ class _PageKeys:
             super_list.action_page_down()  # type: ignore[no-untyped-call]
 
 
-class KeyList(_PageKeys, OptionList):
+class SingleChoiceList(_PageKeys, OptionList):
     """A list with one chosen line."""
 
-    BINDINGS: ClassVar[list[BindingType]] = _MOVES
+    BINDINGS: ClassVar[list[BindingType]] = _MOVE_BINDINGS
 
 
-class MarkList(_PageKeys, SelectionList[SelectionType]):
+class MultipleChoiceList(_PageKeys, SelectionList[SelectionType]):
     """A list with several marked lines."""
 
-    BINDINGS: ClassVar[list[BindingType]] = _MOVES
+    BINDINGS: ClassVar[list[BindingType]] = _MOVE_BINDINGS

@@ -15,7 +15,7 @@ from textual.widgets import OptionList, SelectionList, Static
 from textual.widgets.option_list import Option
 from textual.widgets.selection_list import Selection
 
-from natstui.tui.kit.lists import KeyList, MarkList
+from natstui.tui.kit.lists import MultipleChoiceList, SingleChoiceList
 from natstui.tui.kit.text import safe, safe_lines
 from natstui.tui.kit.textual_fixes import TerminalSized
 
@@ -23,19 +23,21 @@ CANCEL_OPTION = ("leave it", "nothing is changed")
 """The first option before a change, so that an enter typed too early changes nothing."""
 
 
-class Pick(TerminalSized, ModalScreen[str | None]):
-    """A dialog to pick one of several options; dismisses with it, or None after a cancellation."""
+class PickDialog(TerminalSized, ModalScreen[str | None]):
+    """A dialog to pick one of several options; dismisses with its label, or None after a
+    cancellation.
+    """
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape,q", "dismiss(None)", "Cancel", id="pick.cancel"),
     ]
     DEFAULT_CSS = """
-    Pick > Vertical {
+    PickDialog > Vertical {
         width: 80%; max-width: 90; height: auto; max-height: 80%; padding: 1 2;
         background: $panel; border: round $primary;
     }
-    Pick #told { padding: 1 2; }
-    Pick OptionList {
+    PickDialog #told { padding: 1 2; }
+    PickDialog OptionList {
         height: auto; max-height: 16; padding: 0; border: none !important; background: $panel;
     }
     """
@@ -43,7 +45,9 @@ class Pick(TerminalSized, ModalScreen[str | None]):
     def __init__(
         self, title: str, options: Sequence[tuple[str, str]], lines: Sequence[str] = ()
     ) -> None:
-        """Create the dialog; `lines` are shown between the title and the options."""
+        """Create the dialog; `options` have a label and an explanation, `lines` are shown above
+        them.
+        """
         super().__init__()
         self._title, self._options, self._lines = title, list(options), list(lines)
 
@@ -58,18 +62,18 @@ class Pick(TerminalSized, ModalScreen[str | None]):
             yield Static(safe(self._title, "title"), markup=False)
             if self._lines:
                 yield Static(safe_lines("\n".join(self._lines)), id="told", markup=False)
-            yield KeyList(*options)
+            yield SingleChoiceList(*options)
 
     def on_mount(self) -> None:
         """Focus the list."""
         self.query_one(OptionList).focus()
 
     @on(OptionList.OptionSelected)
-    def _dismiss_with(self, event: OptionList.OptionSelected) -> None:
+    def _dismiss_with_option(self, event: OptionList.OptionSelected) -> None:
         self.dismiss(self._options[event.option_index][0])
 
 
-class PickSeveral(TerminalSized, ModalScreen[list[str] | None]):
+class PickSeveralDialog(TerminalSized, ModalScreen[list[str] | None]):
     """A dialog to mark options; dismisses with their ids, or None after a cancellation."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -77,11 +81,11 @@ class PickSeveral(TerminalSized, ModalScreen[list[str] | None]):
         Binding("escape,q", "dismiss(None)", "Cancel", id="pick.cancel"),
     ]
     DEFAULT_CSS = """
-    PickSeveral > Vertical {
+    PickSeveralDialog > Vertical {
         width: 90%; max-width: 100; height: auto; max-height: 90%; padding: 1 2;
         background: $panel; border: round $primary;
     }
-    PickSeveral SelectionList {
+    PickSeveralDialog SelectionList {
         height: auto; max-height: 30; padding: 0; border: none !important; background: $panel;
     }
     """
@@ -98,7 +102,7 @@ class PickSeveral(TerminalSized, ModalScreen[list[str] | None]):
         width = max((len(label) for _, label, _ in self._options), default=0) + 2
         with Vertical():
             yield Static(safe(self._title, "title"), markup=False)
-            yield MarkList[str](
+            yield MultipleChoiceList[str](
                 *(
                     Selection(
                         Content.assemble(safe(label.ljust(width), "strong"), safe(help, "dim")),
@@ -115,5 +119,5 @@ class PickSeveral(TerminalSized, ModalScreen[list[str] | None]):
 
     def action_take(self) -> None:
         """Dismiss with the marked options in the order of the list."""
-        selected = set(self.query_one(SelectionList).selected)
-        self.dismiss([option_id for option_id, _, _ in self._options if option_id in selected])
+        selected_ids = set(self.query_one(SelectionList).selected)
+        self.dismiss([option_id for option_id, _, _ in self._options if option_id in selected_ids])

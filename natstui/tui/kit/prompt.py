@@ -19,7 +19,7 @@ _DISCARD_WARNING = "Your text is not sent. Escape again discards it, enter sends
 
 
 class Prompt(TerminalSized, ModalScreen[str | None]):
-    """A prompt; dismisses with the text, or None after a cancellation.
+    """A prompt for one line of text; dismisses with the text, or None after a cancellation.
 
     A refused text stays in the line, with the reason above it.
     """

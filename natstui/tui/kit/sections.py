@@ -12,7 +12,7 @@ from textual.widgets import Static
 
 from natstui.clean import clean_line
 from natstui.model.live.snapshot import Peer
-from natstui.model.servers.replicas import replica_text, state_of
+from natstui.model.servers.replicas import replica_state, replica_text
 from natstui.tui.kit.styles import STYLES, style_of
 from natstui.tui.kit.table.rows import Cell
 from natstui.tui.kit.text import safe
@@ -67,7 +67,7 @@ def _values(prefix: str, values: Mapping[str, object]) -> Iterable[Line]:
             yield line(clean_line(label), value_text(name, value))
 
 
-_NANOSECONDS = (
+_NANOSECOND_FIELDS = (
     "max_age",
     "duplicate_window",
     "ack_wait",
@@ -83,7 +83,7 @@ def value_text(name: str, value: object) -> str:
     """Return a configured value as readable text: durations with units, -1 as `unlimited`."""
     if value == -1:
         return "unlimited"
-    if name in _NANOSECONDS and isinstance(value, int):
+    if name in _NANOSECOND_FIELDS and isinstance(value, int):
         return duration_text(value / 1e9) if value else "none"
     if name == "backoff" and isinstance(value, list):
         return ", ".join(duration_text(step / 1e9) for step in value if isinstance(step, int))
@@ -103,7 +103,7 @@ def cluster_section(leader: str | None, peers: tuple[Peer, ...]) -> Section:
     """Return a section with the leader and each replica, as the leader reports them."""
     lines = [line("leader", leader) if leader else line("leader", "none elected", "bad")]
     for peer in peers:
-        style_name = "" if state_of(peer) == "current" else "bad"
+        style_name = "" if replica_state(peer) == "current" else "bad"
         text = replica_text(peer, peer.lag_msgs)
         lines.append(line(f"replica {clean_line(peer.name)}", text, style_name))
     return Section("CLUSTER", tuple(lines))
@@ -119,10 +119,10 @@ class SectionText(Static):
 
     DEFAULT_CSS = "SectionText { width: 1fr; height: auto; padding: 0 1; }"
 
-    def __init__(self, *, id: str | None = None, value_cells: int = 18) -> None:
-        """Create empty; `value_cells` is the minimum width of values beside long labels."""
+    def __init__(self, *, id: str | None = None, min_value_cells: int = 18) -> None:
+        """Create empty; `min_value_cells` is the minimum width of values beside long labels."""
         super().__init__(id=id, markup=False)
-        self._value_cells = value_cells
+        self._value_cells = min_value_cells
         self._sections: Sequence[Section] = ()
         self._drawn_width = 0
 
@@ -134,19 +134,22 @@ class SectionText(Static):
         self._sections, self._drawn_width = sections, width
         text = draw_sections(sections, width, self._value_cells)
         # A new layout of the screen is slower than drawing the text.
-        is_as_high = width > 0 and text.get_height({}, width) == self.content_size.height
-        self.update(text, layout=not is_as_high)
+        has_same_height = width > 0 and text.get_height({}, width) == self.content_size.height
+        self.update(text, layout=not has_same_height)
 
     def on_resize(self) -> None:
         """Wrap the values for the new width."""
         self.show(self._sections)
 
 
-def draw_sections(sections: Sequence[Section], width: int, value_cells: int = 18) -> Content:
-    """Return sections as text with lines of at most `width` cells."""
+def draw_sections(sections: Sequence[Section], width: int, min_value_cells: int = 18) -> Content:
+    """Return sections as text with lines of at most `width` cells.
+
+    `min_value_cells` is the minimum width of values beside long labels.
+    """
     labels = [line.label for section in sections for line in section.lines]
     label_width = min(
-        _MAX_LABEL_CELLS, max(8, width - value_cells), max(map(len, labels), default=0)
+        _MAX_LABEL_CELLS, max(8, width - min_value_cells), max(map(len, labels), default=0)
     )
     rows: list[Content] = []
     for section in sections:
@@ -183,11 +186,11 @@ def _wrap_line(line: Line, label_width: int, width: int) -> list[Content]:
     if not line.label:
         return _wrap_with_indent(value, width)
     label = safe(line.label.ljust(label_width), "dim")
-    value_cells = width - max(label_width, len(line.label)) - 2
-    if value_cells < _MIN_TEXT_CELLS:
+    available_cells = width - max(label_width, len(line.label)) - 2
+    if available_cells < _MIN_TEXT_CELLS:
         return [label, *(Content("  ") + part for part in value.wrap(width - 2))]
     indent = Content(" " * label_width)
-    parts = list(value.wrap(value_cells)) or [Content()]
+    parts = list(value.wrap(available_cells)) or [Content()]
     return [
         Content.assemble(label if index == 0 else indent, "  ", part)
         for index, part in enumerate(parts)

@@ -89,8 +89,8 @@ def bar(share: float, width: int, empty: str = "░") -> str:
     A share above 0 is always visible.
     """
     eighths = round(8 * width * min(1.0, max(0.0, share)))
-    full_cells, part = divmod(max(1, eighths) if share > 0 else 0, 8)
-    return ("█" * full_cells + _PARTIAL_BLOCKS[part]).ljust(width, empty)
+    full_cells, remaining_eighths = divmod(max(1, eighths) if share > 0 else 0, 8)
+    return ("█" * full_cells + _PARTIAL_BLOCKS[remaining_eighths]).ljust(width, empty)
 
 
 _PARTIAL_BLOCKS: Sequence[str] = ("", *"▏▎▍▌▋▊▉")

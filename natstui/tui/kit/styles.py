@@ -13,10 +13,18 @@ from textual.theme import Theme
 AppResult = TypeVar("AppResult")
 
 
-def _theme(name: str, *, dark: bool, faint: str, colors: dict[str, str]) -> Theme:
-    """Return a theme with these colours; `faint` is the colour of placeholders in empty fields."""
-    ground, primary = Color.parse(colors["background"]), Color.parse(colors["primary"])
-    cursor, blurred_cursor = ground.blend(primary, 0.25).hex, ground.blend(primary, 0.12).hex
+def _theme(name: str, *, dark: bool, faint_color: str, colors: dict[str, str]) -> Theme:
+    """Return a theme with these colours; `faint_color` is the colour of placeholders in empty
+    fields.
+    """
+    background_color, primary_color = (
+        Color.parse(colors["background"]),
+        Color.parse(colors["primary"]),
+    )
+    cursor_color, blurred_cursor_color = (
+        background_color.blend(primary_color, 0.25).hex,
+        background_color.blend(primary_color, 0.12).hex,
+    )
     variables = {
         "text-primary": colors["primary"],
         "text-secondary": colors["secondary"],
@@ -25,26 +33,26 @@ def _theme(name: str, *, dark: bool, faint: str, colors: dict[str, str]) -> Them
         "text-warning": colors["warning"],
         "text-error": colors["error"],
         "text-muted": colors["secondary"],
-        "text-disabled": faint,
+        "text-disabled": faint_color,
         "footer-key-foreground": colors["primary"],
-        "block-cursor-background": cursor,
+        "block-cursor-background": cursor_color,
         "block-cursor-foreground": colors["foreground"],
-        "block-cursor-blurred-background": blurred_cursor,
+        "block-cursor-blurred-background": blurred_cursor_color,
         "block-cursor-blurred-foreground": colors["foreground"],
         "block-hover-background": colors["panel"],
         "border": colors["primary"],
-        "border-blurred": blurred_cursor,
-        "scrollbar": blurred_cursor,
+        "border-blurred": blurred_cursor_color,
+        "scrollbar": blurred_cursor_color,
         "scrollbar-background": colors["background"],
         "scrollbar-corner-color": colors["background"],
     }
     return Theme(name=name, dark=dark, variables=variables, **colors)  # type: ignore[arg-type]
 
 
-DARK = _theme(
+DARK_THEME = _theme(
     "natstui-dark",
     dark=True,
-    faint="#8b97a7",
+    faint_color="#8b97a7",
     colors={
         "background": "#10141b",
         "surface": "#161c25",
@@ -58,10 +66,10 @@ DARK = _theme(
         "error": "#ff8a8a",
     },
 )
-LIGHT = _theme(
+LIGHT_THEME = _theme(
     "natstui-light",
     dark=False,
-    faint="#5a6673",
+    faint_color="#5a6673",
     colors={
         "background": "#fbfcfd",
         "surface": "#f1f4f7",
@@ -75,10 +83,10 @@ LIGHT = _theme(
         "error": "#ae1c28",
     },
 )
-COLOUR_BLIND = _theme(
+COLOUR_BLIND_THEME = _theme(
     "natstui-cb",
     dark=True,
-    faint="#8d97a3",
+    faint_color="#8d97a3",
     colors={
         "background": "#0c0e11",
         "surface": "#14181d",
@@ -92,15 +100,15 @@ COLOUR_BLIND = _theme(
         "error": "#f58d49",
     },
 )
-THEMES = (DARK, LIGHT, COLOUR_BLIND)
+THEMES = (DARK_THEME, LIGHT_THEME, COLOUR_BLIND_THEME)
 
-_SERIES_ON_DARK = ("#56b4e9", "#e69f00", "#00b386", "#cc79a7", "#f0e442", "#d0d4da")
-_SERIES_ON_LIGHT = ("#0072b2", "#b24a00", "#00735a", "#9c3f78", "#6b5d00", "#444c56")
+_SERIES_COLORS_ON_DARK = ("#56b4e9", "#e69f00", "#00b386", "#cc79a7", "#f0e442", "#d0d4da")
+_SERIES_COLORS_ON_LIGHT = ("#0072b2", "#b24a00", "#00735a", "#9c3f78", "#6b5d00", "#444c56")
 
 
 def series_colors(*, dark: bool) -> tuple[str, ...]:
     """Return the colours of chart lines, which colour-blind users can distinguish too."""
-    return _SERIES_ON_DARK if dark else _SERIES_ON_LIGHT
+    return _SERIES_COLORS_ON_DARK if dark else _SERIES_COLORS_ON_LIGHT
 
 
 def register_themes(app: App[AppResult]) -> None:
@@ -112,8 +120,8 @@ def register_themes(app: App[AppResult]) -> None:
 class ThemedStylesheet(Stylesheet):
     """A stylesheet that is parsed again only for another theme.
 
-    Textual (8.2) parses every style again, twice, whenever a list is shown for the first time, and
-    once more for the second time: a third of the time to show a list.
+    Textual (8.2) parses every style twice when a list is shown for the first time, and once when
+    it is shown for the second time: a third of the time to show a list.
     """
 
     def __init__(self, *, variables: dict[str, str]) -> None:
@@ -163,9 +171,9 @@ def style_of(style_name: str) -> str:
 
 def footer_styles(*, is_enabled: bool, is_hovered: bool) -> tuple[str, str]:
     """Return the styles of a key and its label in the footer; dim for a disabled key."""
-    ground = "$block-hover-background" if is_hovered else "$footer-background"
-    dim = "" if is_enabled else "dim "
+    background_color = "$block-hover-background" if is_hovered else "$footer-background"
+    dim_prefix = "" if is_enabled else "dim "
     return (
-        f"{dim}bold $footer-key-foreground on {ground}",
-        f"{dim}$footer-description-foreground on {ground}",
+        f"{dim_prefix}bold $footer-key-foreground on {background_color}",
+        f"{dim_prefix}$footer-description-foreground on {background_color}",
     )

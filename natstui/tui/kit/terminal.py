@@ -9,7 +9,7 @@ from collections.abc import Mapping
 
 from natstui.errors import UsageError
 
-RESET = "".join(
+RESET_SEQUENCES = "".join(
     [
         "\x1b[?2026l",  # no synchronized output
         "\x1b[?1049l",  # back to the normal screen
@@ -53,11 +53,11 @@ def needs_ascii(environ: Mapping[str, str] = os.environ) -> bool:
 
 def reset_terminal() -> None:
     """Reset the terminal after a killed viewer: its modes, screen, echo and line input."""
-    sys.stderr.write(RESET)
+    sys.stderr.write(RESET_SEQUENCES)
     sys.stderr.flush()
     if sys.stdin.isatty():
-        attributes = termios.tcgetattr(sys.stdin.fileno())
-        attributes[0] |= termios.ICRNL | termios.IXON | termios.BRKINT
-        attributes[1] |= termios.OPOST | termios.ONLCR
-        attributes[3] |= termios.ICANON | termios.ECHO | termios.ISIG | termios.IEXTEN
-        termios.tcsetattr(sys.stdin.fileno(), termios.TCSANOW, attributes)
+        terminal_attributes = termios.tcgetattr(sys.stdin.fileno())
+        terminal_attributes[0] |= termios.ICRNL | termios.IXON | termios.BRKINT
+        terminal_attributes[1] |= termios.OPOST | termios.ONLCR
+        terminal_attributes[3] |= termios.ICANON | termios.ECHO | termios.ISIG | termios.IEXTEN
+        termios.tcsetattr(sys.stdin.fileno(), termios.TCSANOW, terminal_attributes)

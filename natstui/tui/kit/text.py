@@ -1,6 +1,7 @@
 """Cleans all text from servers before it is drawn, and filters every drawn line.
 
-On terminals without Unicode, a filter replaces other characters by ASCII, cell by cell."""
+On terminals without Unicode, a filter replaces other characters by ASCII, cell by cell.
+"""
 
 from __future__ import annotations
 
@@ -24,10 +25,10 @@ from natstui.tui.kit.table.rows import Cell
 Align = Literal["left", "right"]
 
 # Some terminals combine flags and skin tones, and then the rest of the row is misaligned.
-_FLAG_LETTERS = {
+_LETTER_BY_FLAG_CODE = {
     0x1F1E6 + index: letter for index, letter in enumerate("ABCDEFGHIJKLMNOPQRSTUVWXYZ")
 }
-_MISALIGNING = _FLAG_LETTERS | dict.fromkeys(range(0x1F3FB, 0x1F400), "·")
+_REPLACEMENT_BY_CHARACTER_CODE = _LETTER_BY_FLAG_CODE | dict.fromkeys(range(0x1F3FB, 0x1F400), "·")
 
 
 def safe(text: str, style_name: str = "") -> Content:
@@ -37,11 +38,11 @@ def safe(text: str, style_name: str = "") -> Content:
 
 def safe_cell(cell: Cell) -> Content:
     """Return a cell's text as one line without control characters, with the cell's styles."""
-    text, end = clean_line(cell.text), cell.tail_from
+    text, end = clean_line(cell.text), cell.second_style_start
     if not end:
         return safe(text, cell.style_name)
     return Content.assemble(
-        safe(text[:end], cell.style_name), safe(text[end:], cell.tail_style_name)
+        safe(text[:end], cell.style_name), safe(text[end:], cell.second_style_name)
     )
 
 
@@ -67,7 +68,7 @@ def fit(text: str, width: int, align: Align = "left") -> str:
 @lru_cache(4096)
 def _fit_wide(text: str, width: int, align: Align) -> str:
     """Fit text that is not printable ASCII, by the cells of its characters."""
-    text = clean_line(text).translate(_MISALIGNING)
+    text = clean_line(text).translate(_REPLACEMENT_BY_CHARACTER_CODE)
     cells = cell_len(text)
     if cells > width:
         text = chop_cells(text, width - 1)[0] + "…" if width > 1 else "…"[:width]
@@ -109,11 +110,11 @@ _ASCII_BY_CHARACTER = {
     "’": "'", "≥": ">", "≤": "<", "°": "o", "±": "+", "∞": "~",
     "↗": "/", "◌": ".", "⇄": "=", "μ": "u", "⏎": "<",
 }  # fmt: skip
-_LEVELS = "_.-=+*%#"
+_ASCII_BY_BLOCK_HEIGHT = "_.-=+*%#"
 
 
 class _AsciiTable(dict[int, str]):
-    """A translation table that computes each character at its first use."""
+    """A translation table (character code → ASCII) that computes an entry at its first use."""
 
     def __missing__(self, code: int) -> str:
         """Compute the replacement of a character and store it."""
@@ -129,7 +130,7 @@ def ascii_of(character: str) -> str:
     if 0x2500 <= code < 0x2580:
         return _ascii_box(character)
     if 0x2580 <= code < 0x25A0:
-        return _LEVELS[code - 0x2581] if 0x2581 <= code <= 0x2588 else "#"
+        return _ASCII_BY_BLOCK_HEIGHT[code - 0x2581] if 0x2581 <= code <= 0x2588 else "#"
     if 0x2800 <= code < 0x2900:
         return " .::oo##@"[(code - 0x2800).bit_count()]
     width = cell_len(character)
@@ -142,11 +143,11 @@ def _ascii_box(character: str) -> str:
     name = unicodedata.name(character)
     if "HORIZONTAL" in name and "VERTICAL" not in name and "DOWN" not in name and "UP" not in name:
         return "-"
-    vertical = ("HORIZONTAL", "LEFT", "RIGHT", "DIAGONAL")
-    return "|" if not any(word in name for word in vertical) else "+"
+    not_vertical_words = ("HORIZONTAL", "LEFT", "RIGHT", "DIAGONAL")
+    return "|" if not any(word in name for word in not_vertical_words) else "+"
 
 
-_TABLE = _AsciiTable()
+_ASCII_TABLE = _AsciiTable()
 
 
 class AsciiFilter(LineFilter):
@@ -157,7 +158,7 @@ class AsciiFilter(LineFilter):
         return [
             segment
             if segment.text.isascii()
-            else Segment(segment.text.translate(_TABLE), segment.style)
+            else Segment(segment.text.translate(_ASCII_TABLE), segment.style)
             for segment in segments
         ]
 
@@ -167,7 +168,7 @@ ASCII_FILTER = AsciiFilter()
 
 
 _BLACK, _GREY, _WHITE = 0, 8, 15
-_BRIGHT = {3, 6, 7, 10, 11, 14, 15}
+_BRIGHT_COLOR_NUMBERS = {3, 6, 7, 10, 11, 14, 15}
 
 
 @lru_cache(4096)
@@ -182,13 +183,13 @@ def _readable_style(style: Style) -> Style:
         return style
     number = foreground.number
     if background.number not in (_BLACK, _WHITE):
-        number = _BLACK if background.number in _BRIGHT else _WHITE
+        number = _BLACK if background.number in _BRIGHT_COLOR_NUMBERS else _WHITE
     elif number == background.number:
         number = _GREY
     return style + Style(color=Ink.from_ansi(number), bgcolor=Ink.from_ansi(background.number))
 
 
-class SixteenFilter(LineFilter):
+class SixteenColorsFilter(LineFilter):
     """Keeps text readable on a terminal of sixteen colours.
 
     Such a terminal uses the nearest colour: red text on the grey of the cursor would be
@@ -204,5 +205,5 @@ class SixteenFilter(LineFilter):
         ]
 
 
-SIXTEEN_COLORS_FILTER = SixteenFilter()
+SIXTEEN_COLORS_FILTER = SixteenColorsFilter()
 """The shared instance: Textual caches lines by filter."""

@@ -43,7 +43,7 @@ class TerminalSized(MessagePump):
     in a batch shows the defect.
     """
 
-    _result: tuple[object] | None = None
+    _delayed_result: tuple[object] | None = None
     """The result to dismiss with once the screen is on top."""
 
     def dismiss(self, result: object = None) -> AwaitComplete:
@@ -56,13 +56,13 @@ class TerminalSized(MessagePump):
         if stack and stack[-1] is self:
             awaitable: AwaitComplete = cast("Screen[Any]", super()).dismiss(result)
             return awaitable
-        self._result = self._result or (result,)
+        self._delayed_result = self._delayed_result or (result,)
         return AwaitComplete()
 
     def on_screen_resume(self) -> None:
         """Close this screen if `dismiss` was called while another screen was above it."""
-        if (result := self._result) is not None:
-            self._result = None
+        if (result := self._delayed_result) is not None:
+            self._delayed_result = None
             self.dismiss(*result)
 
     async def _on_resize(self, event: events.Resize) -> None:

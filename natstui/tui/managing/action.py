@@ -39,7 +39,9 @@ _confirmation_decoder = decoder_of(Confirmation)
 
 
 class ActionScreen(LiveScreen):
-    """The confirmation of an action on streams or consumers; a key sends the action."""
+    """The confirmation of an action on streams or consumers: its effect, and the name to type; a
+    key executes the action.
+    """
 
     TYPING = True
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -57,20 +59,24 @@ class ActionScreen(LiveScreen):
     effect = getters.query_one("#effect", Static)
 
     def __init__(
-        self, spec: ActionSpec, targets: Sequence[Target], production: bool, seq: int | None = None
+        self,
+        spec: ActionSpec,
+        targets: Sequence[Target],
+        is_production: bool,
+        seq: int | None = None,
     ) -> None:
         super().__init__()
         self.spec, self.targets = spec, list(targets)
-        self.required_text = text_to_type(spec, targets, production)
+        self.required_text = text_to_type(spec, targets, is_production)
         self.texts = {"seq": str(seq)} if seq is not None else {}
         self.typed_text = ""
         self._is_sending = False
-        self._uncounted = set[Target]()
+        self._uncounted_targets = set[Target]()
         """The targets whose losses are not counted yet."""
         self._lines: dict[Target, str] = {}
         self._confirmations: dict[Target, Confirmation] = {}
         """Target → its counted losses for the current arguments; nothing else is removed."""
-        self._server: ServerIdentity | None = None
+        self._server_identity: ServerIdentity | None = None
         """The server on which the effect was read; nothing is changed on another one."""
         self._changed_targets = set[Target]()
         """The targets already changed when others failed; a repetition leaves them out."""
@@ -89,8 +95,10 @@ class ActionScreen(LiveScreen):
         """Yield caption, targets, arguments, the name to type, and the effect."""
         rows = [FieldRow(field, self.texts.get(field.path, "")) for field in self.spec.fields]
         if self.required_text is not None:
-            confirm = Field("", f"Type {self.required_text}", "text", "", "To confirm it.")
-            rows.append(FieldRow(confirm, ""))
+            confirmation_field = Field(
+                "", f"Type {self.required_text}", "text", "", "To confirm it."
+            )
+            rows.append(FieldRow(confirmation_field, ""))
         yield Static(id="caption", markup=False)
         with VerticalScroll(can_focus=False):
             yield Static(safe_lines(targets_text(self.targets)), id="targets", markup=False)
@@ -103,33 +111,33 @@ class ActionScreen(LiveScreen):
         rows = self.query(FieldRow)
         if rows:
             rows.first().editor.focus()
-        self._preview()
+        self._request_losses()
         if CATALOGUE[self.spec.action].removes == "never":
             run_task(self, self._read_server)
 
     async def _read_server(self) -> None:
         """Read the identity of the server for an action that removes nothing.
 
-        Other actions get it with their counted losses.
+        Other actions get the identity when they count what they delete.
         """
         form_server = FormServer(self)
         await form_server.read()
-        self._server = form_server.identity
+        self._server_identity = form_server.identity
 
     @on(FieldRow.Edited)
     def _store_text(self, message: FieldRow.Edited) -> None:
         if message.path:
             self.texts[message.path] = message.text
-            self._preview()
+            self._request_losses()
         else:
             self.typed_text = message.text
 
     @on(Input.Submitted)
-    def _submitted(self) -> None:
+    def _send_on_enter(self) -> None:
         self.action_send()
 
-    def _preview(self) -> None:
-        """Request the losses of each target, or show the error in the arguments."""
+    def _request_losses(self) -> None:
+        """Request what the action would delete of each target, or show an error of an argument."""
         try:
             body = parse_arguments(self.spec, self.texts)
         except ValueError as error:
@@ -140,14 +148,14 @@ class ActionScreen(LiveScreen):
         if CATALOGUE[self.spec.action].removes == "never":
             return
         self.effect.update(safe("counting the messages that this removes …"))
-        self._uncounted = set(self.targets)
+        self._uncounted_targets = set(self.targets)
         run_task(self, self._count_all_losses, body, replaces="count")
 
     async def _count_all_losses(self, body: Mapping[str, object]) -> None:
         await asyncio.gather(*(self._count_losses(target, body) for target in self.targets))
 
     async def _count_losses(self, target: Target, body: Mapping[str, object]) -> None:
-        """Request, store and show the losses of one target."""
+        """Request, store and show what the action would delete of one target."""
         action, stream, consumer = self.spec.action, target.stream, target.consumer
         change = Change(
             0,
@@ -156,8 +164,8 @@ class ActionScreen(LiveScreen):
             consumer,
             json.dumps(body),
             created_at_us=target.created_at_us,
-            previewed_last_seq=target.seen_seq,
-            previewed_last_at_us=target.seen_at_us,
+            previewed_last_seq=target.message_seq,
+            previewed_last_at_us=target.message_stored_at_us,
             dry_run=True,
         )
         reply = await self.engine.request(change)
@@ -166,13 +174,13 @@ class ActionScreen(LiveScreen):
         else:
             confirmation = _confirmation_decoder.decode(reply.body_json)
             self._confirmations[target] = confirmation
-            self._server = self._server or confirmation.place
+            self._server_identity = self._server_identity or confirmation.place
             self._lines[target] = "; ".join(confirmation.lines) or "nothing is removed"
-        self._uncounted.discard(target)
+        self._uncounted_targets.discard(target)
         loss_lines = [f"{name_of(target)}: {line}." for target, line in self._lines.items()]
-        pending_count = len(self._uncounted)
+        uncounted_count = len(self._uncounted_targets)
         loss_lines.append(
-            f"counting {pending_count} more …" if pending_count else self._ready_text()
+            f"counting {uncounted_count} more …" if uncounted_count else self._ready_text()
         )
         self.effect.update(safe_lines("\n".join(loss_lines), "warn"))
 
@@ -193,7 +201,7 @@ class ActionScreen(LiveScreen):
             return
         if self._is_sending:
             return
-        if self._uncounted:
+        if self._uncounted_targets:
             self.effect.update(
                 safe("still counting the messages that this removes: try again in a moment")
             )
@@ -204,15 +212,17 @@ class ActionScreen(LiveScreen):
         run_task(self, self._send_all, body)
 
     async def _send_all(self, body: Mapping[str, object]) -> None:
-        """Change every target; close after success, else show the failures."""
+        """Change every target; close after success, else show the errors."""
         targets = [target for target in self.targets if target not in self._changed_targets]
         reasons = await asyncio.gather(*(self._send(target, body) for target in targets))
         self._is_sending = False
         self.refresh_bindings()
-        if failures := list(filter(None, reasons)):
-            done = [name_of(target) for target in self.targets if target in self._changed_targets]
-            done_lines = [f"Done: {', '.join(done)}. Not done:"] if done else []
-            self.effect.update(safe_lines("\n".join([*done_lines, *failures]), "error"))
+        if failure_reasons := list(filter(None, reasons)):
+            done_names = [
+                name_of(target) for target in self.targets if target in self._changed_targets
+            ]
+            done_lines = [f"Done: {', '.join(done_names)}. Not done:"] if done_names else []
+            self.effect.update(safe_lines("\n".join([*done_lines, *failure_reasons]), "error"))
         else:
             self.dismiss()
 
@@ -233,7 +243,7 @@ class ActionScreen(LiveScreen):
             previewed_msgs=confirmation.most_msgs if confirmation else None,
             previewed_last_seq=confirmation.last_seq if confirmation else None,
             previewed_last_at_us=confirmation.last_at_us if confirmation else None,
-            place=self._server,
+            place=self._server_identity,
         )
         reply = await self.engine.change(change)
         if reply.status != "done":

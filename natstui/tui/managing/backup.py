@@ -18,20 +18,20 @@ from natstui.model.records.stores import (
     BackUp,
     BackupContent,
     FileMoved,
-    LookAtBackup,
+    InspectBackup,
     RestoreBackup,
-    StopMoving,
+    StopTransfer,
 )
 from natstui.tui.frame.live import LiveScreen
 from natstui.tui.frame.requests import PendingRequest, explain_change_reply, run_task, show_reply
-from natstui.tui.kit.pick import CANCEL_OPTION, Pick
+from natstui.tui.kit.pick import CANCEL_OPTION, PickDialog
 from natstui.tui.kit.prompt import Prompt
 from natstui.tui.kit.sections import Section, SectionText, line
 from natstui.tui.kit.text import safe
 from natstui.units import bytes_text, counted
 
 _decoder = decoder_of(BackupContent)
-_WHILE_RUNNING = (
+_RUNNING_TRANSFER_OPTIONS = (
     ("stay", "watch it"),
     ("leave", "leave; it continues, and a message reports the result"),
     ("stop", "end it; nothing is kept"),
@@ -67,14 +67,14 @@ class _TransferScreen(LiveScreen):
         return self.request is not None and self.ended is None
 
     def start(self, command: BackUp | RestoreBackup, title: str) -> None:
-        """Start a transfer; its result is notified also after this screen is closed."""
+        """Start a transfer; its result is shown as a toast, also after this screen was closed."""
         self._progress = self.ended = None
         self.request = self.engine.request(command)
-        run_task(self.app, self._follow, self.request, title)
+        run_task(self.app, self._follow_transfer, self.request, title)
         self.refresh_bindings()
         self.refresh_state()
 
-    async def _follow(self, request: PendingRequest, title: str) -> None:
+    async def _follow_transfer(self, request: PendingRequest, title: str) -> None:
         app = self.app
         async for record in request:
             if isinstance(record, FileMoved):
@@ -102,7 +102,7 @@ class _TransferScreen(LiveScreen):
             self.call_after_refresh(self.action_folder)
 
     def start_with_folder(self) -> None:
-        """Start the transfer with the current folder."""
+        """Start the backup into, or the restore from, `self.folder`."""
 
     def folder_prompt(self) -> tuple[str, str]:
         """Return the title of the folder prompt, and its start text."""
@@ -114,7 +114,7 @@ class _TransferScreen(LiveScreen):
             return
         lines = [line("folder", self.folder)]
         if self.ended is None:
-            lines.append(line("so far", _moved_text(self.VERB, self._progress), "accent"))
+            lines.append(line("so far", _progress_text(self.VERB, self._progress), "accent"))
         else:
             style_name = "ok" if self.ended.status == "done" else "bad"
             lines.append(line("ended", self.ended.text, style_name))
@@ -131,13 +131,13 @@ class _TransferScreen(LiveScreen):
     def action_stop(self) -> None:
         """Stop the transfer and discard its result."""
         if self.request is not None and self.is_transferring:
-            self.engine.send(StopMoving(0, self.request.command_id))
+            self.engine.send(StopTransfer(0, self.request.command_id))
 
     def action_folder(self) -> None:
         """Prompt for the folder, and start with it."""
-        run_task(self, self._type_folder, replaces="folder")
+        run_task(self, self._prompt_folder, replaces="folder")
 
-    async def _type_folder(self) -> None:
+    async def _prompt_folder(self) -> None:
         title, start_text = self.folder_prompt()
         prompt = Prompt(clean_line(title), self.folder or start_text)
         text = await self.app.push_screen_wait(prompt)
@@ -150,12 +150,12 @@ class _TransferScreen(LiveScreen):
     def action_back(self) -> None:
         """Leave the screen; during a transfer, prompt whether to stop it."""
         if self.is_transferring:
-            run_task(self, self._leave_running)
+            run_task(self, self._prompt_and_leave)
         else:
             super().action_back()
 
-    async def _leave_running(self) -> None:
-        pick = Pick(f"The {self.VERB} goes on", _WHILE_RUNNING)
+    async def _prompt_and_leave(self) -> None:
+        pick = PickDialog(f"The {self.VERB} goes on", _RUNNING_TRANSFER_OPTIONS)
         choice = await self.app.push_screen_wait(pick)
         if choice == "stop":
             self.action_stop()
@@ -163,16 +163,18 @@ class _TransferScreen(LiveScreen):
             self.leave()
 
 
-def _moved_text(verb: str, progress: FileMoved | None) -> str:
+def _progress_text(verb: str, progress: FileMoved | None) -> str:
     if progress is None:
         return "beginning …"
     object_text = f"{progress.what}: " if progress.what else ""
-    moved_text = bytes_text(progress.moved_bytes)
+    moved_size_text = bytes_text(progress.moved_bytes)
     if verb == "restore":
-        return f"{object_text}{moved_text} of {bytes_text(progress.whole_bytes)} sent"
+        return f"{object_text}{moved_size_text} of {bytes_text(progress.whole_bytes)} sent"
     # Written bytes are compressed: the size on the server is not their final number.
-    total_text = bytes_text(progress.whole_bytes)
-    return f"{object_text}{moved_text} written; on the server the stream uses {total_text}"
+    stream_size_text = bytes_text(progress.whole_bytes)
+    return (
+        f"{object_text}{moved_size_text} written; on the server the stream uses {stream_size_text}"
+    )
 
 
 class BackupScreen(_TransferScreen):
@@ -206,7 +208,7 @@ class BackupScreen(_TransferScreen):
         return f"{self.stream} ({messages_text}, {size})"
 
     def start_with_folder(self) -> None:
-        """Start the backup."""
+        """Start the backup into `self.folder`."""
         self.caption.update(safe(f"backup of {self._source_text()} with its consumers"))
         command = BackUp(0, self.stream, self.folder)
         self.start(command, f"backup of {self.stream or 'every stream'}")
@@ -225,23 +227,23 @@ class RestoreScreen(_TransferScreen):
         return "Folder to restore, on the machine of natstui's engine", ""
 
     def start_with_folder(self) -> None:
-        """Read the folder and prompt before the restore starts."""
+        """Read the backup in `self.folder`, and prompt before its restore starts."""
         self.is_preparing = True
         self.refresh_bindings()
-        run_task(self, self._prepare, replaces="restore")
+        run_task(self, self._prepare_restore, replaces="restore")
 
-    async def _prepare(self) -> None:
+    async def _prepare_restore(self) -> None:
         try:
-            await self._restore()
+            await self._prompt_and_restore()
         finally:
             self.is_preparing = False
             self.refresh_bindings()
 
-    async def _restore(self) -> None:
+    async def _prompt_and_restore(self) -> None:
         self.caption.update(safe(f"restore of {self.folder}  ·  reading the backup …"))
         self.content_sections = ()
         self.text.show([])
-        reply = await self.engine.request(LookAtBackup(0, self.folder))
+        reply = await self.engine.request(InspectBackup(0, self.folder))
         if reply.body_json is None:
             self._show_refusal(reply.text)
             return
@@ -251,7 +253,7 @@ class RestoreScreen(_TransferScreen):
         self.folder, self.content_sections = backup.path, [Section("IN THE BACKUP", rows)]
         self.caption.update(safe(f"restore of {counted(len(backup.rows), 'stream')}"))
         self.text.show(self.content_sections)
-        to_stream: str | None = ""
+        new_stream_name: str | None = ""
         if backup.present and len(backup.rows) > 1:
             existing_names = ", ".join(backup.present)
             self._show_refusal(
@@ -259,10 +261,13 @@ class RestoreScreen(_TransferScreen):
             )
             return
         if backup.present:
-            to_stream = await self._type_name(backup)
-        if to_stream is None or (typed_name := await self._confirm(backup, to_stream)) is None:
+            new_stream_name = await self._prompt_name(backup)
+        if (
+            new_stream_name is None
+            or (typed_name := await self._confirm(backup, new_stream_name)) is None
+        ):
             return
-        command = RestoreBackup(0, self.folder, to_stream, typed_name or None)
+        command = RestoreBackup(0, self.folder, new_stream_name, typed_name or None)
         self.start(command, f"restore of {clean_line(self.folder)}")
 
     def _show_refusal(self, reason: str) -> None:
@@ -270,7 +275,7 @@ class RestoreScreen(_TransferScreen):
         self.caption.update(safe("nothing is restored"))
         self.text.show([Section(self.VERB.upper(), lines), *self.content_sections])
 
-    async def _type_name(self, backup: BackupContent) -> str | None:
+    async def _prompt_name(self, backup: BackupContent) -> str | None:
         """Prompt for another name of an existing stream; return None after a cancellation."""
         stream = backup.rows[0].stream
 
@@ -282,12 +287,12 @@ class RestoreScreen(_TransferScreen):
         text = await self.app.push_screen_wait(prompt)
         return None if text is None else text.strip()
 
-    async def _confirm(self, backup: BackupContent, to_stream: str) -> str | None:
-        """Prompt for the confirmation; return the typed name, empty where none is needed.
+    async def _confirm(self, backup: BackupContent, new_stream_name: str) -> str | None:
+        """Prompt for the confirmation; return the typed name, None after a cancellation.
 
-        None after a cancellation.
+        The name is empty if none must be typed.
         """
-        name = to_stream or backup.name
+        name = new_stream_name or backup.name
         title = f"Create {counted(len(backup.rows), 'stream')} from this backup?"
         engine_started = self.state.started
         is_production = engine_started is not None and engine_started.production
@@ -297,8 +302,8 @@ class RestoreScreen(_TransferScreen):
             text = clean_line(f"{reason}{title}{losses_text} Type {name} to confirm")
             return await self.app.push_screen_wait(Prompt(text, text_to_type=name))
         effects_text = "; ".join(
-            f"{to_stream or row.stream}: {row.text}" for row in backup.rows[:3]
+            f"{new_stream_name or row.stream}: {row.text}" for row in backup.rows[:3]
         )
         options = (CANCEL_OPTION, ("restore", clean_line(effects_text)))
-        choice = await self.app.push_screen_wait(Pick(title, options))
+        choice = await self.app.push_screen_wait(PickDialog(title, options))
         return "" if choice == "restore" else None

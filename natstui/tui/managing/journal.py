@@ -17,15 +17,15 @@ from natstui.decoding import decoder_of
 from natstui.model.records.journal import (
     entry_command,
     entry_text,
-    final_text,
     find_last_undoable,
     is_undoable,
+    not_undoable_text,
 )
 from natstui.model.records.managing import JournalEntry, ReadJournal, Undo
 from natstui.tui.frame.confirmation import request_with_preview
 from natstui.tui.frame.live import LiveScreen
 from natstui.tui.frame.requests import run_task
-from natstui.tui.kit.lists import KeyList
+from natstui.tui.kit.lists import SingleChoiceList
 from natstui.tui.kit.text import safe
 from natstui.units import local_text
 
@@ -60,7 +60,7 @@ class JournalScreen(LiveScreen):
     def body(self) -> Iterable[Widget]:
         """Yield caption, entries, and the nats command of the entry under the cursor."""
         yield Static(id="caption", markup=False)
-        yield KeyList()
+        yield SingleChoiceList()
         yield Static(id="hint", markup=False)
 
     def on_mount(self) -> None:
@@ -93,7 +93,7 @@ class JournalScreen(LiveScreen):
 
     @property
     def entry(self) -> JournalEntry | None:
-        """Return the entry under the cursor; None without one."""
+        """Return the entry under the cursor; None if the journal is empty."""
         position = self.list.highlighted
         return (
             self.entries[position]
@@ -119,13 +119,13 @@ class JournalScreen(LiveScreen):
         if entry is None:
             return
         if not is_undoable(entry):
-            self.notify(final_text(entry), severity="warning", markup=False)
+            self.notify(not_undoable_text(entry), severity="warning", markup=False)
             return
         run_task(self, self._undo, entry.entry, replaces="undo")
 
-    async def _undo(self, entry: str) -> None:
-        """Show the effect and losses of an undo, prompt for the name, and execute it."""
-        reply = await request_with_preview(self, Undo(0, entry))
+    async def _undo(self, entry_id: str) -> None:
+        """Show the effect of an undo and what it deletes, prompt for the name, and execute it."""
+        reply = await request_with_preview(self, Undo(0, entry_id))
         if reply is not None:
             severity: SeverityLevel = "information" if reply.status == "done" else "error"
             self.app.notify(reply.text, severity=severity, markup=False)
@@ -139,12 +139,12 @@ class JournalScreen(LiveScreen):
 
 
 def _entry_line(entry: JournalEntry) -> Content:
-    styles = {"done": "ok", "failed": "error", "unknown": "warn"}
+    style_by_outcome = {"done": "ok", "failed": "error", "unknown": "warn"}
     undo_note = f" (takes {entry.undoes} back)" if entry.undoes else ""
     return Content("  ").join(
         [
             safe(local_text(entry.at_us, "%m-%d %H:%M:%S"), "dim"),
-            safe(entry.outcome.ljust(7), styles[entry.outcome]),
+            safe(entry.outcome.ljust(7), style_by_outcome[entry.outcome]),
             safe(entry_text(entry) + undo_note),
             safe(entry.reason or "", "error"),
             safe(entry.who, "dim"),

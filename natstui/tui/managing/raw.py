@@ -36,8 +36,8 @@ class RawScreen(LiveScreen):
         super().__init__()
         self.stream, self.consumer = stream, consumer
         self._body: object = None
-        self._as_yaml = False
-        self._status_text = "asking …"
+        self._shows_yaml = False
+        self._status_text = "reading …"
 
     def asset(self) -> Target | None:
         """Return the stream or consumer on the screen."""
@@ -50,7 +50,7 @@ class RawScreen(LiveScreen):
 
     def on_mount(self) -> None:
         """Request the INFO."""
-        self._show_status("asking …")
+        self._show_status("reading …")
         self.action_ask()
 
     def _show_status(self, sentence: str, style_name: str = "") -> None:
@@ -74,7 +74,7 @@ class RawScreen(LiveScreen):
             self._draw()
 
     def _draw(self) -> None:
-        if self._as_yaml:
+        if self._shows_yaml:
             # Imported here: it is a tenth of the start, for a view that few open.
             import yaml
 
@@ -87,7 +87,7 @@ class RawScreen(LiveScreen):
 
     def action_reformat(self) -> None:
         """Switch between JSON and YAML."""
-        self._as_yaml = not self._as_yaml
+        self._shows_yaml = not self._shows_yaml
         if self._body is not None:
             self._draw()
 

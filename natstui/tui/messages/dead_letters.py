@@ -11,56 +11,56 @@ from textual.binding import Binding, BindingType
 
 from natstui.clean import clean_line
 from natstui.decoding import decoder_of
-from natstui.model.assets.subjects import is_subject
+from natstui.model.assets.subjects import is_valid_subject
 from natstui.model.live.state import State
 from natstui.model.records.copies import (
-    AgainCounted,
-    CountAgain,
-    FindGivenUp,
-    GivenUpFound,
-    SendAgain,
+    DroppedMessages,
+    FindDroppedMessages,
+    PreviewResend,
+    ResendMessages,
+    ResendPreview,
 )
 from natstui.model.records.messages import Answered
 from natstui.model.records.record import Advisory
 from natstui.tui.frame.action_keys import SEND_AGAIN, Target
 from natstui.tui.frame.action_runner import choose_action
-from natstui.tui.frame.columns import ColumnSpec, Order
+from natstui.tui.frame.columns import ColumnSpec, SortAndFilter
 from natstui.tui.frame.live import (
     NO_SERVER,
     CommandPrompt,
     LiveScreen,
     ScreenPart,
+    poll_rows_first,
     prompt_command,
-    watch_rows,
 )
 from natstui.tui.frame.messages import Manage
 from natstui.tui.frame.requests import run_task
 from natstui.tui.frame.table_screen import TableScreen
-from natstui.tui.kit.pick import CANCEL_OPTION, Pick
+from natstui.tui.kit.pick import CANCEL_OPTION, PickDialog
 from natstui.tui.kit.prompt import Prompt
 from natstui.tui.kit.table.view import RowSelected
 from natstui.tui.kit.text import safe_copy
-from natstui.tui.messages.cells import STORED_COLUMNS, StoredView
+from natstui.tui.messages.cells import STORED_COLUMNS, StoredMessagesView
 from natstui.tui.messages.message import MessageScreen
 from natstui.units import bytes_text, counted
 
-_count_decoder = decoder_of(AgainCounted)
-_MAX_SUBJECTS = 5
+_preview_decoder = decoder_of(ResendPreview)
+_MAX_LISTED_SUBJECTS = 5
 
 
-async def send_again(
+async def send_messages_again(
     screen: LiveScreen,
     stream: str,
-    choices: Mapping[str, tuple[int, ...]],
-    dead_letters: GivenUpFound,
+    seqs_by_label: Mapping[str, tuple[int, ...]],
+    dead_letters: DroppedMessages,
 ) -> None:
     """Prompt for the messages and the subject, show the effects, and send the messages again.
 
-    `choices` are sequences by label.
+    `seqs_by_label` has the offered sets of messages: label → sequences.
     """
     app, engine = screen.app, screen.engine
-    labels = [(label, _span_text(seqs)) for label, seqs in choices.items()]
-    label = await app.push_screen_wait(Pick("Send which messages again?", labels))
+    labels = [(label, _seq_range_text(seqs)) for label, seqs in seqs_by_label.items()]
+    label = await app.push_screen_wait(PickDialog("Send which messages again?", labels))
     if label is None:
         return
     title = (
@@ -70,42 +70,42 @@ async def send_again(
     subject = await app.push_screen_wait(Prompt(title, refusal=_subject_refusal))
     if subject is None:
         return
-    count = CountAgain(
+    preview_command = PreviewResend(
         0,
         stream,
-        choices[label],
+        seqs_by_label[label],
         dead_letters.created_at_us,
         dead_letters.newest,
         subject.strip() or None,
     )
-    reply = await engine.request(count)
+    reply = await engine.request(preview_command)
     if reply.body_json is None:
         app.notify(safe_copy(reply.text), severity="error", timeout=15)
         return
-    counts = _count_decoder.decode(reply.body_json)
-    if not counts.messages_count:
+    preview = _preview_decoder.decode(reply.body_json)
+    if not preview.messages_count:
         app.notify("none of these messages is stored any more", severity="warning")
         return
     options = [CANCEL_OPTION, ("send", "store them again")]
-    effects = preview_lines(counts, is_safe=dead_letters.is_known)
-    pick = Pick(prompt_text(count, counts), options, effects)
+    effects = preview_lines(preview, are_acks_known=dead_letters.is_known)
+    pick = PickDialog(send_again_prompt(preview_command, preview), options, effects)
     if await app.push_screen_wait(pick) != "send":
         return
     engine_started, typed_name = screen.state.started, None
     is_production = engine_started is not None and engine_started.production
-    if is_production or counts.loses:
+    if is_production or preview.loses:
         warning = "This is production" if is_production else "This cannot be undone"
         title = f"{warning}. Type {stream} to send its messages again"
         typed_name = await app.push_screen_wait(Prompt(title, text_to_type=stream))
         if typed_name is None:
             return
-    command = SendAgain(
+    command = ResendMessages(
         0,
         stream,
-        count.sequences,
-        count.created_at_us,
-        count.newest,
-        count.to_subject,
+        preview_command.sequences,
+        preview_command.created_at_us,
+        preview_command.newest,
+        preview_command.to_subject,
         typed_name,
     )
     engine.start(command, "Sent again")
@@ -114,63 +114,69 @@ async def send_again(
 def _subject_refusal(text: str) -> str:
     """Return the reason why a text is no valid subject to publish to; else an empty text."""
     text = text.strip()
-    fits = not text or (is_subject(text) and "*" not in text and ">" not in text)
+    fits = not text or (is_valid_subject(text) and "*" not in text and ">" not in text)
     return "" if fits else f"{text!r} is not a valid subject to publish to"
 
 
-def prompt_text(command: CountAgain, count: AgainCounted) -> str:
+def send_again_prompt(command: PreviewResend, preview: ResendPreview) -> str:
     """Return the text of the prompt before messages are sent again."""
-    messages_text = counted(f"{count.messages_count:,}", "message")
+    messages_text = counted(f"{preview.messages_count:,}", "message")
     target_text = f"to {command.to_subject}" if command.to_subject else "to their own subjects"
-    size = bytes_text(count.payload_bytes)
+    size = bytes_text(preview.payload_bytes)
     return clean_line(f"Send {messages_text} of {command.stream} ({size}) {target_text}?")
 
 
-def preview_lines(resend_counts: AgainCounted, *, is_safe: bool) -> list[str]:
+def preview_lines(preview: ResendPreview, *, are_acks_known: bool) -> list[str]:
     """Return lines about the effects of sending messages again."""
     lines = [
         f"{count:,} {subject} → {stream or 'refused: no stream stores this subject'}"
-        for subject, count, stream in resend_counts.subjects[:_MAX_SUBJECTS]
+        for subject, count, stream in preview.subjects[:_MAX_LISTED_SUBJECTS]
     ]
-    other_count = resend_counts.other_subjects_count + len(resend_counts.subjects[_MAX_SUBJECTS:])
-    lines += [f"and {counted(other_count, 'more subject')}"] if other_count else []
+    unlisted_subjects_count = preview.other_subjects_count + len(
+        preview.subjects[_MAX_LISTED_SUBJECTS:]
+    )
     lines += (
-        [f"{resend_counts.gone_count:,} are no longer stored and were not sent"]
-        if resend_counts.gone_count
+        [f"and {counted(unlisted_subjects_count, 'more subject')}"]
+        if unlisted_subjects_count
         else []
     )
-    lines += [resend_counts.loses] if resend_counts.loses else []
-    if not is_safe:
+    lines += (
+        [f"{preview.gone_count:,} are no longer stored and were not sent"]
+        if preview.gone_count
+        else []
+    )
+    lines += [preview.loses] if preview.loses else []
+    if not are_acks_known:
         lines.append("some may have been acknowledged meanwhile; which ones is unknown")
     return [clean_line(line) for line in lines]
 
 
-def _span_text(seqs: tuple[int, ...]) -> str:
+def _seq_range_text(seqs: tuple[int, ...]) -> str:
     return f"{seqs[0]}" if len(seqs) == 1 else f"{seqs[0]}…{seqs[-1]}"
 
 
-_result_decoder = decoder_of(GivenUpFound)
-_MAX_DROPPED = 2_000
+_dropped_messages_decoder = decoder_of(DroppedMessages)
+_MAX_DROPPED_MSGS = 2_000
 
 
 def find_dropped_messages(state: State, stream: str, consumer: str) -> tuple[tuple[int, int], ...]:
-    """Return time in µs and sequence of the dropped messages whose advisories were received."""
+    """Return time in µs and sequence of each dropped message whose advisory was received."""
     evidence = state.evidence.entries.get((stream, consumer))
     counts = evidence.give_ups if evidence is not None else None
-    dropped = (
+    dropped_messages = (
         [(counts.last_at_us, message.stream_seq) for message in counts.messages] if counts else []
     )
-    for happening in state.happenings:
-        if not isinstance(happening, Advisory) or happening.type != "max_deliver":
+    for event in state.recent_events:
+        if not isinstance(event, Advisory) or event.type != "max_deliver":
             continue
-        if (happening.stream, happening.consumer) == (stream, consumer):
-            seq = json.loads(happening.body_json).get("stream_seq")
-            dropped += [(happening.at_us, seq)] if isinstance(seq, int) else []
-    return tuple(dropped[-_MAX_DROPPED:])
+        if (event.stream, event.consumer) == (stream, consumer):
+            seq = json.loads(event.body_json).get("stream_seq")
+            dropped_messages += [(event.at_us, seq)] if isinstance(seq, int) else []
+    return tuple(dropped_messages[-_MAX_DROPPED_MSGS:])
 
 
 class DeadLetterFinder(ScreenPart):
-    """Requests the dropped messages of a consumer, and stores the last result."""
+    """Requests the messages that a consumer dropped after max deliver; stores the last result."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("f", "part('looking', 'recording')", "Recording", id="dead.recording"),
@@ -179,10 +185,10 @@ class DeadLetterFinder(ScreenPart):
 
     def __init__(self, screen: LiveScreen, stream: str, consumer: str) -> None:
         self._screen, self._stream, self._consumer = screen, stream, consumer
-        self.result: GivenUpFound | None = None
+        self.result: DroppedMessages | None = None
         self.problem = ""
         self.sessions: tuple[str, ...] = ()
-        self.view = StoredView(())
+        self.view = StoredMessagesView(())
 
     def is_offered(self, action: str, arguments: tuple[object, ...]) -> bool | None:
         """Return whether an action is offered: not in a replay, which has no server."""
@@ -190,37 +196,39 @@ class DeadLetterFinder(ScreenPart):
 
     def action_ask(self) -> None:
         """Request the dropped messages again."""
-        run_task(self._screen, self._find, replaces="find")
+        run_task(self._screen, self._request_messages, replaces="find")
 
-    async def _find(self) -> None:
+    async def _request_messages(self) -> None:
         self._show(await self._screen.engine.request(self.command(self.sessions)))
 
     def action_recording(self) -> None:
         """Prompt for recordings in which dropped messages are searched too."""
 
-        def to_command(text: str) -> FindGivenUp:
+        def to_command(text: str) -> FindDroppedMessages:
             return self.command(tuple(text.split()))
 
         title = "Search which recordings? Names separated by spaces, or last; empty: none"
         text = " ".join(self.sessions)
         prompt_command(self._screen, CommandPrompt(title, to_command, text=text, show=self._show))
 
-    def command(self, sessions: tuple[str, ...]) -> FindGivenUp:
+    def command(self, sessions: tuple[str, ...]) -> FindDroppedMessages:
         """Return the command that finds the dropped messages, also in these recordings."""
         self.sessions = sessions
-        dropped = find_dropped_messages(self._screen.state, self._stream, self._consumer)
-        return FindGivenUp(0, self._stream, self._consumer, dropped, sessions)
+        dropped_messages = find_dropped_messages(self._screen.state, self._stream, self._consumer)
+        return FindDroppedMessages(0, self._stream, self._consumer, dropped_messages, sessions)
 
     def _show(self, reply: Answered) -> None:
         if reply.body_json is None:
             self.problem = clean_line(reply.text)
         else:
-            self.problem, self.result = "", _result_decoder.decode(reply.body_json)
-            self.view = StoredView(self.result.messages)
+            self.problem, self.result = "", _dropped_messages_decoder.decode(reply.body_json)
+            self.view = StoredMessagesView(self.result.messages)
         self._screen.refresh_state()
 
     def caption(self, shown: int, total: int) -> str:
-        """Return the number of dropped messages, how many are missing, and the remark or error."""
+        """Return a text with the numbers of dropped messages and of those not listed or not stored
+        any more, and the remark or error of the search.
+        """
         if (result := self.result) is None:
             return self.problem or "searching …"
         count = f"{shown} of {total}" if shown != total else str(total)
@@ -242,7 +250,7 @@ class DeadLettersScreen(TableScreen):
     ]
     SPECS: ClassVar[Sequence[ColumnSpec[Any]]] = STORED_COLUMNS
     NOUN = "dropped messages"
-    START = Order("seq")
+    START = SortAndFilter("seq")
 
     def __init__(self, stream: str, consumer: str) -> None:
         super().__init__()
@@ -255,11 +263,11 @@ class DeadLettersScreen(TableScreen):
 
     def on_mount(self) -> None:
         """Request the dropped messages, and that the consumer is polled first."""
-        watch_rows(self, (self.stream,), ((self.stream, self.consumer),))
+        poll_rows_first(self, (self.stream,), ((self.stream, self.consumer),))
         if self.state.replay is None:
             self.looking.action_ask()
 
-    def view(self) -> StoredView:
+    def view(self) -> StoredMessagesView:
         """Return a view of the dropped messages of the last result."""
         return self.looking.view
 
@@ -271,8 +279,8 @@ class DeadLettersScreen(TableScreen):
             return NO_SERVER
         if self.looking.problem:
             return self.looking.problem
-        none_text = "none of its dropped messages is stored any more"
-        return "searching …" if self.looking.result is None else none_text
+        none_stored_text = "none of its dropped messages is stored any more"
+        return "searching …" if self.looking.result is None else none_stored_text
 
     def caption_text(self, shown: int, total: int) -> str:
         """Return the caption: the consumer, and the result of the search."""
@@ -324,7 +332,7 @@ class DeadLettersScreen(TableScreen):
         label = (
             counted(len(marked_seqs), "marked message") if marked_seqs else f"message {cursor_seq}"
         )
-        choices = {label: chosen_seqs} if chosen_seqs else {}
+        seqs_by_label = {label: chosen_seqs} if chosen_seqs else {}
         all_label = f"all {len(result.sequences):,}"
-        choices |= {all_label: result.sequences}
-        run_task(self, send_again, self, self.stream, choices, result)
+        seqs_by_label |= {all_label: result.sequences}
+        run_task(self, send_messages_again, self, self.stream, seqs_by_label, result)

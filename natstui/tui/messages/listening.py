@@ -17,15 +17,15 @@ from textual.widgets import Static
 from natstui.clean import clean_line
 from natstui.decoding import decoder_of
 from natstui.errors import UsageError
-from natstui.model.assets.subjects import is_internal, is_subject
+from natstui.model.assets.subjects import is_internal, is_valid_subject
 from natstui.model.live.row_filter import compile_filter
 from natstui.model.live.state import State
 from natstui.model.records.link import LinkChanged
 from natstui.model.records.listening import (
-    Heard,
     Listened,
-    LookAtSubjects,
-    ReadHeard,
+    ListeningMessage,
+    ReadListeningMessage,
+    SetSubjectRowOptions,
     StartListening,
     StopListening,
     SubjectOrder,
@@ -37,45 +37,49 @@ from natstui.model.records.record import Command
 from natstui.tui.frame.columns import ColumnSpec, ItemsView
 from natstui.tui.frame.live import LiveScreen, ScreenPart
 from natstui.tui.frame.requests import PendingRequest, run_task
+from natstui.tui.frame.row_order import Rows
 from natstui.tui.frame.table_screen import table_columns
-from natstui.tui.frame.table_text import Rows
 from natstui.tui.kit.command_line import CommandLine
-from natstui.tui.kit.pick import Pick
+from natstui.tui.kit.pick import PickDialog
 from natstui.tui.kit.prompt import Prompt
 from natstui.tui.kit.table.big_table import BigTable, Sort
 from natstui.tui.kit.table.rows import Cell
 from natstui.tui.kit.table.view import HeaderSelected, RowSelected
 from natstui.tui.kit.text import safe, safe_copy
-from natstui.tui.messages.cells import StoredView, payload_cell
+from natstui.tui.messages.cells import StoredMessagesView, payload_cell
 from natstui.tui.messages.message import MessageScreen
 from natstui.tui.messages.text import time_text
 from natstui.units import bytes_text, count_text, counted, duration_text, rate_text
 
 T = TypeVar("T")
 
-_OPEN, _CLOSED, _PLAIN = "▾ ", "▸ ", "  "
+_EXPANDED_MARK, _COLLAPSED_MARK, _NO_BRANCH_MARK = "▾ ", "▸ ", "  "
 _INDENT = "  "
-_SIDE_EFFECT = (
+_LISTENING_SIDE_EFFECT_TEXT = (
     "while natstui listens, requests without a responder time out instead of failing at once"
 )
 
 
 class SubjectView(ItemsView[SubjectRow]):
-    """A view of rows of subjects, in the engine's order."""
+    """A view of subjects with their counts, in the order in which the engine sorted them."""
 
     def __init__(self, rows: Sequence[SubjectRow], *, as_tree: bool) -> None:
         super().__init__(rows, [(row.kind == "rest", row.kind, row.path) for row in rows], ())
         self.as_tree = as_tree
 
 
-def label_of(row: SubjectRow, *, as_tree: bool) -> str:
+def row_label(row: SubjectRow, *, as_tree: bool) -> str:
     """Return the label of a row: the subject, in a tree its last token, or the number of subjects
     without a row.
     """
     count = counted(f"{row.subjects_count:,}", "more subject")
     if row.kind == "others":
         return f"… and about {count}"
-    mark = (_OPEN if row.is_open else _CLOSED) if row.kind == "branch" else _PLAIN
+    mark = (
+        (_EXPANDED_MARK if row.is_open else _COLLAPSED_MARK)
+        if row.kind == "branch"
+        else _NO_BRANCH_MARK
+    )
     indent = _INDENT * row.deep_level + mark if as_tree else ""
     if row.kind == "rest":
         return f"{indent}… and {count}"
@@ -89,7 +93,7 @@ def _subject(view: SubjectView, row: int) -> Cell:
     """Subject; in the tree a token, whose figures are those of all subjects below it together."""
     subject_row = view.items[row]
     style_name = {"branch": "strong", "rest": "dim", "others": "dim"}.get(subject_row.kind, "")
-    return Cell(label_of(subject_row, as_tree=view.as_tree), style_name)
+    return Cell(row_label(subject_row, as_tree=view.as_tree), style_name)
 
 
 def _msgs_per_s(view: SubjectView, row: int) -> Cell:
@@ -102,28 +106,28 @@ def _bytes_per_s(view: SubjectView, row: int) -> Cell:
     return _rate_cell(view.items[row].bytes_per_s, bytes_text)
 
 
-def _rate_cell(per_s: float | None, text: Callable[[float | None], str]) -> Cell:
-    return Cell(text(per_s), "accent" if per_s else "dim")
+def _rate_cell(per_s: float | None, format_value: Callable[[float | None], str]) -> Cell:
+    return Cell(format_value(per_s), "accent" if per_s else "dim")
 
 
-def _msgs(view: SubjectView, row: int) -> Cell:
+def _msgs_count(view: SubjectView, row: int) -> Cell:
     """Messages received since the screen subscribed."""
     return Cell(f"{view.items[row].came_msgs:,}")
 
 
-def _bytes(view: SubjectView, row: int) -> Cell:
+def _received_bytes(view: SubjectView, row: int) -> Cell:
     """Bytes of headers and payloads received since the screen subscribed."""
     return Cell(bytes_text(view.items[row].came_bytes))
 
 
-def _subjects(view: SubjectView, row: int) -> Cell:
+def _subjects_count(view: SubjectView, row: int) -> Cell:
     """Number of subjects in a branch of the tree, or in a row for the rest."""
     count = view.items[row].subjects_count
     return Cell("" if view.items[row].kind == "subject" else count_text(count), "dim")
 
 
 def _no_sort_values(view: ItemsView[T]) -> Sequence[object]:
-    """Return the row numbers as sort values: the engine has sorted the rows."""
+    """Return the row numbers as sort values, so that the rows stay as the engine sorted them."""
     return range(len(view))
 
 
@@ -132,54 +136,54 @@ SUBJECT_COLUMNS: tuple[ColumnSpec[SubjectView], ...] = (
                max_width=200, descends=False),
     ColumnSpec("msgs_per_s", "MSGS/S", 7, 1, _msgs_per_s, _no_sort_values),
     ColumnSpec("bytes_per_s", "B/S", 8, 2, _bytes_per_s, _no_sort_values),
-    ColumnSpec("msgs", "MSGS", 11, 3, _msgs, _no_sort_values),
-    ColumnSpec("bytes", "BYTES", 8, 4, _bytes, _no_sort_values),
-    ColumnSpec("subjects", "SUBJECTS", 8, 5, _subjects, _no_sort_values),
+    ColumnSpec("msgs", "MSGS", 11, 3, _msgs_count, _no_sort_values),
+    ColumnSpec("bytes", "BYTES", 8, 4, _received_bytes, _no_sort_values),
+    ColumnSpec("subjects", "SUBJECTS", 8, 5, _subjects_count, _no_sort_values),
 )  # fmt: skip
 _TITLES = {spec.id: spec.title for spec in SUBJECT_COLUMNS}
 
 
-class ReceivedView(StoredView):
+class ReceivedMessagesView(StoredMessagesView):
     """A view of the newest messages, newest first; the key of a message is its number since the
     screen subscribed.
     """
 
-    def __init__(self, messages: Sequence[Heard]) -> None:
-        newest = messages[::-1]
+    def __init__(self, messages: Sequence[ListeningMessage]) -> None:
+        newest_first = messages[::-1]
         ItemsView.__init__(
             self,
-            [message.message for message in newest],
-            [message.heard_id for message in newest],
+            [message.message for message in newest_first],
+            [message.heard_id for message in newest_first],
             (),
         )
 
 
-def _number(view: ReceivedView, row: int) -> Cell:
+def _message_number(view: ReceivedMessagesView, row: int) -> Cell:
     """Number of the message since the screen subscribed."""
     return Cell(f"{view.key(row):,}", "accent")
 
 
-def _received_time(view: ReceivedView, row: int) -> Cell:
+def _received_time(view: ReceivedMessagesView, row: int) -> Cell:
     """Local time at which the message arrived."""
     return Cell(time_text(view.items[row].stored_at_us), "dim")
 
 
-def _message_subject(view: ReceivedView, row: int) -> Cell:
+def _message_subject(view: ReceivedMessagesView, row: int) -> Cell:
     """Subject to which the message was published."""
     return Cell(clean_line(view.items[row].subject), "strong")
 
 
-def _size(view: ReceivedView, row: int) -> Cell:
-    """Bytes of the payload; ▪ behind them: it has headers too."""
+def _payload_size(view: ReceivedMessagesView, row: int) -> Cell:
+    """Bytes of the payload; ▪ after the number if the message has headers."""
     message = view.items[row]
     return Cell(bytes_text(message.payload_bytes) + (" ▪" if message.headers else "  "), "dim")
 
 
-RECEIVED_COLUMNS: tuple[ColumnSpec[ReceivedView], ...] = (
-    ColumnSpec("number", "#", 9, 3, _number, _no_sort_values),
+RECEIVED_COLUMNS: tuple[ColumnSpec[ReceivedMessagesView], ...] = (
+    ColumnSpec("number", "#", 9, 3, _message_number, _no_sort_values),
     ColumnSpec("came", "CAME", 12, 1, _received_time, _no_sort_values, align="left"),
     ColumnSpec("of", "SUBJECT", 20, 0, _message_subject, _no_sort_values, align="left", flex=1),
-    ColumnSpec("size", "SIZE", 10, 4, _size, _no_sort_values),
+    ColumnSpec("size", "SIZE", 10, 4, _payload_size, _no_sort_values),
     ColumnSpec("payload", "PAYLOAD", 20, 2, payload_cell, _no_sort_values, align="left", flex=2,
                max_width=400),
 )  # fmt: skip
@@ -222,16 +226,20 @@ def gap_text(update: Listened) -> str:
     if not update.interruptions_count:
         return ""
     reason = f" ({update.interrupted_by})" if update.interrupted_by else ""
-    interruptions = counted(update.interruptions_count, "time")
-    return f"the connection was lost {interruptions}{reason}: messages of that time are missing"
+    interruptions_text = counted(update.interruptions_count, "time")
+    return (
+        f"the connection was lost {interruptions_text}{reason}: messages of that time are missing"
+    )
 
 
 def messages_caption(update: Listened) -> str:
     """Return the caption of the messages: how many are listed."""
     options = update.look
     listed_count = len(update.heard)
-    is_all = not options.pattern and not update.unwanted_msgs
-    total_text = f" of {update.came_msgs:,}" if is_all and listed_count < update.came_msgs else ""
+    is_unfiltered = not options.pattern and not update.unwanted_msgs
+    total_text = (
+        f" of {update.came_msgs:,}" if is_unfiltered and listed_count < update.came_msgs else ""
+    )
     if not listed_count:
         return "messages  ·  none yet"
     return f"messages  ·  the newest {listed_count:,}{total_text}, newest first"
@@ -245,7 +253,7 @@ def empty_text(
         if requested_options.pattern:
             return f"no subject matches /{requested_options.pattern}; escape clears the filter"
         return "only internal subjects arrived: i shows them"
-    return f"nothing arrived on {', '.join(subjects)} yet; {_SIDE_EFFECT}"
+    return f"nothing arrived on {', '.join(subjects)} yet; {_LISTENING_SIDE_EFFECT_TEXT}"
 
 
 def find_push_consumers(state: State, subjects: tuple[str, ...]) -> list[str]:
@@ -262,12 +270,12 @@ def find_push_consumers(state: State, subjects: tuple[str, ...]) -> list[str]:
     ]
 
 
-_decoder = decoder_of(Heard)
-_BOTH, _SUBJECTS, _MESSAGES = "-both", "-subjects", "-messages"
-_PANES = (_BOTH, _SUBJECTS, _MESSAGES)
+_decoder = decoder_of(ListeningMessage)
+_BOTH_PANES_CLASS, _SUBJECTS_PANE_CLASS, _MESSAGES_PANE_CLASS = "-both", "-subjects", "-messages"
+_PANE_CLASSES = (_BOTH_PANES_CLASS, _SUBJECTS_PANE_CLASS, _MESSAGES_PANE_CLASS)
 _DEEPEST_LEVEL = 16
-_CHOICES = (("leave", "do not listen"), ("listen", "receive its messages"))
-_WARNING_LINES = (
+_LISTEN_OPTIONS = (("leave", "do not listen"), ("listen", "receive its messages"))
+_PUSH_CONSUMER_WARNING_LINES = (
     "Messages of a push consumer that arrive here",
     "are neither processed nor acknowledged.",
 )
@@ -279,13 +287,13 @@ class ReceivedSource:
     stream = ""
 
     def command(self, number: int) -> Command:
-        """Return the command that reads a message."""
-        return ReadHeard(0, number)
+        """Return the command that reads the message with this number since the subscription."""
+        return ReadListeningMessage(0, number)
 
     def message_of(self, body_json: str) -> tuple[StoredMessage, str]:
         """Return the message in a reply to the command, and its reply subject."""
-        received = _decoder.decode(body_json)
-        return received.message, received.reply
+        received_message = _decoder.decode(body_json)
+        return received_message.message, received_message.reply
 
     def caption_start(self, number: int) -> str:
         """Return the start of a message's caption: its number since the screen subscribed."""
@@ -300,7 +308,7 @@ class PausableTable(BigTable):
     ]
 
 
-class Panes(ScreenPart):
+class SubjectAndMessagePanes(ScreenPart):
     """Draws the tables of subjects and messages, and has the keys for them."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -328,7 +336,7 @@ class Panes(ScreenPart):
             # The update may be older than the requested options.
             options = update.look
         rows = SubjectView(update.rows if update else (), as_tree=options.as_tree)
-        messages_view = ReceivedView(update.heard if update else ())
+        messages_view = ReceivedMessagesView(update.heard if update else ())
         order = Sort(options.by, options.reverse)
         self.subjects.show(Rows(rows, SUBJECT_COLUMNS, rows.rows()), sort=order)
         self.messages.show(Rows(messages_view, RECEIVED_COLUMNS, messages_view.rows()))
@@ -348,11 +356,14 @@ class Panes(ScreenPart):
 
     def action_next(self) -> None:
         """Switch between both tables, only subjects, and only messages."""
-        shown = next((panes for panes in _PANES if self._screen.has_class(panes)), _BOTH)
-        next_shown = _PANES[(_PANES.index(shown) + 1) % len(_PANES)]
-        self._screen.remove_class(*_PANES)
-        self._screen.add_class(next_shown)
-        (self.messages if next_shown == _MESSAGES else self.subjects).focus()
+        shown_class = next(
+            (pane_class for pane_class in _PANE_CLASSES if self._screen.has_class(pane_class)),
+            _BOTH_PANES_CLASS,
+        )
+        next_class = _PANE_CLASSES[(_PANE_CLASSES.index(shown_class) + 1) % len(_PANE_CLASSES)]
+        self._screen.remove_class(*_PANE_CLASSES)
+        self._screen.add_class(next_class)
+        (self.messages if next_class == _MESSAGES_PANE_CLASS else self.subjects).focus()
 
     def action_other(self) -> None:
         """Focus the other table."""
@@ -430,8 +441,8 @@ class SubjectOptionKeys(ScreenPart):
     def sort_by(self, column: str) -> None:
         """Sort by a column; if the table is sorted by it, reverse the direction."""
         order = cast("SubjectOrder", column)
-        is_same = order == self.options.by
-        reverse = not self.options.reverse if is_same else order != "subject"
+        is_sort_column = order == self.options.by
+        reverse = not self.options.reverse if is_sort_column else order != "subject"
         self.change(replace(self.options, by=order, reverse=reverse))
 
     def toggle_branch(self, path: str) -> None:
@@ -449,8 +460,8 @@ class SubjectOptionKeys(ScreenPart):
 
     def action_deeper(self, step: int) -> None:
         """Expand the tree by `step` levels; tokens expanded by hand are reset."""
-        level = max(1, min(_DEEPEST_LEVEL, self.options.open_level + step))
-        self.change(replace(self.options, open_level=level, toggled=()))
+        open_level = max(1, min(_DEEPEST_LEVEL, self.options.open_level + step))
+        self.change(replace(self.options, open_level=open_level, toggled=()))
 
     def action_internal(self) -> None:
         """Show or hide internal subjects of servers and clients."""
@@ -464,7 +475,7 @@ class ListenScreen(LiveScreen):
         *SubjectOptionKeys.BINDINGS,
         Binding("s", "subject", "Subject", id="sub.subject"),
         Binding("z", "subscribe_again", "From zero", id="sub.zero"),
-        *Panes.BINDINGS,
+        *SubjectAndMessagePanes.BINDINGS,
     ]
     SPECS: ClassVar[Sequence[ColumnSpec[Any]]] = SUBJECT_COLUMNS
     DEFAULT_CSS = """
@@ -477,7 +488,7 @@ class ListenScreen(LiveScreen):
     ListenScreen.-messages #subjects, ListenScreen.-messages #look { display: none; }
     """
 
-    newest_request_ids: ClassVar[dict[str, int]] = {}
+    newest_request_id_by_system: ClassVar[dict[str, int]] = {}
     """Id of the newest subscribe request by system; it has ended earlier subscriptions."""
 
     caption = getters.query_one("#caption", Static)
@@ -489,14 +500,14 @@ class ListenScreen(LiveScreen):
         self._request: PendingRequest | None = None
         self._refusal = ""
         self.is_paused = False
-        self._refused_link: LinkChanged | None = None
+        self._link_at_refusal: LinkChanged | None = None
         """The status of the connection when the subscription was refused."""
         self.looking = SubjectOptionKeys(
             _initial_options(subjects),
             lambda pattern: self.command_line.open("/", pattern),
             self._request_options,
         )
-        self.panes = Panes(self)
+        self.panes = SubjectAndMessagePanes(self)
         self._newest_update: Listened | None = None
         self.shown_update: Listened | None = None
         """The update on the screen; it is not replaced while the screen is paused."""
@@ -524,7 +535,11 @@ class ListenScreen(LiveScreen):
     async def _listen_after_prompt(self, subjects: tuple[str, ...]) -> None:
         """Subscribe, after a prompt if that would consume messages of push consumers."""
         if consumers := find_push_consumers(self.state, subjects):
-            pick = Pick(f"{', '.join(consumers)} delivers to us", _CHOICES, _WARNING_LINES)
+            pick = PickDialog(
+                f"{', '.join(consumers)} delivers to us",
+                _LISTEN_OPTIONS,
+                _PUSH_CONSUMER_WARNING_LINES,
+            )
             if await self.app.push_screen_wait(pick) != "listen":
                 if self._request is None:
                     self.leave()
@@ -537,18 +552,22 @@ class ListenScreen(LiveScreen):
         self.shown_update, self.is_paused, self._refusal = None, False, ""
         command = StartListening(0, self.subjects, self.looking.options)
         self._request = self.engine.request(command)
-        self.newest_request_ids[self.scope.acting.name] = self._request.command_id
+        self.newest_request_id_by_system[self.scope.acting.name] = self._request.command_id
         run_task(self, self._follow, self._request, replaces="follow")
         self.caption.update(safe(f"sub {', '.join(self.subjects)}  ·  connecting …"))
         self._draw()
 
     def refresh_state(self) -> None:
         """Subscribe again if another screen or a lost connection has ended the subscription."""
-        newest = self.newest_request_ids.get(self.scope.acting.name)
-        if self.is_current and self._request is not None and newest != self._request.command_id:
+        newest_request_id = self.newest_request_id_by_system.get(self.scope.acting.name)
+        if (
+            self.is_current
+            and self._request is not None
+            and newest_request_id != self._request.command_id
+        ):
             self.action_subscribe_again()
         elif self._refusal and self._has_no_messages:
-            self._retry()
+            self._show_refusal_and_retry()
 
     @property
     def _has_no_messages(self) -> bool:
@@ -565,11 +584,11 @@ class ListenScreen(LiveScreen):
                     self._refusal = record.text
                 elif note := json.loads(record.body_json or "null"):
                     self.notify(note, severity="warning", markup=False)
-            self._show_newest()
+            self._show_newest_update()
 
-    def _show_newest(self) -> None:
+    def _show_newest_update(self) -> None:
         if self._refusal and self._has_no_messages:
-            self._retry()
+            self._show_refusal_and_retry()
         elif self._newest_update is not None:
             self._show(self._newest_update)
 
@@ -583,17 +602,17 @@ class ListenScreen(LiveScreen):
             self.shown_update = update
             self._draw()
 
-    def _retry(self) -> None:
+    def _show_refusal_and_retry(self) -> None:
         """Show why the subscription was refused; subscribe again with the next connection."""
         text = f"sub {', '.join(self.subjects)}  ·  {self._refusal}"
         self.caption.update(safe(text, "error"))
         self.panes.set_empty_texts("", "")
         link = self.state.link
-        if self._refused_link is not None and link is not self._refused_link:
-            self._refused_link = None
+        if self._link_at_refusal is not None and link is not self._link_at_refusal:
+            self._link_at_refusal = None
             self.action_subscribe_again()
         elif link is not None:
-            self._refused_link = link
+            self._link_at_refusal = link
 
     def _draw(self) -> None:
         options = self.looking.options
@@ -610,10 +629,10 @@ class ListenScreen(LiveScreen):
         self.refresh_bindings()
         self._draw()
         if not self.looking.error_text:
-            self.engine.send(LookAtSubjects(0, self.looking.options))
+            self.engine.send(SetSubjectRowOptions(0, self.looking.options))
 
     @on(CommandLine.FilterChanged)
-    def _filter(self, message: CommandLine.FilterChanged) -> None:
+    def _apply_filter(self, message: CommandLine.FilterChanged) -> None:
         self.looking.filter_by(message.text)
 
     @on(HeaderSelected, "#subjects")
@@ -621,7 +640,7 @@ class ListenScreen(LiveScreen):
         self.looking.sort_by(message.column_id)
 
     @on(RowSelected)
-    def _open(self, message: RowSelected) -> None:
+    def _open_row(self, message: RowSelected) -> None:
         """Open a message, toggle a token of the tree, or filter for a single subject."""
         if isinstance(message.key, int):
             self.app.push_screen(MessageScreen("", message.key, ReceivedSource()))
@@ -641,8 +660,10 @@ class ListenScreen(LiveScreen):
         """Prompt for other subjects, and subscribe to them."""
 
         def refusal(text: str) -> str:
-            invalid = [subject for subject in text.split() or [""] if not is_subject(subject)]
-            return f"{invalid[0]!r} is not a subject" if invalid else ""
+            invalid_subjects = [
+                subject for subject in text.split() or [""] if not is_valid_subject(subject)
+            ]
+            return f"{invalid_subjects[0]!r} is not a subject" if invalid_subjects else ""
 
         run_task(self, self._prompt_subjects, refusal)
 
@@ -660,5 +681,7 @@ class ListenScreen(LiveScreen):
 
 
 def _initial_options(subjects: tuple[str, ...]) -> SubjectRowOptions:
-    """Return the start settings; they include internal subjects if `subjects` has one."""
+    """Return the first order, filter and tree; internal subjects are included if `subjects` has
+    one.
+    """
     return SubjectRowOptions(internal=any(map(is_internal, subjects)))

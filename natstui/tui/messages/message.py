@@ -32,8 +32,8 @@ from natstui.units import counted
 _decoder = decoder_of(StoredMessage)
 
 
-class Source(Protocol):
-    """A source of messages by number."""
+class MessageSource(Protocol):
+    """Where the message screen reads messages by number: a stream, or received messages."""
 
     stream: str
     """The stream of the messages; empty without one."""
@@ -42,7 +42,9 @@ class Source(Protocol):
         """Return the command that reads a message."""
 
     def message_of(self, body_json: str) -> tuple[StoredMessage, str]:
-        """Return the message in a reply to the command, and its reply subject; empty without."""
+        """Return the message in a reply to the command, and its reply subject; empty if it has
+        none.
+        """
 
     def caption_start(self, number: int) -> str:
         """Return the start of a message's caption."""
@@ -63,7 +65,7 @@ class StreamSource:
         return _decoder.decode(body_json), ""
 
     def caption_start(self, _number: int) -> str:
-        """Return the stream; the rest of the caption has the sequence."""
+        """Return the stream's name, with which the caption starts."""
         return self.stream
 
 
@@ -82,15 +84,15 @@ class MessageScreen(LiveScreen):
     caption = getters.query_one("#caption", Static)
     raw = getters.query_one(RawView)
 
-    def __init__(self, stream: str, seq: int, source: Source | None = None) -> None:
+    def __init__(self, stream: str, seq: int, source: MessageSource | None = None) -> None:
         """Create for message `seq` of the stream, or number `seq` of another source."""
         super().__init__()
         self.stream, self.seq = stream, seq
         self._source = source or StreamSource(stream)
         self.message: StoredMessage | None = None
         self._reply = ""
-        self._formats = itertools.cycle(PAYLOAD_FORMATS)
-        self._format = next(self._formats)
+        self._payload_formats = itertools.cycle(PAYLOAD_FORMATS)
+        self._payload_format = next(self._payload_formats)
 
     def asset(self) -> Target | None:
         """Return the message's stream, if any."""
@@ -122,7 +124,9 @@ class MessageScreen(LiveScreen):
 
     def _draw(self) -> None:
         if self.message is not None:
-            text, format_name, caption = message_text(self.message, self._format, self._reply)
+            text, format_name, caption = message_text(
+                self.message, self._payload_format, self._reply
+            )
             self.raw.show(text, "json" if format_name == "json" else "text")
             self.caption.update(safe(f"{self._source.caption_start(self.seq)}  ·  {caption}"))
 
@@ -138,7 +142,7 @@ class MessageScreen(LiveScreen):
 
     def action_look(self) -> None:
         """Switch the payload between JSON, text and bytes."""
-        self._format = next(self._formats)
+        self._payload_format = next(self._payload_formats)
         self._draw()
 
     def action_step(self, step: int) -> None:
@@ -149,12 +153,12 @@ class MessageScreen(LiveScreen):
     def action_search(self) -> None:
         """Search in the text shown."""
 
-        def find(text: str | None) -> None:
+        def search_text(text: str | None) -> None:
             if text:
                 count = self.raw.search(text)
                 self.notify(f"{count} matches", timeout=2)
 
-        self.app.push_screen(Prompt("Search for"), find)
+        self.app.push_screen(Prompt("Search for"), search_text)
 
     def action_save(self) -> None:
         """Write the payload bytes to a file."""

@@ -47,7 +47,7 @@ PUBLISH_FIELDS = (
     ),
 )  # fmt: skip
 
-PAYLOAD = "payload"
+PAYLOAD_PATH = "payload"
 
 
 class PayloadRow(Horizontal):
@@ -66,18 +66,22 @@ class PayloadRow(Horizontal):
 
     def on_descendant_focus(self, _event: events.DescendantFocus) -> None:
         """Post that the payload has the focus."""
-        self.post_message(FieldRow.Focused(PAYLOAD))
+        self.post_message(FieldRow.Focused(PAYLOAD_PATH))
 
 
-_FIELD = {field.path: field for field in PUBLISH_FIELDS}
+_FIELD_BY_PATH = {field.path: field for field in PUBLISH_FIELDS}
 
 
-def build_command(texts: Mapping[str, str], payload_base64: str) -> PublishMessage | RequestReply:
-    """Return the command that publishes or requests; raises UsageError for a text that is not
-    valid.
+def build_publish_command(
+    texts: Mapping[str, str], payload_base64: str
+) -> PublishMessage | RequestReply:
+    """Return the command that publishes or requests, from the fields' texts by path; raises
+    UsageError for a text that is not valid.
     """
     try:
-        values = {path: parse_field(_FIELD[path], text) for path, text in texts.items() if text}
+        values = {
+            path: parse_field(_FIELD_BY_PATH[path], text) for path, text in texts.items() if text
+        }
     except ValueError as error:
         raise UsageError(str(error)) from error
     subject = values.get("subject")
@@ -135,10 +139,10 @@ class PublishScreen(LiveScreen):
         self._original_payload: bytes | None = None
         self._original_headers: tuple[tuple[str, str], ...] | None = None
         """Headers of the message to publish again; None once their text was changed."""
-        self._unsent_paths: set[str] = set()
+        self._unsent_field_paths: set[str] = set()
         """Paths of fields with typed text that was not sent."""
         self._form_server = FormServer(self)
-        self._sending_paths: set[str] = set()
+        self._sending_field_paths: set[str] = set()
         self._sending_task: Worker[None] | None = None
         """The task that sends the message; the key does nothing until the task has ended."""
 
@@ -150,7 +154,7 @@ class PublishScreen(LiveScreen):
         """Yield the fields, the reply below them, and the help of the focused field."""
         rows = [
             PayloadRow()
-            if field.path == PAYLOAD
+            if field.path == PAYLOAD_PATH
             else FieldRow(field, self.texts.get(field.path, ""))
             for field in PUBLISH_FIELDS
         ]
@@ -188,15 +192,15 @@ class PublishScreen(LiveScreen):
 
     @on(TextArea.Changed)
     def _post_payload(self, event: TextArea.Changed) -> None:
-        if event.text_area.text != self.texts.get(PAYLOAD, ""):
-            self.post_message(FieldRow.Edited(PAYLOAD, event.text_area.text))
+        if event.text_area.text != self.texts.get(PAYLOAD_PATH, ""):
+            self.post_message(FieldRow.Edited(PAYLOAD_PATH, event.text_area.text))
 
     @on(FieldRow.Edited)
     def _store_text(self, message: FieldRow.Edited) -> None:
         self.texts[message.path] = message.text
-        self._unsent_paths.add(message.path)
-        self._sending_paths.discard(message.path)
-        if message.path == PAYLOAD:
+        self._unsent_field_paths.add(message.path)
+        self._sending_field_paths.discard(message.path)
+        if message.path == PAYLOAD_PATH:
             self._original_payload = None
         if message.path == "headers":
             self._original_headers = None
@@ -220,27 +224,29 @@ class PublishScreen(LiveScreen):
             "payload": payload_text,
         }
         texts = {
-            path: text for path, text in original_texts.items() if path not in self._unsent_paths
+            path: text
+            for path, text in original_texts.items()
+            if path not in self._unsent_field_paths
         }
-        if PAYLOAD in texts:
-            area = self.query_one(TextArea)
-            with area.prevent(TextArea.Changed):
-                area.text = payload_text
+        if PAYLOAD_PATH in texts:
+            payload_area = self.query_one(TextArea)
+            with payload_area.prevent(TextArea.Changed):
+                payload_area.text = payload_text
             # The text area changes line ends: its text is not an edit.
-            texts[PAYLOAD] = area.text
+            texts[PAYLOAD_PATH] = payload_area.text
         for row in self.query(FieldRow):
             if row.field.path in texts:
                 with row.prevent(Input.Changed):
                     row.set_text(texts[row.field.path])
         self.texts |= texts
-        if PAYLOAD in texts:
+        if PAYLOAD_PATH in texts:
             self._original_payload = payload
         if "headers" in texts:
             self._original_headers = pairs
 
-    def unsent(self) -> str:
-        """Return a summary of typed text that was not sent; empty without."""
-        return "the message" if self._unsent_paths else ""
+    def unsent_text(self) -> str:
+        """Return a summary of typed text that was not sent; empty if there is none."""
+        return "the message" if self._unsent_field_paths else ""
 
     def action_send(self) -> None:
         """Send the message, after a prompt for the subject if the engine requires it."""
@@ -253,9 +259,9 @@ class PublishScreen(LiveScreen):
             return
         payload = self._original_payload
         if payload is None:
-            payload = self.texts.get(PAYLOAD, "").encode()
+            payload = self.texts.get(PAYLOAD_PATH, "").encode()
         try:
-            command = build_command(self.texts, base64.b64encode(payload).decode())
+            command = build_publish_command(self.texts, base64.b64encode(payload).decode())
         except UsageError as error:
             self.reply_text.update(safe(str(error), "error"))
             return
@@ -263,14 +269,14 @@ class PublishScreen(LiveScreen):
             # The text can have only one value per header name.
             command = replace(command, headers=self._original_headers)
         command = replace(command, decided_on=self._form_server.confirmation_for(command.subject))
-        self._sending_paths = set(self._unsent_paths)
+        self._sending_field_paths = set(self._unsent_field_paths)
         self.reply_text.update(safe(SENDING_TEXT))
         reply = await request_confirmed(self, command)
         if reply is None:
             self.reply_text.update(safe("not confirmed: nothing is sent", "warn"))
             return
         if reply.status == "done":
-            self._unsent_paths -= self._sending_paths
+            self._unsent_field_paths -= self._sending_field_paths
         self.reply_text.update(safe(reply.text, "ok" if reply.status == "done" else "error"))
         if isinstance(command, RequestReply) and reply.status == "done" and reply.body_json:
             text, _, _ = message_text(_decoder.decode(reply.body_json), "auto")

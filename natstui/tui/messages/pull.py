@@ -28,7 +28,7 @@ from natstui.tui.frame.confirmation import (
     needs_confirmation,
     prompt_confirmation,
 )
-from natstui.tui.frame.live import CommandPrompt, LiveScreen, prompt_command, watch_rows
+from natstui.tui.frame.live import CommandPrompt, LiveScreen, poll_rows_first, prompt_command
 from natstui.tui.frame.requests import run_task
 from natstui.tui.kit.raw.view import RawView
 from natstui.tui.kit.text import safe
@@ -42,12 +42,12 @@ def counters_text(state: State, stream: str, consumer: str) -> str:
     for row in reversed(view.rows()):
         columns = view.columns
         if columns.name[row] == consumer:
-            floor = columns.ack_floor_stream_seq[row]
+            ack_floor = columns.ack_floor_stream_seq[row]
             return (
                 f"unprocessed {columns.pending_msgs[row]:,}   "
                 f"ack pending {columns.ack_pending_msgs[row]:,}   "
                 f"redelivered {columns.redelivered_msgs[row]:,}   "
-                f"delivered {columns.delivered_stream_seq[row]}   floor {floor}"
+                f"delivered {columns.delivered_stream_seq[row]}   floor {ack_floor}"
             )
     return "the consumer's counters are not known yet"
 
@@ -102,7 +102,7 @@ class PullScreen(LiveScreen):
 
     def on_mount(self) -> None:
         """Request that the consumer is polled first, and show how to pull."""
-        watch_rows(self, (self.stream,), ((self.stream, self.consumer),))
+        poll_rows_first(self, (self.stream,), ((self.stream, self.consumer),))
         self._show_caption("enter pulls the next message")
         self.raw.focus()
 
@@ -121,7 +121,7 @@ class PullScreen(LiveScreen):
             if result.deliveries_count == 1
             else (f"delivery {result.deliveries_count}")
         )
-        self._show_caption(f"{caption}  ·  {times}  ·  not answered yet")
+        self._show_caption(f"{caption}  ·  {times}  ·  not acked yet")
 
     def action_next(self) -> None:
         """Pull the next message."""
@@ -143,7 +143,7 @@ class PullScreen(LiveScreen):
         """Return the reply to a pull, after a prompt for the name if the engine requires it; None
         if the name was not typed.
 
-        A confirmation is not requested again on this screen while its values are the same.
+        The screen prompts again only if the values that the prompt shows have changed.
         """
         engine = self.engine
         reply = await engine.change(command)
@@ -152,10 +152,10 @@ class PullScreen(LiveScreen):
         if self._confirmed_pull is None or self._confirmed_pull.decided_on != confirmation_in(
             reply
         ):
-            confirmed = await prompt_confirmation(self, command, reply)
-            if not isinstance(confirmed, PullNext):
+            confirmed_command = await prompt_confirmation(self, command, reply)
+            if not isinstance(confirmed_command, PullNext):
                 return None
-            self._confirmed_pull = confirmed
+            self._confirmed_pull = confirmed_command
         return await engine.change(self._confirmed_pull)
 
     def action_answer(self, answer: Answer) -> None:
@@ -170,7 +170,7 @@ class PullScreen(LiveScreen):
         self._show_caption(reply.text, "ok" if reply.status == "done" else "error")
 
     def _require_message(self) -> PulledMessage | None:
-        """Return the pulled message; without one, show how to pull and return None."""
+        """Return the pulled message; if none was pulled yet, show how to pull and return None."""
         if self.pulled_message is None:
             self._show_caption("no message was pulled yet: enter pulls one", "warn")
         return self.pulled_message
@@ -183,9 +183,9 @@ class PullScreen(LiveScreen):
         reason: str | None = None,
     ) -> AnswerMessage:
         """Return the command that sends an acknowledgement of a message."""
-        confirmed = None if self._confirmed_pull is None else self._confirmed_pull.confirmed
+        confirmed_name = None if self._confirmed_pull is None else self._confirmed_pull.confirmed
         return AnswerMessage(
-            0, self.consumer, pulled.reply, answer, delay_s, reason, confirmed,
+            0, self.consumer, pulled.reply, answer, delay_s, reason, confirmed_name,
             pulled.consumer_created_at_us,
         )  # fmt: skip
 

@@ -42,34 +42,34 @@ from natstui.tui.frame.action_runner import (
     finding_of_messages,
     open_pull,
 )
-from natstui.tui.frame.live import CommandPrompt, LiveScreen, prompt_command, watch_rows
+from natstui.tui.frame.live import CommandPrompt, LiveScreen, poll_rows_first, prompt_command
 from natstui.tui.frame.messages import Manage
 from natstui.tui.frame.requests import run_task
 from natstui.tui.kit.keys import key_of
-from natstui.tui.kit.lists import KeyList
-from natstui.tui.kit.pick import Pick
+from natstui.tui.kit.lists import SingleChoiceList
+from natstui.tui.kit.pick import PickDialog
 from natstui.tui.kit.prompt import Prompt
 from natstui.tui.kit.raw.view import RawView
 from natstui.tui.kit.text import safe
 from natstui.tui.messages.message import MessageScreen
 from natstui.tui.messages.text import (
-    HEAD,
-    browse_text,
+    MESSAGE_LIST_HEAD,
     has_messages,
     message_line,
     message_text,
-    page_text,
+    page_caption,
     payload_of,
+    requested_page_text,
 )
 from natstui.units import duration_text
 
-_page = decoder_of(MessagePage)
+_page_decoder = decoder_of(MessagePage)
 
-REFRESH_AFTER_S = 3.0
+MIN_PAGE_REREAD_INTERVAL_S = 3.0
 """Minimum time between two reads of a page; it is read again only if the stream has changed."""
-_PAUSE_PER_READ = 9
+_MIN_PAUSE_PER_READ_TIME = 9
 """Minimum pause after a read, as a multiple of its duration: a slow link is idle for 90 %."""
-_COUNTERS = ("created_at_us", "stored_msgs", "stored_bytes", "first_seq", "last_seq")
+_STREAM_COUNTER_NAMES = ("created_at_us", "stored_msgs", "stored_bytes", "first_seq", "last_seq")
 
 
 class MessagePages(Vertical):
@@ -102,7 +102,7 @@ class MessagePages(Vertical):
     def __init__(
         self,
         stream: str,
-        live: LiveScreen,
+        live_screen: LiveScreen,
         first_seq: int | None = None,
         consumer: str | None = None,
     ) -> None:
@@ -110,22 +110,22 @@ class MessagePages(Vertical):
         self.stream = stream
         self._consumer = consumer
         self._first_seq = first_seq
-        self._live = live
+        self._live_screen = live_screen
         """The screen of the list, with the newest state and the note about the stream."""
         self.command = self._listed_command = BrowseMessages(0, stream)
         """The commands of the requested and of the listed page."""
         self.page: MessagePage | None = None
         self._reading_task: Worker[None] | None = None
-        self._is_waiting = self._is_refresh = self._has_failed = False
+        self._is_reply_pending = self._is_refresh = self._has_read_failed = False
         self._requested_at_s = self._replied_at_s = self._checked_at_s = monotonic()
         self._requested_counters: tuple[object, ...] | None = None
         """The stream's counters when the page was requested."""
-        self._sampled_us = 0
+        self._newest_poll_mono_us = 0
         # Before the widgets: a message may be highlighted while the screen closes.
         self.preview = RawView()
         self.preview.can_focus = False
         self._previewed_message: StoredMessage | None = None
-        self._finding_caption = (0, "")
+        self._finding_seq_and_caption = (0, "")
         """First sequence of the finding that the page was opened for, and its text."""
 
     def compose(self) -> Iterable[Widget]:
@@ -133,8 +133,8 @@ class MessagePages(Vertical):
         yield Static(id="caption", markup=False)
         with Horizontal():
             with Vertical():
-                yield Static(HEAD, id="head", markup=False)
-                yield KeyList()
+                yield Static(MESSAGE_LIST_HEAD, id="head", markup=False)
+                yield SingleChoiceList()
             yield self.preview
 
     def on_mount(self) -> None:
@@ -146,52 +146,58 @@ class MessagePages(Vertical):
         self.set_interval(1.0, self.refresh_page)
 
     def read(self, **changes: object) -> None:
-        """Request another page with the same filter."""
+        """Request another page with the same filter; `changes` are fields of `BrowseMessages` that
+        differ from those of the newest page.
+        """
         self._request(self.start_request(**changes))
 
     def start_request(self, **changes: object) -> BrowseMessages:
-        """Prepare to read another page with the same filter, and return the command; its reply is
-        for `show`.
+        """Prepare to read another page with the same filter, and return the command; `changes` are
+        fields of the command that differ from those of the newest page.
+
+        Its reply must be passed to `show`.
         """
-        first_page = BrowseMessages(0, self.stream, filter_subject=self.command.filter_subject)
-        self.command = replace(first_page, **changes)  # type: ignore[arg-type]
+        first_page_command = BrowseMessages(
+            0, self.stream, filter_subject=self.command.filter_subject
+        )
+        self.command = replace(first_page_command, **changes)  # type: ignore[arg-type]
         self.caption.update(safe(f"{self.stream}  ·  reading …", "dim"))
-        self._live.note.accept_replacement()
-        self._prepare_reply()
+        self._live_screen.note.accept_replacement()
+        self._expect_reply()
         return self.command
 
-    def _prepare_reply(self, *, is_refresh: bool = False) -> None:
+    def _expect_reply(self, *, is_refresh: bool = False) -> None:
         if self._reading_task is not None:
             self._reading_task.cancel()
-        self._is_waiting, self._is_refresh = True, is_refresh
+        self._is_reply_pending, self._is_refresh = True, is_refresh
         self._requested_at_s = monotonic()
         self._requested_counters = self._read_counters()
 
     def _request(self, command: BrowseMessages) -> None:
-        self._reading_task = run_task(self._live, self._read_page, command)
+        self._reading_task = run_task(self._live_screen, self._read_page, command)
 
     async def _read_page(self, command: BrowseMessages) -> None:
-        self.show(await self._live.engine.request(command))
+        self.show(await self._live_screen.engine.request(command))
 
     def _read_counters(self) -> tuple[object, ...] | None:
         """Return the stream's counters; if they are unchanged, its messages are unchanged."""
-        rows = self._live.state.streams.roster.rows_of_stream.get(self.stream)
+        rows = self._live_screen.state.streams.roster.rows_of_stream.get(self.stream)
         if not rows:
             return None
-        columns, row = self._live.state.streams.columns, rows[-1]
-        return tuple(getattr(columns, name)[row] for name in _COUNTERS)
+        columns, row = self._live_screen.state.streams.columns, rows[-1]
+        return tuple(getattr(columns, name)[row] for name in _STREAM_COUNTER_NAMES)
 
     def show(self, reply: Answered) -> None:
         """Show the requested page, or the error."""
-        if not self._is_waiting:
+        if not self._is_reply_pending:
             return
-        self._is_waiting = False
+        self._is_reply_pending = False
         self._replied_at_s = monotonic()
-        self._has_failed = reply.body_json is None
+        self._has_read_failed = reply.body_json is None
         if reply.body_json is None:
             self._show_error(reply.text)
         else:
-            self._show_page(_page.decode(reply.body_json))
+            self._show_page(_page_decoder.decode(reply.body_json))
 
     def _show_error(self, reason: str) -> None:
         """Show the reason why a page could not be read; the listed page is read again."""
@@ -212,8 +218,8 @@ class MessagePages(Vertical):
         self._listed_command = self.command
         self._fill_list(page)
         if page.messages:
-            forwards = self.command.newer or page.sought_seq is not None
-            self.list.highlighted = len(page.messages) - 1 if forwards else 0
+            starts_at_oldest = self.command.newer or page.sought_seq is not None
+            self.list.highlighted = len(page.messages) - 1 if starts_at_oldest else 0
         self._show_caption()
 
     def _refresh_list(self, page: MessagePage) -> None:
@@ -242,9 +248,9 @@ class MessagePages(Vertical):
         return super().check_action(action, parameters)
 
     def _fill_list(self, page: MessagePage) -> None:
-        was_empty, self.page = self.is_empty, page
-        if was_empty is not self.is_empty or len(page.messages) != self.list.option_count:
-            self._live.refresh_bindings()
+        was_stream_empty, self.page = self.is_empty, page
+        if was_stream_empty is not self.is_empty or len(page.messages) != self.list.option_count:
+            self._live_screen.refresh_bindings()
         self.list.clear_options()
         self.list.add_options([Option(message_line(message)) for message in self.listed_messages])
 
@@ -252,60 +258,67 @@ class MessagePages(Vertical):
         if self.page is not None:
             age_s = int(monotonic() - self._checked_at_s)
             age = f"{duration_text(age_s)} ago" if age_s else "now"
-            page_name = self._finding_text() or browse_text(self.command)
-            text = page_text(self.page, page_name, key_of(self._live, PUBLISH.id))
+            page_name = self._finding_text() or requested_page_text(self.command)
+            text = page_caption(self.page, page_name, key_of(self._live_screen, PUBLISH.id))
             self.caption.update(safe(f"{text}  ·  {age}"))
 
     def _finding_text(self) -> str:
-        """Return the caption of the consumer's finding that the page was opened for; empty for
+        """Return a text with the consumer's finding that the page was opened for; empty for
         another page.
         """
         command, consumer = self.command, self._consumer
         if consumer is None or not command.newer or command.from_seq is None:
             return ""
         target = Target(self.stream, consumer)
-        finding = finding_of_messages(self._live.state, target, command.from_seq)
+        finding = finding_of_messages(self._live_screen.state, target, command.from_seq)
         if finding is not None:
             label = f"{finding.kind.code} {finding.kind.word}"
             text = clean_line(f"from message {command.from_seq}: {label} of {consumer}")
-            self._finding_caption = (command.from_seq, text)
+            self._finding_seq_and_caption = (command.from_seq, text)
         # The page was opened for the finding, also if it has ended or changed since then.
-        return self._finding_caption[1] if self._finding_caption[0] == command.from_seq else ""
+        return (
+            self._finding_seq_and_caption[1]
+            if self._finding_seq_and_caption[0] == command.from_seq
+            else ""
+        )
 
     def refresh_page(self) -> None:
         """Show the age of the page, and request the page again if the stream has changed."""
         now_s, counters = monotonic(), self._read_counters()
         if (
-            self._is_waiting
+            self._is_reply_pending
             or self.page is None
-            or self._live.note.replacement_note
-            or self.app.screen is not self._live
+            or self._live_screen.note.replacement_note
+            or self.app.screen is not self._live_screen
         ):
             return
         if counters == self._requested_counters:
-            self._count_unchanged_poll()
-        rest_s = max(
-            REFRESH_AFTER_S, _PAUSE_PER_READ * (self._replied_at_s - self._requested_at_s)
+            self._reset_age_after_poll()
+        pause_s = max(
+            MIN_PAGE_REREAD_INTERVAL_S,
+            _MIN_PAUSE_PER_READ_TIME * (self._replied_at_s - self._requested_at_s),
         )
         if (
             counters not in (None, self._requested_counters)
-            and now_s - self._replied_at_s >= rest_s
+            and now_s - self._replied_at_s >= pause_s
         ):
             sought_seq = self.page.sought_seq
-            same_page = replace(
+            same_page_command = replace(
                 self.command, from_seq=sought_seq, newer=True, jump=None, from_time=None
             )
-            self._prepare_reply(is_refresh=True)
-            self._request(self.command if sought_seq is None else same_page)
-        if not self._has_failed:
+            self._expect_reply(is_refresh=True)
+            self._request(self.command if sought_seq is None else same_page_command)
+        if not self._has_read_failed:
             self._show_caption()
 
-    def _count_unchanged_poll(self) -> None:
+    def _reset_age_after_poll(self) -> None:
         """Set the page's age to 0 after a newer poll with unchanged counters."""
-        rows = self._live.state.streams.roster.rows_of_stream.get(self.stream)
-        sampled_us = self._live.state.streams.columns.sampled_mono_us[rows[-1]] if rows else 0
-        if sampled_us > self._sampled_us:
-            self._sampled_us = sampled_us
+        rows = self._live_screen.state.streams.roster.rows_of_stream.get(self.stream)
+        poll_mono_us = (
+            self._live_screen.state.streams.columns.sampled_mono_us[rows[-1]] if rows else 0
+        )
+        if poll_mono_us > self._newest_poll_mono_us:
+            self._newest_poll_mono_us = poll_mono_us
             self._checked_at_s = monotonic()
 
     @property
@@ -315,7 +328,7 @@ class MessagePages(Vertical):
 
     @property
     def message(self) -> StoredMessage | None:
-        """Return the message under the cursor; None without one."""
+        """Return the message under the cursor; None in an empty list."""
         position = self.list.highlighted
         return (
             self.listed_messages[position]
@@ -340,8 +353,8 @@ class MessagePages(Vertical):
 
     def action_ask(self) -> None:
         """Request the same page again, also of a recreated stream."""
-        self._live.note.accept_replacement()
-        self._prepare_reply()
+        self._live_screen.note.accept_replacement()
+        self._expect_reply()
         self._request(self.command)
 
     def action_older(self) -> None:
@@ -368,7 +381,7 @@ _SPEC_BY_ACTION = {
 }  # fmt: skip
 
 
-_counts = decoder_of(dict[str, int])
+_subject_counts_decoder = decoder_of(dict[str, int])
 
 
 class MessageJumps(Vertical):
@@ -387,15 +400,15 @@ class MessageJumps(Vertical):
     pages = getters.query_one(MessagePages)
 
     def __init__(
-        self, stream: str, consumer: str | None, live: LiveScreen, first_seq: int | None
+        self, stream: str, consumer: str | None, live_screen: LiveScreen, first_seq: int | None
     ) -> None:
         super().__init__()
         self.stream, self.consumer = stream, consumer
-        self._live, self._first_seq = live, first_seq
+        self._live_screen, self._first_seq = live_screen, first_seq
 
     def compose(self) -> Iterable[Widget]:
         """Yield the pages."""
-        yield MessagePages(self.stream, self._live, self._first_seq, self.consumer)
+        yield MessagePages(self.stream, self._live_screen, self._first_seq, self.consumer)
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """Return whether an action is enabled: jump keys only in a stream with messages."""
@@ -415,7 +428,8 @@ class MessageJumps(Vertical):
 
         title = "From which sequence?"
         prompt_command(
-            self._live, CommandPrompt(title, to_command, refusal=refusal, show=self.pages.show)
+            self._live_screen,
+            CommandPrompt(title, to_command, refusal=refusal, show=self.pages.show),
         )
 
     def action_time(self) -> None:
@@ -426,7 +440,7 @@ class MessageJumps(Vertical):
 
         title = "From which time? As 2026-01-31T12:00:00Z or 10m ago"
         prompt_command(
-            self._live,
+            self._live_screen,
             CommandPrompt(title, to_command, meaning=time_meaning, show=self.pages.show),
         )
 
@@ -439,22 +453,22 @@ class MessageJumps(Vertical):
         text = self.pages.command.filter_subject or ""
         title = "Only which subjects? Empty: all"
         prompt_command(
-            self._live, CommandPrompt(title, to_command, text=text, show=self.pages.show)
+            self._live_screen, CommandPrompt(title, to_command, text=text, show=self.pages.show)
         )
 
     def action_subjects(self) -> None:
         """Count the messages by subject, and let the user pick one."""
-        run_task(self._live, self._pick_subject)
+        run_task(self._live_screen, self._pick_subject)
 
     async def _pick_subject(self) -> None:
-        reply = await self._live.engine.request(CountSubjects(0, self.stream))
+        reply = await self._live_screen.engine.request(CountSubjects(0, self.stream))
         if reply.body_json is None:
             self.notify(reply.text, severity="error", markup=False)
             return
-        counts = _counts.decode(reply.body_json)
-        largest = sorted(counts.items(), key=lambda pair: -pair[1])[:1000]
-        options = [(subject, f"{count:,}") for subject, count in largest]
-        subject = await self.app.push_screen_wait(Pick(f"{len(counts):,} subjects", options))
+        counts = _subject_counts_decoder.decode(reply.body_json)
+        largest_counts = sorted(counts.items(), key=lambda pair: -pair[1])[:1000]
+        options = [(subject, f"{count:,}") for subject, count in largest_counts]
+        subject = await self.app.push_screen_wait(PickDialog(f"{len(counts):,} subjects", options))
         if subject is not None:
             self.pages.read(filter_subject=subject)
 
@@ -464,10 +478,10 @@ class MessageJumps(Vertical):
 
     def action_jump(self) -> None:
         """Prompt for a consumer and its position, and jump to the position."""
-        run_task(self._live, self._jump)
+        run_task(self._live_screen, self._jump_to_consumer)
 
-    async def _jump(self) -> None:
-        consumer = await choose_consumer(self._live, self.stream, self.consumer)
+    async def _jump_to_consumer(self) -> None:
+        consumer = await choose_consumer(self._live_screen, self.stream, self.consumer)
         if not consumer:
             return
         options = [
@@ -475,9 +489,9 @@ class MessageJumps(Vertical):
             ("ack_floor", "the ack floor: all messages up to here are acked"),
             ("next_to_deliver", "the next message to deliver"),
         ]
-        jump = await self.app.push_screen_wait(Pick(f"Where {consumer} is", options))
-        if jump is not None:
-            self.pages.read(consumer=consumer, jump=jump)
+        position = await self.app.push_screen_wait(PickDialog(f"Where {consumer} is", options))
+        if position is not None:
+            self.pages.read(consumer=consumer, jump=position)
 
     def action_find(self) -> None:
         """Prompt for a text, and move to the next message on the page that contains it."""
@@ -486,15 +500,17 @@ class MessageJumps(Vertical):
             index = self._find_index(text.strip())
             return f"{text!r} is not in the shown messages" if index is None else ""
 
-        def to_command(text: str | None) -> None:
+        def move_to_match(text: str | None) -> None:
             index = None if text is None else self._find_index(text.strip())
             if index is not None:
                 self.pages.list.highlighted = index
 
-        self.app.push_screen(Prompt("Find in the shown messages", refusal=refusal), to_command)
+        self.app.push_screen(Prompt("Find in the shown messages", refusal=refusal), move_to_match)
 
     def _find_index(self, text: str) -> int | None:
-        """Return the list index of the next message that contains a text; None without one."""
+        """Return the list index of the next message after the cursor that contains a text; None if
+        no message contains it.
+        """
         start = (self.pages.list.highlighted or 0) + 1
         order: list[int] = [*range(start, len(self.pages.listed_messages)), *range(start)]
         for index in order:
@@ -536,7 +552,7 @@ class MessagesScreen(LiveScreen):
 
     def on_mount(self) -> None:
         """Focus the list, and request that the stream is polled first."""
-        watch_rows(self, (self.stream,), ())
+        poll_rows_first(self, (self.stream,), ())
         self.set_focus(self.pages.list)
 
     def refresh_state(self) -> None:

@@ -16,13 +16,13 @@ from natstui.model.records.messages import Answered, StartTail, StopTail, Stored
 from natstui.tui.frame.action_keys import Target
 from natstui.tui.frame.live import LiveScreen
 from natstui.tui.frame.requests import run_task
-from natstui.tui.kit.lists import KeyList
+from natstui.tui.kit.lists import SingleChoiceList
 from natstui.tui.kit.prompt import Prompt
 from natstui.tui.kit.text import safe
 from natstui.tui.messages.text import message_line, payload_of
 from natstui.units import counted, rate_text
 
-_MAX_MSGS = 500
+_MAX_LISTED_MSGS = 500
 
 
 class TailScreen(LiveScreen):
@@ -46,13 +46,13 @@ class TailScreen(LiveScreen):
         super().__init__()
         self.stream = stream
         self.subjects = subjects
-        self.messages: deque[StoredMessage] = deque(maxlen=_MAX_MSGS)
+        self.messages: deque[StoredMessage] = deque(maxlen=_MAX_LISTED_MSGS)
         self.is_paused = False
         self.filter_text = ""
-        self._last: Tailed | None = None
+        self._last_update: Tailed | None = None
         self._refusal = ""
         """The reason why no messages can arrive (any more); empty without one."""
-        self._rate_per_s = 0.0
+        self._arrived_msgs_per_s = 0.0
         self._missed_msgs = 0
 
     def asset(self) -> Target | None:
@@ -62,7 +62,7 @@ class TailScreen(LiveScreen):
     def body(self) -> Iterable[Widget]:
         """Yield caption and list."""
         yield Static(id="caption", markup=False)
-        yield KeyList()
+        yield SingleChoiceList()
 
     def on_mount(self) -> None:
         """Start to receive messages."""
@@ -84,10 +84,10 @@ class TailScreen(LiveScreen):
 
     def _show(self, update: Tailed) -> None:
         """Add the new messages to the list, unless it is paused, and update the counts."""
-        before, self._last = self._last, update
+        before, self._last_update = self._last_update, update
         if before is not None and update.at_us > before.at_us:
             new_msgs = update.arrived_msgs - before.arrived_msgs
-            self._rate_per_s = new_msgs / ((update.at_us - before.at_us) / 1e6)
+            self._arrived_msgs_per_s = new_msgs / ((update.at_us - before.at_us) / 1e6)
             # Messages that arrived between two records are counted as missed too.
             reported_msgs = len(update.messages) + update.dropped_msgs - before.dropped_msgs
             self._missed_msgs += max(0, new_msgs - reported_msgs)
@@ -99,7 +99,11 @@ class TailScreen(LiveScreen):
     def _draw(self) -> None:
         self.list.clear_options()
         self.list.add_options(
-            [Option(message_line(m)) for m in self.messages if self._matches_filter(m)]
+            [
+                Option(message_line(message))
+                for message in self.messages
+                if self._matches_filter(message)
+            ]
         )
         self.list.highlighted = self.list.option_count - 1 if self.list.option_count else None
 
@@ -108,14 +112,14 @@ class TailScreen(LiveScreen):
         return pattern in message.subject or pattern.encode() in payload_of(message)
 
     def _show_caption(self) -> None:
-        update = self._last
+        update = self._last_update
         if update is None or (self._refusal and not update.arrived_msgs):
             self.caption.update(safe(self._refusal, "error"))
             return
         dropped_msgs = update.dropped_msgs + self._missed_msgs
         parts = [
             f"tail of {', '.join(self.subjects)}",
-            f"{rate_text(self._rate_per_s)}/s",
+            f"{rate_text(self._arrived_msgs_per_s)}/s",
             f"{update.arrived_msgs:,} arrived",
             f"{dropped_msgs:,} not shown: too fast",
             *_gap_parts(update),
@@ -130,7 +134,7 @@ class TailScreen(LiveScreen):
     def action_hold(self) -> None:
         """Pause or resume the list."""
         self.is_paused = not self.is_paused
-        if self._last is not None:
+        if self._last_update is not None:
             self._show_caption()
 
     def action_filter(self) -> None:
@@ -147,7 +151,9 @@ class TailScreen(LiveScreen):
 
 
 def _gap_parts(update: Tailed) -> list[str]:
-    """Return a part of the caption about gaps in the tail; empty without gaps."""
+    """Return the part of the caption about messages missed while disconnected; empty without such
+    a gap.
+    """
     count = update.interruptions_count
     if not count:
         return []

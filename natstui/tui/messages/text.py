@@ -20,7 +20,7 @@ def payload_of(message: StoredMessage) -> bytes:
 
 
 def time_text(at_us: int, *, with_date: bool = False) -> str:
-    """Return a time in µs as local time with milliseconds."""
+    """Return a Unix time in µs as local time with milliseconds."""
     return local_text(at_us, "%Y-%m-%d %H:%M:%S" if with_date else "%H:%M:%S", 3)
 
 
@@ -38,9 +38,11 @@ def message_line(message: StoredMessage) -> Content:
     )
 
 
-HEAD = f"{'SEQ':>9}  {'TIME'.ljust(12)}  {'SUBJECT'.ljust(24)}  {'SIZE':>8}  ▪  PAYLOAD"
+MESSAGE_LIST_HEAD = (
+    f"{'SEQ':>9}  {'TIME'.ljust(12)}  {'SUBJECT'.ljust(24)}  {'SIZE':>8}  ▪  PAYLOAD"
+)
 """Title line of a list of messages; ▪ marks messages with headers."""
-_STYLE_BY_KIND = {
+_STYLE_BY_SPAN_KIND = {
     "key": "primary",
     "string": "ok",
     "number": "warn",
@@ -55,7 +57,7 @@ def payload_line(payload: bytes) -> Content:
     if not text.plain.startswith(("{", "[")):
         return text
     for start, end, kind in find_spans(text.plain, "json"):
-        text = text.stylize(style_of(_STYLE_BY_KIND[kind]), start, end)
+        text = text.stylize(style_of(_STYLE_BY_SPAN_KIND[kind]), start, end)
     return text
 
 
@@ -64,7 +66,7 @@ def has_messages(page: MessagePage) -> bool:
     return 0 < page.first_seq <= page.last_seq
 
 
-def page_text(page: MessagePage, page_name: str, publish_key: str = "") -> str:
+def page_caption(page: MessagePage, page_name: str, publish_key: str = "") -> str:
     """Return the caption of a page: stream, name and sequences; `publish_key` is the key that
     publishes a message.
     """
@@ -86,14 +88,14 @@ def message_text(
     `reply` is the reply subject of the message.
     """
     payload_text = format_payload(payload_of(message), payload_format)
-    heads = [f"{name}: {text}" for name, text in message.headers]
+    header_lines = [f"{name}: {text}" for name, text in message.headers]
     time_label = "Came:   " if message.stream_seq is None else "Stored: "
     parts = [
         f"Subject: {message.subject}",
         *([f"Reply:   {reply}"] if reply else []),
         f"{time_label} {time_text(message.stored_at_us, with_date=True)}",
         f"Size:    {counted(f'{message.payload_bytes:,}', 'byte')}",
-        *(["", *heads] if heads else []),
+        *(["", *header_lines] if header_lines else []),
         "",
         payload_text.text,
     ]
@@ -106,7 +108,7 @@ def message_text(
     )
 
 
-def browse_text(command: BrowseMessages) -> str:
+def requested_page_text(command: BrowseMessages) -> str:
     """Return a short text about the order and filters of the requested messages."""
     parts = ["last of each subject"] if command.last_per_subject else ["newest first"]
     parts += [f"/{command.filter_subject}"] if command.filter_subject else []

@@ -6,13 +6,13 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from natstui.tui.frame.systems import SystemState
-from natstui.tui.overview.panels import UNTITLED, Panel, PanelId, servers_text
+from natstui.tui.overview.panels import UNTITLED_PANELS, Panel, PanelId, servers_text
 
 WIDE_FROM_COLUMNS = 100
 """Minimum width for two panels side by side."""
 _FRAME_LINES = 2
-_MIN_ROWS: Mapping[PanelId, int] = {"wrong": 2}
-_MAX_ROWS: Mapping[PanelId, int] = {"systems": 8, "servers": 9, "wrong": 14}
+_MIN_ROWS_BY_PANEL: Mapping[PanelId, int] = {"wrong": 2}
+_MAX_ROWS_BY_PANEL: Mapping[PanelId, int] = {"systems": 8, "servers": 9, "wrong": 14}
 _GROWING_PANELS: Sequence[PanelId] = ("servers", "systems", "busiest")
 """Panels whose bands get the remaining lines in turn, when all findings fit."""
 
@@ -33,36 +33,38 @@ class PanelSize(NamedTuple):
 
 def list_bands(has_systems: bool, width: int) -> list[tuple[PanelId, ...]]:
     """Return the bands from the top; a band is one panel, or several side by side."""
-    above: list[tuple[PanelId, ...]] = [("systems",)] if has_systems else []
+    top_bands: list[tuple[PanelId, ...]] = [("systems",)] if has_systems else []
     upper_bands: list[tuple[PanelId, ...]] = [("wrong",), ("servers",)]
     if width >= WIDE_FROM_COLUMNS:
         upper_bands = [("wrong", "servers")]
-    return [*above, *upper_bands, ("busiest", "lagging"), ("events",)]
+    return [*top_bands, *upper_bands, ("busiest", "lagging"), ("events",)]
 
 
-def arrange(width: int, height: int, rows_count: Mapping[PanelId, int]) -> list[list[PanelSize]]:
+def arrange_panels(
+    width: int, height: int, rows_count: Mapping[PanelId, int]
+) -> list[list[PanelSize]]:
     """Return the sizes of the panels by band; `rows_count` is the number of rows of each panel.
 
     If not all findings fit, the events get one line without a frame, then none; then servers in
     their own band are left out.
     """
-    rows = list_bands("systems" in rows_count, width)
-    has_frame = dict.fromkeys(rows, True)
-    lines = {band: _min_lines(band) for band in rows}
-    findings_band = next(band for band in rows if "wrong" in band)
+    bands = list_bands("systems" in rows_count, width)
+    has_frame_by_band = dict.fromkeys(bands, True)
+    lines = {band: _min_lines(band) for band in bands}
+    findings_band = next(band for band in bands if "wrong" in band)
     needed_lines = max(lines[findings_band], _max_lines(("wrong",), rows_count))
 
-    def is_short() -> bool:
+    def has_too_few_lines() -> bool:
         return sum(lines.values()) - lines[findings_band] + needed_lines > height
 
-    if is_short():
-        has_frame["events",] = False
+    if has_too_few_lines():
+        has_frame_by_band["events",] = False
         lines["events",] = 1
-    if is_short():
+    if has_too_few_lines():
         lines["events",] = 0
-    if is_short() and ("servers",) in lines:
+    if has_too_few_lines() and ("servers",) in lines:
         del lines["servers",]
-        rows.remove(("servers",))
+        bands.remove(("servers",))
     lines[findings_band] += max(
         0, min(needed_lines - lines[findings_band], height - sum(lines.values()))
     )
@@ -70,55 +72,57 @@ def arrange(width: int, height: int, rows_count: Mapping[PanelId, int]) -> list[
     while free_lines > 0:
         before = free_lines
         for panel in _GROWING_PANELS:
-            band = next((band for band in rows if panel in band), None)
+            band = next((band for band in bands if panel in band), None)
             if band is not None and free_lines > 0 and lines[band] < _max_lines(band, rows_count):
                 lines[band] += 1
                 free_lines -= 1
         if free_lines == before:
             break
-    lines[rows[-1]] += free_lines
+    lines[bands[-1]] += free_lines
     if lines["events",] > _FRAME_LINES:
-        has_frame["events",] = True
+        has_frame_by_band["events",] = True
     return [
         [
-            PanelSize(panel, cells, lines[band], has_frame[band])
-            for panel, cells in zip(band, _widths(band, width), strict=True)
+            PanelSize(panel, cells, lines[band], has_frame_by_band[band])
+            for panel, cells in zip(band, _panel_widths(band, width), strict=True)
         ]
-        for band in rows
+        for band in bands
         if lines[band]
     ]
 
 
-def find_subtitle(
-    size_by_panel: Mapping[PanelId, PanelSize], servers: Panel, systems: Sequence[SystemState]
+def find_subtitles(
+    size_by_panel: Mapping[PanelId, PanelSize],
+    servers_panel: Panel,
+    systems: Sequence[SystemState],
 ) -> Mapping[PanelId, str]:
-    """Return the panel whose lower border shows the text about servers and leaders, with the text;
-    empty if all servers are shown.
+    """Return a text about servers and leaders, by the panel whose border shows the text; empty if
+    all servers are shown.
     """
     servers_size = size_by_panel.get("servers")
-    if servers_size is not None and servers.total_count <= servers_size.rows_count:
+    if servers_size is not None and servers_panel.total_count <= servers_size.rows_count:
         return {}
     return {"wrong" if servers_size is None else "servers": servers_text(systems)}
 
 
 def _lines_besides_rows(panel: PanelId) -> int:
     """Return the number of lines of a panel besides its rows: frame and titles."""
-    return _FRAME_LINES + (0 if panel in UNTITLED else 1)
+    return _FRAME_LINES + (0 if panel in UNTITLED_PANELS else 1)
 
 
 def _min_lines(band: Sequence[PanelId]) -> int:
-    return max(_lines_besides_rows(panel) + _MIN_ROWS.get(panel, 1) for panel in band)
+    return max(_lines_besides_rows(panel) + _MIN_ROWS_BY_PANEL.get(panel, 1) for panel in band)
 
 
 def _max_lines(band: Sequence[PanelId], rows_count: Mapping[PanelId, int]) -> int:
     return max(
         _lines_besides_rows(panel)
-        + max(1, min(_MAX_ROWS.get(panel, 20), rows_count.get(panel, 0)))
+        + max(1, min(_MAX_ROWS_BY_PANEL.get(panel, 20), rows_count.get(panel, 0)))
         for panel in band
     )
 
 
-def _widths(band: Sequence[PanelId], width: int) -> list[int]:
+def _panel_widths(band: Sequence[PanelId], width: int) -> list[int]:
     """Return the widths of the panels of a band; findings get two thirds."""
     if len(band) == 1:
         return [width]

@@ -18,18 +18,18 @@ from natstui.tui.findings.keys import FindingKeys
 from natstui.tui.frame.action_keys import is_allowed
 from natstui.tui.frame.live import LiveScreen
 from natstui.tui.frame.messages import EnteredCommand, Open
-from natstui.tui.frame.selection import watch_visible_rows
-from natstui.tui.frame.systems import find_system_row, own_key, system_of
+from natstui.tui.frame.row_order import Rows
+from natstui.tui.frame.selection import poll_visible_rows_first
+from natstui.tui.frame.systems import find_system_row, key_without_system, system_of
 from natstui.tui.frame.table_screen import table_columns
-from natstui.tui.frame.table_text import Rows
 from natstui.tui.kit.keys import key_of
 from natstui.tui.kit.table.big_table import BigTable
 from natstui.tui.kit.table.paint import RowAppearance
 from natstui.tui.kit.table.rows import Cell
 from natstui.tui.kit.table.view import RowHighlighted, RowSelected, VisibleChanged
 from natstui.tui.kit.text import safe
-from natstui.tui.overview.layout import arrange, find_subtitle
-from natstui.tui.overview.panels import PANELS, TITLES, UNTITLED, Panel, PanelId, panels
+from natstui.tui.overview.layout import arrange_panels, find_subtitles
+from natstui.tui.overview.panels import PANELS, TITLES, UNTITLED_PANELS, Panel, PanelId, panels
 from natstui.tui.overview.vitals import VITALS_HELP, vitals
 
 
@@ -48,7 +48,7 @@ class PanelTable(BigTable):
     """
 
     def __init__(self, panel: PanelId) -> None:
-        super().__init__((), id=panel, titles=panel not in UNTITLED)
+        super().__init__((), id=panel, titles=panel not in UNTITLED_PANELS)
         self.border_title = TITLES[panel]
 
     def _row_appearance(self, y: int) -> RowAppearance | None:
@@ -98,7 +98,7 @@ class OverviewScreen(LiveScreen):
     OverviewScreen .band { height: auto; layout: horizontal; }
     OverviewScreen.-narrow #upper { layout: vertical; }
     """
-    FIGURES: ClassVar[Sequence[tuple[str, str]]] = VITALS_HELP
+    SECOND_LINE_HELP: ClassVar[Sequence[tuple[str, str]]] = VITALS_HELP
 
     body_container = getters.query_one("#overview", Container)
 
@@ -108,7 +108,7 @@ class OverviewScreen(LiveScreen):
         self.scope.get_target_keys = self._get_target_keys
         self.tables: dict[PanelId, PanelTable] = {panel: PanelTable(panel) for panel in PANELS}
         self._panels: Mapping[PanelId, Panel] = {}
-        self._visible_keys: dict[str, tuple[Hashable, ...]] = {}
+        self._visible_keys_by_panel: dict[str, tuple[Hashable, ...]] = {}
 
     def body(self) -> Iterable[Widget]:
         """Yield the panels in their bands."""
@@ -128,7 +128,7 @@ class OverviewScreen(LiveScreen):
     @on(PanelArea.Resized)
     def _schedule_arrange(self) -> None:
         """Arrange the panels for the new size, after the next refresh."""
-        self.call_after_refresh(self._arrange)
+        self.call_after_refresh(self._arrange_panels)
 
     def second_line(self) -> list[Cell]:
         """Return the line with the totals of all shown systems."""
@@ -137,10 +137,10 @@ class OverviewScreen(LiveScreen):
     def refresh_state(self) -> None:
         """Show the newest rows of every panel."""
         self._panels = {panel.id: panel for panel in panels(self.scope.shown_systems)}
-        self._arrange()
+        self._arrange_panels()
         self.tables["wrong"].set_class(bool(self._panels["wrong"].rows.order), "-bad")
 
-    def _arrange(self) -> None:
+    def _arrange_panels(self) -> None:
         """Set the size, columns and title of every panel."""
         if not self._panels or not self.is_mounted:
             return
@@ -148,10 +148,12 @@ class OverviewScreen(LiveScreen):
         counts = {id: len(panel.rows.order) for id, panel in self._panels.items()}
         size_by_panel = {
             panel_size.id: panel_size
-            for band in arrange(size.width, size.height, counts)
+            for band in arrange_panels(size.width, size.height, counts)
             for panel_size in band
         }
-        subtitles = find_subtitle(size_by_panel, self._panels["servers"], self.scope.shown_systems)
+        subtitles = find_subtitles(
+            size_by_panel, self._panels["servers"], self.scope.shown_systems
+        )
         for panel, table in self.tables.items():
             panel_size = size_by_panel.get(panel)
             table.display = panel_size is not None
@@ -205,8 +207,8 @@ class OverviewScreen(LiveScreen):
         """Return whether an action is enabled: keys of findings only with a finding under the
         cursor.
         """
-        of_finding = action == "describe" or parameters[:1] == ("finding",)
-        if of_finding and (not self.is_mounted or self.find_finding() is None):
+        needs_finding = action == "describe" or parameters[:1] == ("finding",)
+        if needs_finding and (not self.is_mounted or self.find_finding() is None):
             return False
         return super().check_action(action, parameters)
 
@@ -215,7 +217,7 @@ class OverviewScreen(LiveScreen):
         self.refresh_bindings()
 
     @on(RowHighlighted)
-    def _on_another_row(self) -> None:
+    def _update_keys(self) -> None:
         self.refresh_bindings()
         if self.scope.is_joined:
             self.strip.show(self.scope, paused=self.paused)
@@ -228,7 +230,7 @@ class OverviewScreen(LiveScreen):
     @on(RowSelected)
     def _open_row(self, message: RowSelected) -> None:
         """Open the screen for the row of a panel."""
-        key = own_key(message.key)
+        key = key_without_system(message.key)
         match message.table.id:
             case "wrong":
                 self.finding.action_go()
@@ -267,5 +269,7 @@ class OverviewScreen(LiveScreen):
     def _poll_visible_rows(self, message: VisibleChanged) -> None:
         """Request that visible rows are polled first."""
         if message.table.id in ("busiest", "lagging"):
-            self._visible_keys[str(message.table.id)] = message.keys
-            watch_visible_rows(self, [key for keys in self._visible_keys.values() for key in keys])
+            self._visible_keys_by_panel[str(message.table.id)] = message.keys
+            poll_visible_rows_first(
+                self, [key for keys in self._visible_keys_by_panel.values() for key in keys]
+            )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import NamedTuple
 
 from natstui.clean import clean_line
 from natstui.model.live.state import State
@@ -26,7 +27,7 @@ VITALS_HELP = (
 """The figures of the line, each with its explanation."""
 
 _WIDE_FROM_COLUMNS = 110
-_SHORT_NAME_CELLS = 12
+_MAX_NAME_CELLS_IF_NARROW = 12
 
 
 def vitals(systems: Sequence[SystemState], width: int) -> list[Cell]:
@@ -34,32 +35,40 @@ def vitals(systems: Sequence[SystemState], width: int) -> list[Cell]:
     states = [system.state for system in systems]
     is_narrow = width < _WIDE_FROM_COLUMNS
     spark_cells, bar_cells = (4, 4) if is_narrow else (12, 10)
-    name = _name(systems)
-    parts = [Cell(name[:_SHORT_NAME_CELLS] if is_narrow else name, "strong")]
+    name = _account_or_target_name(systems)
+    parts = [Cell(name[:_MAX_NAME_CELLS_IF_NARROW] if is_narrow else name, "strong")]
     if any(not state.costs for state in states):
         return [*parts, Cell("waiting for the first poll", "dim")]
     if not is_narrow:
         parts.append(findings_cell(states))
-    for title, get, text in _FIGURES:
-        minute, now = total_text(systems, get, text, spark_cells)
+    for title, get_total, format_value in _FIGURES:
+        minute, now = total_text(systems, get_total, format_value, spark_cells)
         parts.append(Cell(f"{title} {minute} {now}"))
     storage = storage_cell(states, bar_cells)
     parts.append(Cell(f"STORAGE {storage.text}", "", len("STORAGE "), storage.style_name))
     return parts
 
 
-def _per_s(value: float | None) -> str:
+def _rate_text(value: float | None) -> str:
     return f"{rate_text(value)}/s"
 
 
-_FIGURES: tuple[tuple[str, Callable[[State], Total], Callable[[float | None], str]], ...] = (
-    ("IN", stored_per_s, _per_s),
-    ("OUT", delivered_per_s, _per_s),
-    ("PENDING", pending_msgs, count_text),
+class _Figure(NamedTuple):
+    """A figure of the line: its title, how it is read from a state, and its text."""
+
+    title: str
+    get_total: Callable[[State], Total]
+    format_value: Callable[[float | None], str]
+
+
+_FIGURES = (
+    _Figure("IN", stored_per_s, _rate_text),
+    _Figure("OUT", delivered_per_s, _rate_text),
+    _Figure("PENDING", pending_msgs, count_text),
 )
 
 
-def _name(systems: Sequence[SystemState]) -> str:
+def _account_or_target_name(systems: Sequence[SystemState]) -> str:
     """Return the name of the account, else the connection target; of several systems their
     number.
     """

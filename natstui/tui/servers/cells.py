@@ -8,36 +8,38 @@ from typing import Any
 
 from natstui.model.columns.servers import SERVER_COLUMNS as COLUMNS
 from natstui.model.columns.servers import ServerRow
-from natstui.model.servers.leaders import Leaders
-from natstui.model.servers.server import Servers, ServerSeen
+from natstui.model.servers.leaders import LeaderCounts
+from natstui.model.servers.server import Servers, ServerState
 from natstui.model.servers.watch import NO_SERVERS, ServerWatch
 from natstui.model.traffic import Traffic
 from natstui.tui.frame.columns import ColumnSpec, ItemsView, column_spec
 from natstui.tui.kit.table.rows import Cell
 
 
-class ServerView(ItemsView[ServerSeen]):
+class ServerView(ItemsView[ServerState]):
     """The servers at one moment, by row."""
 
     def __init__(
         self,
-        seen: Servers | None,
+        newest_servers: Servers | None,
         rates: Mapping[str, Traffic],
-        leaders: Leaders,
+        leaders: LeaderCounts,
         watch: ServerWatch = NO_SERVERS,
         now_us: int = 0,
     ) -> None:
-        """Create a row for each server in `seen`, and for each that the `watch` knows besides."""
-        answering = () if seen is None else seen.rows
-        down_s = {
+        """Create a row for each server in `newest_servers`, and each other server in `watch`."""
+        replying_rows = () if newest_servers is None else newest_servers.rows
+        down_s_by_name = {
             server_down.seen.name: (now_us - server_down.at_us) / 1e6 for server_down in watch.down
         }
-        answering_servers = [server for server in answering if server.name not in down_s]
-        names = {server.name for server in answering_servers}
+        replying_servers = [
+            server for server in replying_rows if server.name not in down_s_by_name
+        ]
+        names = {server.name for server in replying_servers}
         missing_servers = (
             server_seen.seen for name, server_seen in watch.known.items() if name not in names
         )
-        servers = (*answering_servers, *missing_servers)
+        servers = (*replying_servers, *missing_servers)
         texts = [
             " ".join(filter(None, (server.name, server.cluster, server.version)))
             for server in servers
@@ -46,10 +48,10 @@ class ServerView(ItemsView[ServerSeen]):
         self._rows = [
             ServerRow(
                 server,
-                None if server.name in down_s else rates.get(server.server_id),
-                None if seen is None else seen.meta_of(server),
+                None if server.name in down_s_by_name else rates.get(server.server_id),
+                None if newest_servers is None else newest_servers.meta_of(server),
                 leaders,
-                down_s.get(server.name),
+                down_s_by_name.get(server.name),
             )
             for server in servers
         ]
@@ -63,7 +65,11 @@ class ServerView(ItemsView[ServerSeen]):
         server = self._rows[row]
         if server.down_s is not None:
             return True
-        return bool(server.seen.slow_consumers_count) or server.is_full or server.is_busy
+        return (
+            bool(server.seen.slow_consumers_count)
+            or server.is_storage_nearly_full
+            or server.is_cpu_busy
+        )
 
 
 _COLUMNS = {column.key: column for column in COLUMNS}

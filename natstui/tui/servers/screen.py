@@ -15,17 +15,17 @@ from natstui.decoding import decoder_of
 from natstui.model.live.state import shown_at_us
 from natstui.model.records.messages import Answered
 from natstui.model.records.system import ReadServers, RemoveServer
-from natstui.model.servers.leaders import Leaders, count_leaders
-from natstui.model.servers.server import Meta, Servers, ServerSeen, rates_between
+from natstui.model.servers.leaders import LeaderCounts, count_leaders
+from natstui.model.servers.server import Meta, Servers, ServerState, rates_between
 from natstui.model.servers.text import removable_members, removal_prompt, summary
 from natstui.model.servers.watch import NO_SERVERS
 from natstui.model.traffic import Traffic
 from natstui.tui.frame.action_keys import REMOVE_SERVER, is_allowed
-from natstui.tui.frame.columns import ColumnSpec, Order, find_filled_specs
+from natstui.tui.frame.columns import ColumnSpec, SortAndFilter, find_filled_specs
 from natstui.tui.frame.live import LiveScreen, RepeatedRequest, ScreenPart
 from natstui.tui.frame.requests import SystemEngine, run_task
 from natstui.tui.frame.table_screen import TableScreen
-from natstui.tui.kit.pick import Pick
+from natstui.tui.kit.pick import PickDialog
 from natstui.tui.kit.prompt import Prompt
 from natstui.tui.kit.sections import SectionText
 from natstui.tui.kit.table.view import RowHighlighted
@@ -53,8 +53,12 @@ class ServerRemoval(ScreenPart):
         """Return name → meta group of the peers that do not reply, and so can be removed."""
         if (servers := self._get_servers()) is None:
             return {}
-        replying = {row.name for row in servers.rows}
-        return {name: meta for meta in servers.metas for name in removable_members(meta, replying)}
+        replying_names = {row.name for row in servers.rows}
+        return {
+            name: meta
+            for meta in servers.metas
+            for name in removable_members(meta, replying_names)
+        }
 
     def action_remove(self) -> None:
         """Prompt for a removable peer and its typed name, and remove it."""
@@ -63,7 +67,7 @@ class ServerRemoval(ScreenPart):
     async def _remove(self, engine: SystemEngine, peers: Mapping[str, Meta]) -> None:
         app = self._screen.app
         options = [(name, f"of {meta.cluster}; no contact") for name, meta in peers.items()]
-        name = await app.push_screen_wait(Pick("Which server will not come back?", options))
+        name = await app.push_screen_wait(PickDialog("Which server will not come back?", options))
         if not name:
             return
         title = f"{removal_prompt(peers[name], name)}. Type {name} to confirm"
@@ -73,8 +77,8 @@ class ServerRemoval(ScreenPart):
 
 
 _decoder = decoder_of(Servers)
-_REPEAT_S = 5.0
-_MAX_ROWS = 12
+_REQUEST_INTERVAL_S = 5.0
+_MAX_TABLE_ROWS = 12
 
 
 class ServerScreen(TableScreen):
@@ -83,7 +87,7 @@ class ServerScreen(TableScreen):
     BINDINGS: ClassVar[list[BindingType]] = [REMOVE_SERVER.binding("part('removing', 'remove')")]
     SPECS: ClassVar[Sequence[ColumnSpec[Any]]] = SERVER_COLUMNS
     NOUN = "servers"
-    START = Order("name")
+    START = SortAndFilter("name")
     DEFAULT_CSS = "ServerScreen #texts { height: 1fr; }"
 
     system_text = getters.query_one("#around", SectionText)
@@ -93,16 +97,16 @@ class ServerScreen(TableScreen):
     def __init__(self) -> None:
         super().__init__()
         self._clear_rows()
-        self.removing = ServerRemoval(self, lambda: self._last_read)
+        self.removing = ServerRemoval(self, lambda: self._newest_servers)
         self._repeated = RepeatedRequest(
-            self, lambda: ReadServers(0), _REPEAT_S, self._store_reply, self._clear_rows
+            self, lambda: ReadServers(0), _REQUEST_INTERVAL_S, self._store_reply, self._clear_rows
         )
 
     def _clear_rows(self) -> None:
         """Discard the servers read so far."""
-        self._last_read: Servers | None = None
+        self._newest_servers: Servers | None = None
         self._rates: Mapping[str, Traffic] = {}
-        self._leaders = Leaders()
+        self._leaders = LeaderCounts()
         self._problem = ""
 
     def body(self) -> Iterable[Widget]:
@@ -114,9 +118,9 @@ class ServerScreen(TableScreen):
             SectionText(id="monitor"),
             id="two-texts",
         )
-        scroll = VerticalScroll(texts, id="texts")
-        scroll.border_title = "This system"
-        yield scroll
+        texts_scroll = VerticalScroll(texts, id="texts")
+        texts_scroll.border_title = "This system"
+        yield texts_scroll
 
     def on_mount(self) -> None:
         """Start the repeated request for the servers."""
@@ -129,27 +133,27 @@ class ServerScreen(TableScreen):
             self._leaders = count_leaders(self.state.streams.columns, self.state.consumers.columns)
         super().refresh_state()
         rows = 1 if self._servers is None else len(self._servers.rows)
-        self.table.styles.height = 1 + max(1, min(rows, _MAX_ROWS))
+        self.table.styles.height = 1 + max(1, min(rows, _MAX_TABLE_ROWS))
         self.server.show(server_sections(self.state))
         self.monitor.show(monitor_sections(self.state))
-        self._show_selected()
+        self._show_selected_server()
 
     @property
     def _servers(self) -> Servers | None:
         """Return the newest servers: in a replay the recorded ones, else those last read."""
-        return self._last_read if self.state.replay is None else self.state.servers.newest
+        return self._newest_servers if self.state.replay is None else self.state.servers.newest
 
     def _store_reply(self, reply: Answered) -> None:
         """Store the servers of a reply; after an error the previous ones stay, and the error."""
         if reply.status != "done" or reply.body_json is None:
             self._problem = clean_line(reply.text)
             return
-        could_remove = bool(self.removing.removable_peers())
-        before, self._last_read = self._last_read, _decoder.decode(reply.body_json)
+        had_removable_peers = bool(self.removing.removable_peers())
+        before, self._newest_servers = self._newest_servers, _decoder.decode(reply.body_json)
         self._problem = ""
-        if bool(self.removing.removable_peers()) is not could_remove:
+        if bool(self.removing.removable_peers()) is not had_removable_peers:
             self.refresh_bindings()
-        self._rates = {} if before is None else rates_between(before, self._last_read)
+        self._rates = {} if before is None else rates_between(before, self._newest_servers)
         # Not with every poll: it reads each replica of each row.
         self._leaders = count_leaders(self.state.streams.columns, self.state.consumers.columns)
 
@@ -173,7 +177,7 @@ class ServerScreen(TableScreen):
             return super().empty_text(total)
         if self.state.replay is not None:
             return "this recording has no servers"
-        if self._last_read is not None and not self._problem:
+        if self._newest_servers is not None and not self._problem:
             return "no server could be read: UNAVAILABLE says why"
         return self._problem or "querying every server …"
 
@@ -188,20 +192,20 @@ class ServerScreen(TableScreen):
         parts += ["paused (p)"] if self.paused else []
         return "  ·  ".join([self._problem, *parts] if self._problem else parts)
 
-    def find_selected(self) -> ServerSeen | None:
+    def find_selected_server(self) -> ServerState | None:
         """Return the server under the cursor; None in an empty table."""
         rows, position = self.rows, self.table.cursor
         if rows is None or position >= len(rows.order):
             return None
         server = rows.view.items[rows.order[position]]
-        assert isinstance(server, ServerSeen)
+        assert isinstance(server, ServerState)
         return server
 
     @on(RowHighlighted)
-    def _show_selected(self) -> None:
-        """Show the details of the server under the cursor, and the sections on all servers."""
-        leaders = Leaders() if self._servers is None else self._leaders
-        system_text = system_sections(self._servers, self.find_selected(), leaders)
-        self.system_text.show(system_text)
+    def _show_selected_server(self) -> None:
+        """Show the details of the server under the cursor, and the texts about all servers."""
+        leaders = LeaderCounts() if self._servers is None else self._leaders
+        sections = system_sections(self._servers, self.find_selected_server(), leaders)
+        self.system_text.show(sections)
         # Without content, the other texts get the space.
-        self.system_text.display = bool(system_text)
+        self.system_text.display = bool(sections)

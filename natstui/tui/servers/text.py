@@ -7,9 +7,9 @@ from natstui.model.live.rates import own_requests_per_s
 from natstui.model.live.snapshot import Account
 from natstui.model.live.state import State
 from natstui.model.records.link import LinkChanged
-from natstui.model.servers.leaders import Leaders
-from natstui.model.servers.replicas import state_of
-from natstui.model.servers.server import Servers, ServerSeen
+from natstui.model.servers.leaders import LeaderCounts
+from natstui.model.servers.replicas import replica_state
+from natstui.model.servers.server import Servers, ServerState
 from natstui.model.servers.text import (
     account_text,
     leader_bars,
@@ -21,14 +21,14 @@ from natstui.tui.kit.sections import Line, Section, line
 from natstui.units import UNKNOWN, bytes_text, count_text, counted, duration_text
 
 _BAR_CELLS = 12
-_MAX_ACCOUNTS = 50
+_MAX_LISTED_ACCOUNTS = 50
 
 
 def server_sections(state: State) -> list[Section]:
     """Return the sections of the connection and the account."""
     return [
         _connection_section(state),
-        _account_section(state.account, is_own=not _watches_other_account(state)),
+        _account_section(state.account, is_own_account=not _watches_other_account(state)),
     ]
 
 
@@ -48,12 +48,16 @@ def _connection_section(state: State) -> Section:
     target = engine_started.target if engine_started else UNKNOWN
     if link is None:
         return Section("CONNECTION", (line("target", target), line("state", "connecting")))
-    is_ok = link.state == "connected"
+    is_connected = link.state == "connected"
     # The reason may be about JetStream in the connection's account, not in the watched one.
-    reason = "" if is_ok and _watches_other_account(state) else link.reason
+    reason = "" if is_connected and _watches_other_account(state) else link.reason
     lines = [
         line("target", target),
-        line("state", link.state + (f": {reason}" if reason else ""), "ok" if is_ok else "bad"),
+        line(
+            "state",
+            link.state + (f": {reason}" if reason else ""),
+            "ok" if is_connected else "bad",
+        ),
     ]
     if link.server_version is not None:
         lines += _server_lines(link)
@@ -76,22 +80,30 @@ def _server_lines(link: LinkChanged) -> list[Line]:
     ]
 
 
-def _account_section(account: Account | None, *, is_own: bool) -> Section:
-    """Return the section on the use of an account; missing limits mean unlimited if `is_own`."""
+def _account_section(account: Account | None, *, is_own_account: bool) -> Section:
+    """Return the section on the use of an account; missing limits mean unlimited if
+    `is_own_account`.
+    """
     if account is None:
         return Section("ACCOUNT", (line("", "not read yet", "dim"),))
-    unknown = "unlimited" if is_own else "an unknown limit"
+    missing_limit_text = "unlimited" if is_own_account else "an unknown limit"
 
     def used_text(
-        now: int, limit: int | None, text: object = count_text, no_limit_text: str = "unlimited"
+        used: int,
+        limit: int | None,
+        format_value: object = count_text,
+        no_limit_text: str = "unlimited",
     ) -> str:
-        assert callable(text)
-        share = f" ({100 * now / limit:.0f}%)" if limit else ""
-        return f"{text(now)} of {text(limit) if limit is not None else no_limit_text}{share}"
+        assert callable(format_value)
+        share = f" ({100 * used / limit:.0f}%)" if limit else ""
+        limit_text = format_value(limit) if limit is not None else no_limit_text
+        return f"{format_value(used)} of {limit_text}{share}"
 
-    streams = used_text(account.streams_count, account.max_streams_count, no_limit_text=unknown)
+    streams = used_text(
+        account.streams_count, account.max_streams_count, no_limit_text=missing_limit_text
+    )
     consumers = used_text(
-        account.consumers_count, account.max_consumers_count, no_limit_text=unknown
+        account.consumers_count, account.max_consumers_count, no_limit_text=missing_limit_text
     )
 
     inflight = account.api_inflight_count
@@ -109,7 +121,7 @@ def _account_section(account: Account | None, *, is_own: bool) -> Section:
     )
 
 
-_UNAVAILABLE = "UNAVAILABLE"
+_UNAVAILABLE_TITLE = "UNAVAILABLE"
 
 
 def _unavailable_section(state: State) -> Section:
@@ -120,7 +132,7 @@ def _unavailable_section(state: State) -> Section:
         )
         for source, gap in state.unavailable.items()
     ]
-    return Section(_UNAVAILABLE, tuple(lines))
+    return Section(_UNAVAILABLE_TITLE, tuple(lines))
 
 
 def _permissions_section(state: State) -> Section:
@@ -142,7 +154,7 @@ def _permissions_section(state: State) -> Section:
     )
 
 
-def _interval_text(state: State) -> str:
+def _poll_interval_text(state: State) -> str:
     newest, oldest_us = state.costs[-1].cost, oldest_row_us(state)
     text = f"every {duration_text(newest.interval_us / 1e6)}"
     if newest.round_us is not None:
@@ -164,7 +176,7 @@ def _cost_section(state: State) -> Section:
             line("received", bytes_text(newest.received_bytes)),
             line("took", duration_text(newest.elapsed_us / 1e6)),
             line("API round trip", rtt),
-            line("interval", _interval_text(state)),
+            line("interval", _poll_interval_text(state)),
             line(
                 "slowed down",
                 newest.backoff_reason or "no",
@@ -175,13 +187,17 @@ def _cost_section(state: State) -> Section:
 
 
 def system_sections(
-    servers: Servers | None, chosen_server: ServerSeen | None, leaders: Leaders
+    servers: Servers | None, chosen_server: ServerState | None, leaders: LeaderCounts
 ) -> list[Section]:
     """Return the sections with content on a server, leaders, meta groups and accounts."""
     sections = [] if chosen_server is None else [_chosen_server_section(chosen_server, servers)]
     sections.append(_leaders_section(servers, leaders))
     if servers is not None:
-        sections += [_meta_section(servers), _accounts_section(servers), _missing_section(servers)]
+        sections += [
+            _meta_section(servers),
+            _accounts_section(servers),
+            _missing_replies_section(servers),
+        ]
     return [section for section in sections if section.lines]
 
 
@@ -189,7 +205,7 @@ def _traffic_text(msgs: int | None, size_bytes: int | None) -> str:
     return f"{counted(count_text(msgs), 'message')}, {bytes_text(size_bytes)}"
 
 
-def _chosen_server_section(server: ServerSeen, servers: Servers | None) -> Section:
+def _chosen_server_section(server: ServerState, servers: Servers | None) -> Section:
     """Return the section on a server, with the reason for missing details."""
     jetstream = server.jetstream
     lines = [
@@ -227,22 +243,24 @@ def _chosen_server_section(server: ServerSeen, servers: Servers | None) -> Secti
 _SYSTEM_ACCOUNT_NOTE = "CPU, memory and storage: servers report them to the system account only"
 
 
-def _routes_text(server: ServerSeen) -> str:
+def _routes_text(server: ServerState) -> str:
     if server.routes_count is None or server.neighbours_count is None:
         return UNKNOWN
     return f"{server.routes_count} to {server.neighbours_count} servers"
 
 
-def _leaders_section(servers: Servers | None, leaders: Leaders) -> Section:
-    """Return the section on leaders by server: of all accounts if known, else of the own one."""
+def _leaders_section(servers: Servers | None, leaders: LeaderCounts) -> Section:
+    """Return the section on leaders by server: of all accounts if known, else of this one."""
     rows = () if servers is None else servers.rows
-    by_server = {
+    led_count_by_server = {
         row.name: row.jetstream.streams_led_count
         for row in rows
         if row.jetstream is not None and row.jetstream.streams_led_count is not None
     }
-    scope_text = "of all accounts" if by_server else "of this account"
-    counts = by_server or {row.name: leaders.streams_count.get(row.name, 0) for row in rows}
+    scope_text = "of all accounts" if led_count_by_server else "of this account"
+    counts = led_count_by_server or {
+        row.name: leaders.streams_count.get(row.name, 0) for row in rows
+    }
     # A leader that does not answer is still a leader.
     for name, count in leaders.streams_count.items():
         counts.setdefault(name, count)
@@ -262,14 +280,15 @@ def _meta_section(servers: Servers) -> Section:
             line(label, meta_text(meta, has_reply=has_leader_replied), "" if is_ok else "bad")
         )
         for peer in meta.peers:
-            is_ok = state_of(peer) == "current"
+            is_ok = replica_state(peer) == "current"
             lines.append(line(peer.name, peer_text(peer), "" if is_ok else "bad"))
     return Section("META GROUP", tuple(lines))
 
 
 def _accounts_section(servers: Servers) -> Section:
     lines = tuple(
-        line(account.name, account_text(account)) for account in servers.accounts[:_MAX_ACCOUNTS]
+        line(account.name, account_text(account))
+        for account in servers.accounts[:_MAX_LISTED_ACCOUNTS]
     )
     more_count = len(servers.accounts) - len(lines)
     lines += (line("", f"and {more_count} more", "dim"),) if more_count else ()
@@ -279,7 +298,7 @@ def _accounts_section(servers: Servers) -> Section:
     return Section("ACCOUNTS", lines)
 
 
-def _missing_section(servers: Servers) -> Section:
-    """Return the section on missing replies of servers."""
+def _missing_replies_section(servers: Servers) -> Section:
+    """Return the section on replies of servers that did not arrive, with the reasons."""
     lines = tuple(line("", f"{part.what}: {part.reason}", "warn") for part in servers.missing)
-    return Section(_UNAVAILABLE, lines)
+    return Section(_UNAVAILABLE_TITLE, lines)

@@ -9,16 +9,16 @@ from typing import Any, ClassVar
 from natstui.clean import clean_line
 from natstui.model.live.compare import Difference, differences
 from natstui.model.live.state import State, shown_at_us
-from natstui.tui.frame.columns import ColumnSpec, ItemsView, Order
+from natstui.tui.frame.columns import ColumnSpec, ItemsView, SortAndFilter
 from natstui.tui.frame.table_screen import TableScreen
 from natstui.tui.kit.table.rows import Cell
 from natstui.units import UNKNOWN, local_text
 
-_STYLE_BY_KIND = {"asset": "bad", "configuration": "accent", "lag": "warn", "counter": ""}
+_STYLE_BY_CHANGE_KIND = {"asset": "bad", "configuration": "accent", "lag": "warn", "counter": ""}
 
 
 class CompareView(ItemsView[Difference]):
-    """A view of differences."""
+    """A view of the differences between two moments of a recording."""
 
     def __init__(self, differences: list[Difference]) -> None:
         keys = [
@@ -50,33 +50,33 @@ def _asset_text(difference: Difference) -> str:
     )
 
 
-def _where(view: CompareView, row: int) -> Cell:
+def _changed_asset(view: CompareView, row: int) -> Cell:
     """Stream or consumer that has changed."""
     return Cell(_asset_text(view.items[row]), "strong")
 
 
-def _what(view: CompareView, row: int) -> Cell:
+def _change_kind(view: CompareView, row: int) -> Cell:
     """Kind of change: of existence, configuration, lag, or a counter."""
     difference = view.items[row]
-    return Cell(difference.what, _STYLE_BY_KIND[difference.what])
+    return Cell(difference.what, _STYLE_BY_CHANGE_KIND[difference.what])
 
 
-def _field(view: CompareView, row: int) -> Cell:
+def _changed_field(view: CompareView, row: int) -> Cell:
     """Name of the changed field."""
     return Cell(clean_line(view.items[row].field))
 
 
-def _before(view: CompareView, row: int) -> Cell:
+def _value_at_a(view: CompareView, row: int) -> Cell:
     """Value of the field at the moment marked A."""
     return Cell(_value_text(view.items[row], view.items[row].before_text), "dim")
 
 
-def _after(view: CompareView, row: int) -> Cell:
+def _value_now(view: CompareView, row: int) -> Cell:
     """Value of the field at the moment shown."""
     return Cell(_value_text(view.items[row], view.items[row].after_text))
 
 
-def _change(view: CompareView, row: int) -> Cell:
+def _value_difference(view: CompareView, row: int) -> Cell:
     """Difference of the two values, if they are numbers."""
     difference = view.items[row]
     count = difference.change_count
@@ -91,17 +91,25 @@ _text_column: Callable[..., ColumnSpec[CompareView]] = partial(
 _number_column: Callable[..., ColumnSpec[CompareView]] = ColumnSpec
 
 COMPARE_COLUMNS: tuple[ColumnSpec[CompareView], ...] = (
-    _text_column("where", "WHERE", 24, 0, _where, _sort_by(_asset_text), flex=6),
-    _text_column("what", "WHAT", 13, 4, _what, _sort_by(lambda difference: difference.what)),
+    _text_column("where", "WHERE", 24, 0, _changed_asset, _sort_by(_asset_text), flex=6),
     _text_column(
-        "field", "FIELD", 12, 1, _field, _sort_by(lambda difference: difference.field), flex=1
+        "what", "WHAT", 13, 4, _change_kind, _sort_by(lambda difference: difference.what)
+    ),
+    _text_column(
+        "field",
+        "FIELD",
+        12,
+        1,
+        _changed_field,
+        _sort_by(lambda difference: difference.field),
+        flex=1,
     ),
     _number_column(
         "before",
         "A",
         12,
         3,
-        _before,
+        _value_at_a,
         _sort_by(lambda difference: _parse_count(difference, difference.before_text)),
         flex=1,
     ),
@@ -110,12 +118,17 @@ COMPARE_COLUMNS: tuple[ColumnSpec[CompareView], ...] = (
         "NOW",
         12,
         2,
-        _after,
+        _value_now,
         _sort_by(lambda difference: _parse_count(difference, difference.after_text)),
         flex=1,
     ),
     _number_column(
-        "change", "CHANGE", 11, 2, _change, _sort_by(lambda difference: difference.change_count)
+        "change",
+        "CHANGE",
+        11,
+        2,
+        _value_difference,
+        _sort_by(lambda difference: difference.change_count),
     ),
 )
 
@@ -125,15 +138,15 @@ class CompareScreen(TableScreen):
 
     SPECS: ClassVar[Sequence[ColumnSpec[Any]]] = COMPARE_COLUMNS
     NOUN = "changes"
-    START = Order("where")
+    START = SortAndFilter("where")
 
-    def __init__(self, marked_a: State) -> None:
+    def __init__(self, marked_state: State) -> None:
         super().__init__()
-        self._marked_a = marked_a
+        self._state_at_a = marked_state
 
     def view(self) -> CompareView:
         """Return the differences from A to the current moment."""
-        return CompareView(differences(self._marked_a, self.state))
+        return CompareView(differences(self._state_at_a, self.state))
 
     def empty_hint(self) -> str:
         """Return the text for no differences."""
@@ -141,7 +154,6 @@ class CompareScreen(TableScreen):
 
     def caption_text(self, shown: int, total: int) -> str:
         """Return the caption: the moments, and the number of differences."""
-        moments = (
-            f"A {local_text(shown_at_us(self._marked_a))} → {local_text(shown_at_us(self.state))}"
-        )
-        return f"{moments}  ·  {super().caption_text(shown, total)}"
+        moment_a, current_moment = map(shown_at_us, (self._state_at_a, self.state))
+        moments_text = f"A {local_text(moment_a)} → {local_text(current_moment)}"
+        return f"{moments_text}  ·  {super().caption_text(shown, total)}"

@@ -19,13 +19,13 @@ from natstui.model.records.recording import (
     SessionSummary,
     deleted_session_text,
 )
-from natstui.tui.frame.columns import ColumnSpec, ItemsView, Order
+from natstui.tui.frame.columns import ColumnSpec, ItemsView, SortAndFilter
 from natstui.tui.frame.live import CommandPrompt, ScreenPart, prompt_command
 from natstui.tui.frame.messages import EnteredCommand, Replay
 from natstui.tui.frame.requests import run_task, show_reply
 from natstui.tui.frame.table_screen import TableScreen
 from natstui.tui.kit.keys import key_of
-from natstui.tui.kit.pick import Pick
+from natstui.tui.kit.pick import PickDialog
 from natstui.tui.kit.prompt import Prompt
 from natstui.tui.kit.table.rows import Cell
 from natstui.tui.kit.table.view import RowSelected
@@ -35,7 +35,7 @@ _STYLE_BY_STATUS = {"recording": "bad", "complete": "ok", "cut off": "warn", "da
 
 
 class SessionView(ItemsView[SessionSummary]):
-    """A view of recordings."""
+    """A view of the recordings in the library."""
 
     def __init__(self, sessions: Sequence[SessionSummary]) -> None:
         texts = [f"{session.id} {session.name} {session.server}" for session in sessions]
@@ -49,7 +49,7 @@ class SessionView(ItemsView[SessionSummary]):
         )
 
 
-def _started(view: SessionView, row: int) -> Cell:
+def _start_time(view: SessionView, row: int) -> Cell:
     """Local time at which the recording started."""
     session = view.items[row]
     start_text = local_text(session.started_at_us, "%Y-%m-%d %H:%M:%S")
@@ -62,7 +62,7 @@ def _name(view: SessionView, row: int) -> Cell:
     return Cell(clean_line(session.name or session.id), "strong")
 
 
-def _server(view: SessionView, row: int) -> Cell:
+def _recorded_server(view: SessionView, row: int) -> Cell:
     """Recorded server, or the reason why the session cannot be read."""
     session = view.items[row]
     return (
@@ -72,7 +72,7 @@ def _server(view: SessionView, row: int) -> Cell:
     )
 
 
-def _span(view: SessionView, row: int) -> Cell:
+def _duration(view: SessionView, row: int) -> Cell:
     """Time from the first to the last record."""
     session = view.items[row]
     return Cell(duration_text((session.ended_at_us - session.started_at_us) / 1e6))
@@ -83,22 +83,22 @@ def _size(view: SessionView, row: int) -> Cell:
     return Cell(bytes_text(view.items[row].size_bytes))
 
 
-def _streams(view: SessionView, row: int) -> Cell:
+def _streams_count(view: SessionView, row: int) -> Cell:
     """Number of streams near the end of the session."""
     return Cell(count_text(view.items[row].streams_count))
 
 
-def _consumers(view: SessionView, row: int) -> Cell:
+def _consumers_count(view: SessionView, row: int) -> Cell:
     """Number of consumers near the end of the session."""
     return Cell(count_text(view.items[row].consumers_count))
 
 
-def _benchmarks(view: SessionView, row: int) -> Cell:
+def _benchmarks_count(view: SessionView, row: int) -> Cell:
     """Number of benchmarks that ran during the session."""
     return Cell(count_text(view.items[row].benchmarks_count))
 
 
-def _gaps(view: SessionView, row: int) -> Cell:
+def _gaps_count(view: SessionView, row: int) -> Cell:
     """Number of gaps: records that could not be written, or were deleted because of a limit."""
     count = view.items[row].gaps_count
     return Cell(count_text(count), "warn" if count else "dim")
@@ -123,36 +123,49 @@ _number_column: Callable[..., ColumnSpec[SessionView]] = ColumnSpec
 
 SESSION_COLUMNS: tuple[ColumnSpec[SessionView], ...] = (
     _text_column(
-        "begun", "BEGUN", 19, 0, _started, _sort_by(lambda session: session.started_at_us)
+        "begun", "BEGUN", 19, 0, _start_time, _sort_by(lambda session: session.started_at_us)
     ),
     _text_column("name", "NAME", 14, 1, _name, _sort_by(lambda session: session.name), flex=3),
     _text_column(
-        "server", "SERVER", 8, 5, _server, _sort_by(lambda session: session.server), flex=1
+        "server",
+        "SERVER",
+        8,
+        5,
+        _recorded_server,
+        _sort_by(lambda session: session.server),
+        flex=1,
     ),
     _number_column(
         "span",
         "SPAN",
         7,
         2,
-        _span,
+        _duration,
         _sort_by(lambda session: session.ended_at_us - session.started_at_us),
     ),
     _number_column("size", "SIZE", 9, 3, _size, _sort_by(lambda session: session.size_bytes)),
     _number_column(
-        "streams", "STREAMS", 7, 6, _streams, _sort_by(lambda session: session.streams_count)
+        "streams", "STREAMS", 7, 6, _streams_count, _sort_by(lambda session: session.streams_count)
     ),
     _number_column(
-        "consumers", "CONS", 6, 7, _consumers, _sort_by(lambda session: session.consumers_count)
+        "consumers",
+        "CONS",
+        6,
+        7,
+        _consumers_count,
+        _sort_by(lambda session: session.consumers_count),
     ),
     _number_column(
         "benchmarks",
         "BENCH",
         5,
         9,
-        _benchmarks,
+        _benchmarks_count,
         _sort_by(lambda session: session.benchmarks_count),
     ),
-    _number_column("gaps", "GAPS", 5, 8, _gaps, _sort_by(lambda session: session.gaps_count)),
+    _number_column(
+        "gaps", "GAPS", 5, 8, _gaps_count, _sort_by(lambda session: session.gaps_count)
+    ),
     _text_column(
         "notes", "NOTES", 12, 10, _notes, _sort_by(lambda session: session.notes), flex=2
     ),
@@ -165,14 +178,14 @@ _decoder = decoder_of(tuple[SessionSummary, ...])
 
 _TITLE = "recordings"
 
-PACKS = {
+PACK_OPTIONS = {
     "as it is": "with all recorded names and texts",
     "redacted": "with pseudonyms instead of names, and without texts",
 }
 """The options to pack a recording, with their explanations."""
 
 
-def title(session: SessionSummary) -> str:
+def session_title(session: SessionSummary) -> str:
     """Return the name of a recording, else its folder."""
     return clean_line(session.name or session.id)
 
@@ -198,11 +211,11 @@ def delete_text(session: SessionSummary) -> str:
 def prompt_texts(action: SessionAction, session: SessionSummary) -> tuple[str, str]:
     """Return the title of an action's prompt, and the text to start with."""
     if action == "rename":
-        return f"New name of {title(session)}:", session.name
+        return f"New name of {session_title(session)}:", session.name
     if action == "note":
-        return f"Note about the whole recording {title(session)}:", ""
+        return f"Note about the complete recording {session_title(session)}:", ""
     name = "redacted" if action == "pack redacted" else session.id
-    return f"Pack {title(session)} into this new file:", f"~/{name}.natstui"
+    return f"Pack {session_title(session)} into this new file:", f"~/{name}.natstui"
 
 
 class RecordingChanges(ScreenPart):
@@ -255,7 +268,7 @@ class RecordingChanges(ScreenPart):
 
     async def _pack(self, session: SessionSummary) -> None:
         self._screen.engine.check_host_change()
-        pick = Pick(f"Pack {title(session)}", list(PACKS.items()))
+        pick = PickDialog(f"Pack {session_title(session)}", list(PACK_OPTIONS.items()))
         packing_kind = await self._screen.app.push_screen_wait(pick)
         if packing_kind is not None:
             self._prompt_change("pack redacted" if packing_kind == "redacted" else "pack", session)
@@ -290,7 +303,7 @@ class SessionsScreen(TableScreen):
     ]
     SPECS: ClassVar[Sequence[ColumnSpec[Any]]] = SESSION_COLUMNS
     NOUN = "sessions"
-    START = Order("begun", reverse=True)
+    START = SortAndFilter("begun", reverse=True)
     ROW_ACTIONS: ClassVar[frozenset[str]] = frozenset({"analyse"})
 
     def __init__(self) -> None:
@@ -346,7 +359,7 @@ class SessionsScreen(TableScreen):
             self.app.post_message(Replay(str(key[0])))
 
     def _get_session(self) -> SessionSummary | None:
-        """Return the recording under the cursor; without one show a toast and return None."""
+        """Return the recording under the cursor; in an empty list show a toast and return None."""
         key = self.table.cursor_key
         folder = key[0] if isinstance(key, tuple) else None
         session = next(

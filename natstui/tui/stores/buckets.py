@@ -15,18 +15,18 @@ from textual.widgets import Static
 from natstui.clean import clean_line
 from natstui.model.assets.buckets import (
     KV,
-    MAX_HISTORY,
+    MAX_HISTORY_COUNT,
     BucketOptions,
     bucket_config,
-    is_bucket,
-    store_config,
+    is_bucket_name,
+    object_store_config,
 )
 from natstui.model.assets.fields import Config, Field
 from natstui.model.assets.text import exact_duration, parse_field
 from natstui.model.records.managing import Change
 from natstui.tui.frame.action_keys import ADD_BUCKET, STREAM_ACTIONS, Target
 from natstui.tui.frame.action_runner import ActionRunner
-from natstui.tui.frame.columns import ColumnSpec, Order
+from natstui.tui.frame.columns import ColumnSpec, SortAndFilter
 from natstui.tui.frame.confirmation import SENDING_TEXT, FormServer, request_confirmed
 from natstui.tui.frame.live import LiveScreen
 from natstui.tui.frame.messages import Open
@@ -34,10 +34,10 @@ from natstui.tui.frame.requests import run_task
 from natstui.tui.frame.selection import (
     find_target_assets,
     find_target_keys,
+    poll_visible_rows_first,
     post_for_row,
-    watch_visible_rows,
 )
-from natstui.tui.frame.systems import join_views, own_key
+from natstui.tui.frame.systems import join_views, key_without_system
 from natstui.tui.frame.table_screen import TableScreen
 from natstui.tui.kit.fields import FieldRow
 from natstui.tui.kit.keys import key_of
@@ -63,24 +63,24 @@ BUCKET_FIELDS = (
           default="file", choices=("file", "memory")),
     Field("description", "Description", "text", "", "For people."),
 )  # fmt: skip
-_START = {"history": "5", "replicas": "1"}
+_START_TEXT_BY_PATH = {"history": "5", "replicas": "1"}
 """Start values of the form; with a history, an undo can restore a value."""
 
 
 def build_bucket_config(texts: Mapping[str, str]) -> Config:
-    """Return the stream configuration of a bucket from the texts of its form; raises ValueError
-    with a sentence for a text that is not valid.
+    """Return the stream configuration of a bucket from the texts of its form by field path; raises
+    ValueError with a sentence for a text that is not valid.
     """
     values = {field.path: parse_field(field, texts.get(field.path, "")) for field in BUCKET_FIELDS}
     name = str(values["name"] or "")
-    if not is_bucket(name):
+    if not is_bucket_name(name):
         raise ValueError(
             f"Name: {name!r} is not a valid bucket name: use letters, digits, - and _"
         )
-    of_keys = values["holds"] != "files"
+    is_key_value = values["holds"] != "files"
     history, replicas = _number(values["history"], 1), _number(values["replicas"], 1)
-    if of_keys and not 1 <= history <= MAX_HISTORY:
-        raise ValueError(f"History: between 1 and {MAX_HISTORY}, not {history}")
+    if is_key_value and not 1 <= history <= MAX_HISTORY_COUNT:
+        raise ValueError(f"History: between 1 and {MAX_HISTORY_COUNT}, not {history}")
     if not 1 <= replicas <= 5:
         raise ValueError(f"Replicas: between 1 and 5, not {replicas}")
     options = BucketOptions(
@@ -88,21 +88,21 @@ def build_bucket_config(texts: Mapping[str, str]) -> Config:
         str(values["storage"] or "file"), _number(values["value_bytes"], -1),
         _number(values["bytes"], -1), values["compressed"] is True,
     )  # fmt: skip
-    return bucket_config(name, options) if of_keys else store_config(name, options)
+    return bucket_config(name, options) if is_key_value else object_store_config(name, options)
 
 
-def _number(value: object, otherwise: int) -> int:
-    return value if isinstance(value, int) and value >= 0 else otherwise
+def _number(value: object, default_number: int) -> int:
+    return value if isinstance(value, int) and value >= 0 else default_number
 
 
 def meaning_text(config: Config) -> str:
     """Return a sentence about what a new bucket stores, its limits and its servers."""
-    name, age_ns, bucket_bytes = (
+    name, max_age_ns, max_bucket_bytes = (
         str(config["name"]),
         _number(config["max_age"], 0),
         config["max_bytes"],
     )
-    age_text = f"for {exact_duration(age_ns)}" if age_ns else "until deleted"
+    age_text = f"for {exact_duration(max_age_ns)}" if max_age_ns else "until deleted"
     if name.startswith(KV):
         history = _number(config["max_msgs_per_subject"], 1)
         parts = [f"keeps {counted(history, 'value')} of each key, each {age_text}"]
@@ -111,8 +111,8 @@ def meaning_text(config: Config) -> str:
     else:
         parts = [f"keeps files, each {age_text}"]
     parts.append(
-        f"at most {bytes_text(_number(bucket_bytes, 0))}"
-        if _number(bucket_bytes, 0)
+        f"at most {bytes_text(_number(max_bucket_bytes, 0))}"
+        if _number(max_bucket_bytes, 0)
         else "without a limit"
     )
     compression_text = "compressed " if config["compression"] == "s2" else ""
@@ -143,10 +143,10 @@ class BucketForm(LiveScreen):
 
     def __init__(self) -> None:
         super().__init__()
-        self.texts = dict(_START)
+        self.texts = dict(_START_TEXT_BY_PATH)
         self._form_server = FormServer(self)
         self._is_sending = False
-        self._is_done = False
+        self._is_bucket_created = False
 
     def body(self) -> Iterable[Widget]:
         """Yield the fields, their meaning, and the help of the focused field."""
@@ -159,8 +159,8 @@ class BucketForm(LiveScreen):
 
     def on_mount(self) -> None:
         """Focus the name field, and read the identity of the server."""
-        sends = key_of(self, "bucket.make")
-        self.caption.update(safe(f"New bucket or object store · {sends} creates it"))
+        send_key = key_of(self, "bucket.make")
+        self.caption.update(safe(f"New bucket or object store · {send_key} creates it"))
         self.set_focus(self.query(FieldRow).first().editor)
         run_task(self, self._form_server.read)
         self._show_meaning()
@@ -176,7 +176,7 @@ class BucketForm(LiveScreen):
         self._show_meaning()
 
     def _show_meaning(self, error_text: str = "") -> None:
-        """Show the meaning of the fields, or an error."""
+        """Show a sentence about the bucket that the fields describe, or an error."""
         try:
             meaning = meaning_text(build_bucket_config(self.texts))
         except ValueError as error:
@@ -186,10 +186,14 @@ class BucketForm(LiveScreen):
             return
         self.means.update(safe(error_text or clean_line(meaning), "error" if error_text else ""))
 
-    def unsent(self) -> str:
+    def unsent_text(self) -> str:
         """Return a summary of typed text that was not sent."""
         typed_texts = {path: text for path, text in self.texts.items() if text}
-        is_unsent = typed_texts != _START and not self._is_sending and not self._is_done
+        is_unsent = (
+            typed_texts != _START_TEXT_BY_PATH
+            and not self._is_sending
+            and not self._is_bucket_created
+        )
         return "the new bucket" if is_unsent else ""
 
     def action_send(self) -> None:
@@ -214,13 +218,13 @@ class BucketForm(LiveScreen):
         if reply.status != "done":
             self._show_meaning(clean_line(reply.text))
             return
-        self._is_done = True
+        self._is_bucket_created = True
         self.app.notify(safe_copy(reply.text))
         self.leave()
         self.app.post_message(Open("bucket", name))
 
 
-_OFFERED_ACTIONS = {"edit-stream", "messages", "delete_stream", "undo"}
+_OFFERED_STREAM_ACTIONS = {"edit-stream", "messages", "delete_stream", "undo"}
 """Stream actions that are offered for buckets; the details of the stream offer the others."""
 
 
@@ -233,12 +237,12 @@ class BucketsScreen(TableScreen):
         *(
             spec.binding(f"part('managing', 'manage', '{spec.name}')")
             for spec in STREAM_ACTIONS
-            if spec.name in _OFFERED_ACTIONS
+            if spec.name in _OFFERED_STREAM_ACTIONS
         ),
     ]
     SPECS: ClassVar[Sequence[ColumnSpec[Any]]] = BUCKET_COLUMNS
     NOUN = "buckets"
-    START = Order("bucket")
+    START = SortAndFilter("bucket")
     ROW_ACTIONS: ClassVar[frozenset[str]] = frozenset({"open"})
 
     def __init__(self) -> None:
@@ -280,9 +284,9 @@ class BucketsScreen(TableScreen):
 
     def action_open(self, target: str) -> None:
         """Open the keys, objects, stream or messages of the bucket under the cursor."""
-        if (key := own_key(self.table.cursor_key)) is not None:
+        if (key := key_without_system(self.table.cursor_key)) is not None:
             post_for_row(self, Open(target, str(key[0])))
 
     @on(VisibleChanged)
     def _poll_visible_rows(self, message: VisibleChanged) -> None:
-        watch_visible_rows(self, message.keys)
+        poll_visible_rows_first(self, message.keys)

@@ -27,7 +27,7 @@ class BucketView(StreamView):
     def __init__(self, state: State, poll_age_us: int = 0) -> None:
         super().__init__(state, poll_age_us)
         self._rows = [row for row in range(len(self)) if self._is_bucket(row)]
-        self._buckets: dict[int, BucketRow] = {}
+        self._bucket_by_row: dict[int, BucketRow] = {}
 
     def _is_bucket(self, row: int) -> bool:
         config = self.config(row)
@@ -39,16 +39,16 @@ class BucketView(StreamView):
 
     def at(self, row: int) -> BucketRow:
         """Return the values of a bucket's row, computed once per view."""
-        if row not in self._buckets:
+        if row not in self._bucket_by_row:
             config, columns = self.config(row), self.columns
-            self._buckets[row] = BucketRow(
+            self._bucket_by_row[row] = BucketRow(
                 {"name": columns.name[row]} if config is None else json.loads(config.config_json),
                 columns.stored_msgs[row],
                 columns.stored_bytes[row],
                 columns.subjects_count[row],
                 self.age_s(columns.last_at_us[row]),
             )
-        return self._buckets[row]
+        return self._bucket_by_row[row]
 
 
 _COLUMNS = {column.key: column for column in COLUMNS}
@@ -83,9 +83,11 @@ class KeyView(ItemsView[KeyRow]):
         now_us: int,
         changed_keys: Collection[str],
         *,
-        by_revision: bool,
+        is_keyed_by_revision: bool,
     ) -> None:
-        keys = [(row.revision_seq, row.key) if by_revision else (row.key,) for row in rows]
+        keys = [
+            (row.revision_seq, row.key) if is_keyed_by_revision else (row.key,) for row in rows
+        ]
         super().__init__(rows, keys, [row.key for row in rows])
         self.now_us, self.changed_keys = now_us, changed_keys
 
@@ -131,7 +133,7 @@ def _revision(view: KeyView, row: int) -> Cell:
     return Cell(str(view.items[row].revision_seq or "…"), "accent")
 
 
-def _size(view: KeyView, row: int) -> Cell:
+def _value_size(view: KeyView, row: int) -> Cell:
     """Bytes of the value."""
     key_row = view.items[row]
     return Cell(bytes_text(key_row.value_bytes) if key_row.operation == "PUT" else UNKNOWN, "dim")
@@ -144,14 +146,18 @@ def _age(view: KeyView, row: int) -> Cell:
     return Cell(duration_text(max(0, view.now_us - view.items[row].created_at_us) / 1e6), "dim")
 
 
-def _at(view: KeyView, row: int) -> Cell:
+def _written_time(view: KeyView, row: int) -> Cell:
     """Local time at which the revision was written."""
     return Cell(local_text(view.items[row].created_at_us, "%Y-%m-%d %H:%M:%S"), "dim")
 
 
-def _sort_read_values(get: Callable[[KeyRow], object]) -> Callable[[KeyView], Sequence[object]]:
+def _sort_read_values(
+    get_value: Callable[[KeyRow], object],
+) -> Callable[[KeyView], Sequence[object]]:
     """Return a function that returns the sort values of keys; None for keys that were not read."""
-    return lambda view: [get(key_row) if key_row.operation else None for key_row in view.items]
+    return lambda view: [
+        get_value(key_row) if key_row.operation else None for key_row in view.items
+    ]
 
 
 def _key_names(view: KeyView) -> Sequence[object]:
@@ -161,13 +167,13 @@ def _key_names(view: KeyView) -> Sequence[object]:
 _key_text_column: Callable[..., ColumnSpec[KeyView]] = partial(
     ColumnSpec, align="left", descends=False
 )
-_VALUE = _key_text_column(
+_VALUE_COLUMN = _key_text_column(
     "value", "VALUE", 20, 1, _value, _sort_read_values(_preview), flex=3, max_width=400
 )
-_OPERATION = _key_text_column(
+_OPERATION_COLUMN = _key_text_column(
     "operation", "DID", 5, 4, _operation, _sort_read_values(lambda key_row: key_row.operation)
 )
-_REVISION = ColumnSpec(
+_REVISION_COLUMN = ColumnSpec(
     "revision",
     "REVISION",
     9,
@@ -175,28 +181,33 @@ _REVISION = ColumnSpec(
     _revision,
     _sort_read_values(lambda key_row: key_row.revision_seq),
 )
-_SIZE = ColumnSpec(
-    "size", "SIZE", 8, 5, _size, _sort_read_values(lambda key_row: key_row.value_bytes)
+_SIZE_COLUMN = ColumnSpec(
+    "size", "SIZE", 8, 5, _value_size, _sort_read_values(lambda key_row: key_row.value_bytes)
 )
 
 KEY_COLUMNS: tuple[ColumnSpec[KeyView], ...] = (
     _key_text_column("key", "KEY", 20, 0, _key, _key_names, flex=2, max_width=100),
-    _VALUE,
-    _OPERATION,
-    _REVISION,
+    _VALUE_COLUMN,
+    _OPERATION_COLUMN,
+    _REVISION_COLUMN,
     ColumnSpec(
         "age", "AGE", 7, 3, _age, _sort_read_values(lambda key_row: -key_row.created_at_us)
     ),
-    _SIZE,
+    _SIZE_COLUMN,
 )
 REVISION_COLUMNS: tuple[ColumnSpec[KeyView], ...] = (
-    _REVISION,
-    _OPERATION,
+    _REVISION_COLUMN,
+    _OPERATION_COLUMN,
     _key_text_column(
-        "at", "WRITTEN", 19, 3, _at, _sort_read_values(lambda key_row: key_row.created_at_us)
+        "at",
+        "WRITTEN",
+        19,
+        3,
+        _written_time,
+        _sort_read_values(lambda key_row: key_row.created_at_us),
     ),
-    _SIZE,
-    _VALUE,
+    _SIZE_COLUMN,
+    _VALUE_COLUMN,
 )
 
 
@@ -219,12 +230,12 @@ def _object_size(view: ObjectView, row: int) -> Cell:
     return Cell(UNKNOWN if stored_object.link else bytes_text(stored_object.size_bytes))
 
 
-def _chunks(view: ObjectView, row: int) -> Cell:
+def _chunks_count(view: ObjectView, row: int) -> Cell:
     """Number of parts in which the file is stored."""
     return Cell(count_text(view.items[row].chunks_count), "dim")
 
 
-def _stored(view: ObjectView, row: int) -> Cell:
+def _stored_time(view: ObjectView, row: int) -> Cell:
     """Local time at which the file was stored."""
     return Cell(local_text(view.items[row].stored_at_us, "%Y-%m-%d %H:%M:%S"), "dim")
 
@@ -234,7 +245,7 @@ def _digest(view: ObjectView, row: int) -> Cell:
     return Cell(clean_line(view.items[row].digest or UNKNOWN), "dim")
 
 
-def _about(view: ObjectView, row: int) -> Cell:
+def _target_and_description(view: ObjectView, row: int) -> Cell:
     """Target of a link, and the description of the file or link."""
     stored_object = view.items[row]
     link = f"→ {stored_object.link}  " if stored_object.link else ""
@@ -270,7 +281,7 @@ OBJECT_COLUMNS: tuple[ColumnSpec[ObjectView], ...] = (
         "CHUNKS",
         6,
         3,
-        _chunks,
+        _chunks_count,
         _sort_by(lambda stored_object: stored_object.chunks_count),
     ),
     _object_text_column(
@@ -278,7 +289,7 @@ OBJECT_COLUMNS: tuple[ColumnSpec[ObjectView], ...] = (
         "STORED",
         19,
         2,
-        _stored,
+        _stored_time,
         _sort_by(lambda stored_object: stored_object.stored_at_us),
     ),
     _object_text_column(
@@ -286,7 +297,7 @@ OBJECT_COLUMNS: tuple[ColumnSpec[ObjectView], ...] = (
         "ABOUT",
         12,
         4,
-        _about,
+        _target_and_description,
         _sort_by(lambda stored_object: stored_object.description),
         flex=2,
     ),

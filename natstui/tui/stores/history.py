@@ -18,9 +18,9 @@ from natstui.clean import clean_line
 from natstui.decoding import decoder_of
 from natstui.model.columns.buckets import bucket_of
 from natstui.model.records.stores import ChangeKey, KeyRow, KeysPage, ReadRevisions
-from natstui.tui.frame.action_keys import KEY_ACTIONS, REVERT, UNDO, Target
+from natstui.tui.frame.action_keys import KEY_ACTIONS, REVERT_KEY, UNDO, Target
 from natstui.tui.frame.action_runner import choose_action
-from natstui.tui.frame.columns import ColumnSpec, Order
+from natstui.tui.frame.columns import ColumnSpec, SortAndFilter
 from natstui.tui.frame.live import NO_SERVER, LiveScreen
 from natstui.tui.frame.messages import Manage
 from natstui.tui.frame.table_screen import TableScreen
@@ -33,10 +33,10 @@ from natstui.tui.stores.cells import REVISION_COLUMNS, KeyView, value_of
 from natstui.tui.stores.requests import RepeatedPage, change_key, start_change
 from natstui.units import bytes_text, local_text
 
-_CONTEXT_LINES = 3
+_DIFF_CONTEXT_LINES = 3
 
 
-def read_value(row: KeyRow, payload_format: PayloadFormat) -> PayloadText:
+def revision_value_text(row: KeyRow, payload_format: PayloadFormat) -> PayloadText:
     """Return the value of a revision as text; empty if the revision deleted the key."""
     return format_payload(value_of(row), payload_format)
 
@@ -52,24 +52,24 @@ def revision_caption(row: KeyRow, position_text: str, format_text: str) -> str:
         size_text,
         format_text,
     ]
-    read_bytes = len(value_of(row))
-    if read_bytes < row.value_bytes:
-        parts.append(f"only the first {bytes_text(read_bytes)}: natstui kv get shows all")
+    read_size_bytes = len(value_of(row))
+    if read_size_bytes < row.value_bytes:
+        parts.append(f"only the first {bytes_text(read_size_bytes)}: natstui kv get shows all")
     return "  ·  ".join(clean_line(part) for part in parts if part)
 
 
-def difference_text(before: KeyRow | None, row: KeyRow) -> str:
+def difference_text(previous_row: KeyRow | None, row: KeyRow) -> str:
     """Return the lines that a revision changed: `-` are removed, `+` are new; its value if
-    `before` is None.
+    `previous_row` is None.
     """
-    if before is None:
-        return "The previous revision is not stored.\n\n" + read_value(row, "auto").text
-    old, new = _lines(before), _lines(row)
+    if previous_row is None:
+        return "The previous revision is not stored.\n\n" + revision_value_text(row, "auto").text
+    old, new = _lines(previous_row), _lines(row)
     if old == new:
-        return f"The same as revision {before.revision_seq}."
+        return f"The same as revision {previous_row.revision_seq}."
     diff_lines = difflib.unified_diff(
-        old, new, f"revision {before.revision_seq}", f"revision {row.revision_seq}", lineterm="",
-        n=_CONTEXT_LINES,
+        old, new, f"revision {previous_row.revision_seq}", f"revision {row.revision_seq}",
+        lineterm="", n=_DIFF_CONTEXT_LINES,
     )  # fmt: skip
     return "\n".join(diff_lines)
 
@@ -77,7 +77,7 @@ def difference_text(before: KeyRow | None, row: KeyRow) -> str:
 def _lines(row: KeyRow) -> list[str]:
     if row.operation != "PUT":
         return [f"({row.operation}: no value)"]
-    return read_value(row, "auto").text.split("\n")
+    return revision_value_text(row, "auto").text.split("\n")
 
 
 class RevisionScreen(LiveScreen):
@@ -101,9 +101,9 @@ class RevisionScreen(LiveScreen):
         since the previous revision.
         """
         super().__init__()
-        self._rows, self._index, self._as_difference = rows, index, as_difference
-        self._formats = itertools.cycle(PAYLOAD_FORMATS)
-        self._format = next(self._formats)
+        self._rows, self._index, self._shows_difference = rows, index, as_difference
+        self._payload_formats = itertools.cycle(PAYLOAD_FORMATS)
+        self._payload_format = next(self._payload_formats)
 
     def body(self) -> Iterable[Widget]:
         """Yield caption and text."""
@@ -118,11 +118,11 @@ class RevisionScreen(LiveScreen):
     def _draw(self) -> None:
         row = self._rows[self._index]
         before = self._rows[self._index - 1] if self._index else None
-        if self._as_difference:
+        if self._shows_difference:
             self.raw.show(difference_text(before, row))
             format_text = f"since revision {before.revision_seq}" if before else ""
         else:
-            payload_text = read_value(row, self._format)
+            payload_text = revision_value_text(row, self._payload_format)
             self.raw.show(payload_text.text, "json" if payload_text.format == "json" else "text")
             format_text = f"as {payload_text.format}" + (
                 f", unpacked from {payload_text.compression}" if payload_text.compression else ""
@@ -132,12 +132,12 @@ class RevisionScreen(LiveScreen):
 
     def action_difference(self) -> None:
         """Switch between the changes since the previous revision, and the value."""
-        self._as_difference = not self._as_difference
+        self._shows_difference = not self._shows_difference
         self._draw()
 
     def action_look(self) -> None:
         """Switch the value between JSON, text and bytes."""
-        self._as_difference, self._format = False, next(self._formats)
+        self._shows_difference, self._payload_format = False, next(self._payload_formats)
         self._draw()
 
     def action_step(self, step: int) -> None:
@@ -148,11 +148,11 @@ class RevisionScreen(LiveScreen):
     def action_search(self) -> None:
         """Search in the text shown."""
 
-        def find(text: str | None) -> None:
+        def search_text(text: str | None) -> None:
             if text:
                 self.notify(f"{self.raw.search(text)} matches", timeout=2)
 
-        self.app.push_screen(Prompt("Search for"), find)
+        self.app.push_screen(Prompt("Search for"), search_text)
 
     @on(RawView.CopyRequested)
     def _copy(self, message: RawView.CopyRequested) -> None:
@@ -161,22 +161,22 @@ class RevisionScreen(LiveScreen):
 
 
 _decoder = decoder_of(KeysPage)
-_RENEWED_AFTER_S = 2.0
-_ROW_SPECS = [spec for spec in KEY_ACTIONS if spec.target_rows == "one"]
+_REREAD_INTERVAL_S = 2.0
+_ROW_ACTION_SPECS = [spec for spec in KEY_ACTIONS if spec.target_rows == "one"]
 
 
 class HistoryScreen(TableScreen):
     """The history of a key, newest revision first."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        REVERT.menu_binding(),
+        REVERT_KEY.menu_binding(),
         Binding("d", "difference", "Difference", id="revision.difference"),
-        *(spec.binding(f"act('{spec.name}')") for spec in _ROW_SPECS),
+        *(spec.binding(f"act('{spec.name}')") for spec in _ROW_ACTION_SPECS),
         UNDO.binding("act('undo')"),
     ]
     SPECS: ClassVar[Sequence[ColumnSpec[Any]]] = REVISION_COLUMNS
     NOUN = "revisions"
-    START = Order("revision", reverse=True)
+    START = SortAndFilter("revision", reverse=True)
     ROW_ACTIONS: ClassVar[frozenset[str]] = frozenset({"difference"})
 
     def __init__(self, stream: str, key: str) -> None:
@@ -189,7 +189,7 @@ class HistoryScreen(TableScreen):
         self._page_request = RepeatedPage(
             self,
             lambda: ReadRevisions(0, self.bucket, key),
-            _RENEWED_AFTER_S,
+            _REREAD_INTERVAL_S,
             _decoder,
             self._store_page,
         )
@@ -212,7 +212,7 @@ class HistoryScreen(TableScreen):
 
     def view(self) -> KeyView:
         """Return a view of the revisions of the last reply."""
-        return KeyView(self._rows, time.time_ns() // 1000, (), by_revision=True)
+        return KeyView(self._rows, time.time_ns() // 1000, (), is_keyed_by_revision=True)
 
     def empty_text(self, total: int) -> str:
         """Return the text that explains an empty table."""
@@ -237,14 +237,14 @@ class HistoryScreen(TableScreen):
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """Return whether an action is enabled; None without permission."""
         if action == "row_actions":
-            return self.is_action_offered(REVERT.name)
+            return self.is_action_offered(REVERT_KEY.name)
         if action == "act":
             return self.is_action_offered(str(parameters[0]))
         return super().check_action(action, parameters)
 
     def _find_revision(self) -> tuple[Sequence[KeyRow], int] | None:
         """Return the revisions, the oldest first, and the index of the revision under the cursor;
-        None without one.
+        None in an empty table.
         """
         rows, position = self.rows, self.table.cursor
         if rows is None or position >= len(rows.order):
@@ -255,19 +255,22 @@ class HistoryScreen(TableScreen):
     @on(RowSelected)
     def _open(self) -> None:
         """Open the value of the revision under the cursor."""
-        if (chosen := self._find_revision()) is not None:
-            self.app.push_screen(RevisionScreen(*chosen))
+        if (revisions_and_index := self._find_revision()) is not None:
+            self.app.push_screen(RevisionScreen(*revisions_and_index))
 
     def action_difference(self) -> None:
         """Open the changes of the revision under the cursor."""
-        if (chosen := self._find_revision()) is not None:
-            self.app.push_screen(RevisionScreen(*chosen, as_difference=True))
+        if (revisions_and_index := self._find_revision()) is not None:
+            self.app.push_screen(RevisionScreen(*revisions_and_index, as_difference=True))
 
     def action_row_actions(self) -> None:
         """Show the actions for the revision under the cursor."""
         choose_action(
             self, f"Actions for {self.key}",
-            [(spec, partial(self.action_act, spec.name)) for spec in (REVERT, *_ROW_SPECS)],
+            [
+                (spec, partial(self.action_act, spec.name))
+                for spec in (REVERT_KEY, *_ROW_ACTION_SPECS)
+            ],
         )  # fmt: skip
 
     def action_act(self, action: str) -> None:
@@ -275,11 +278,11 @@ class HistoryScreen(TableScreen):
         if action == "undo":
             self.app.post_message(Manage("undo"))
             return
-        if (chosen := self._find_revision()) is None:
+        if (revisions_and_index := self._find_revision()) is None:
             return
-        revisions, index = chosen
+        revisions, index = revisions_and_index
         if action == "revert-key":
-            self._revert(revisions[index], revisions[-1])
+            self._restore_revision(revisions[index], revisions[-1])
         else:
             change_key(
                 self,
@@ -290,7 +293,7 @@ class HistoryScreen(TableScreen):
                 self._page_request.send_now,
             )
 
-    def _revert(self, row: KeyRow, newest: KeyRow) -> None:
+    def _restore_revision(self, row: KeyRow, newest: KeyRow) -> None:
         if row.revision_seq == newest.revision_seq:
             self.notify("this is the newest revision", severity="warning", timeout=2)
             return

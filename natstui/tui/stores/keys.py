@@ -25,8 +25,8 @@ from natstui.model.records.stores import (
     ReadTheseKeys,
 )
 from natstui.tui.frame.action_keys import KEY_ACTIONS, PUT_KEY, UNDO, Target
-from natstui.tui.frame.columns import ColumnSpec, Order
-from natstui.tui.frame.live import NO_SERVER, LiveScreen, watch_rows
+from natstui.tui.frame.columns import ColumnSpec, SortAndFilter
+from natstui.tui.frame.live import NO_SERVER, LiveScreen, poll_rows_first
 from natstui.tui.frame.messages import Manage
 from natstui.tui.frame.requests import run_task
 from natstui.tui.frame.table_screen import TableScreen
@@ -39,10 +39,10 @@ from natstui.tui.stores.put import PutScreen
 from natstui.tui.stores.requests import RepeatedPage, change_key
 from natstui.units import counted
 
-SHOWN_ROWS = 5_000
+MAX_KEYS_WITH_VALUES = 5_000
 """Maximum number of keys that are read together with their values."""
-MAX_NAMES = 200_000
-_COMPLETE_READ_S = 60.0
+MAX_KEY_NAMES = 200_000
+_COMPLETE_READ_INTERVAL_S = 60.0
 """Interval of complete reads; between them only changes are read, which exclude expiry."""
 _CHANGE_SHOWN_S = 5.0
 _MAX_VALUES_PER_READ = 200
@@ -52,14 +52,14 @@ class KeyRows:
     """The keys of a bucket in order of arrival; a newer row replaces the old one."""
 
     def __init__(self) -> None:
-        self.view = KeyView([], 0, (), by_revision=False)
+        self.view = KeyView([], 0, (), is_keyed_by_revision=False)
         self.last: KeysPage | None = None
         self.count = 0
         """Number of keys that match the filter."""
         self._rows: list[KeyRow] = []
         self._index_by_key: dict[str, int] = {}
-        self._changed_at_s: dict[str, float] = {}
-        self._completed_at_s = 0.0
+        self._changed_at_s_by_key: dict[str, float] = {}
+        self._complete_read_at_s = 0.0
         self.needs_names = False
         """Whether the bucket has more keys than its last complete page, and their names were not
         read since then.
@@ -71,12 +71,12 @@ class KeyRows:
     @property
     def after_revision(self) -> int:
         """Return the revision after which changes must be requested; 0 to request all keys."""
-        if self.last is None or monotonic() - self._completed_at_s > _COMPLETE_READ_S:
+        if self.last is None or monotonic() - self._complete_read_at_s > _COMPLETE_READ_INTERVAL_S:
             return 0
         return self.last.last_revision_seq
 
     def find_unread(self, keys: Iterable[str]) -> tuple[str, ...]:
-        """Return the keys whose values were not read, at most `_MAX_VALUES_PER_READ`."""
+        """Return the keys whose values were not read, at most 200."""
         positions = ((key, self._index_by_key.get(key)) for key in keys)
         unread_keys = [
             key
@@ -88,31 +88,31 @@ class KeyRows:
     def add_page(self, page: KeysPage, filter_subject: str) -> None:
         """Add a page of all keys, or of the changes since the last page."""
         is_same_bucket = self.last is not None and self.last.created_at_us == page.created_at_us
-        changes = page.keys_count is None
-        known_keys: list[str] = []
+        has_only_changes = page.keys_count is None
+        previous_keys: list[str] = []
         if page.keys_count is not None:
-            self._completed_at_s, self.count = monotonic(), page.keys_count
+            self._complete_read_at_s, self.count = monotonic(), page.keys_count
             self.needs_names = page.keys_count > len(page.rows)
             if self.needs_names and is_same_bucket:
-                known_keys = [row.key for row in self._rows]
+                previous_keys = [row.key for row in self._rows]
             self._rows, self._index_by_key = [], {}
         elif not is_same_bucket:
             # The bucket was recreated: all keys are requested next.
             self.last, self.needs_names = None, False
             return
-        self._add(page.rows, new_view=not changes)
+        self._add(page.rows, creates_new_view=not has_only_changes)
         # They stay until their names are read again; their values may have changed before.
-        self._add_unread(known_keys)
-        if changes:
-            self._changed_at_s |= {row.key: monotonic() for row in page.rows}
+        self._add_unread(previous_keys)
+        if has_only_changes:
+            self._changed_at_s_by_key |= {row.key: monotonic() for row in page.rows}
             self.count = max(self.count, len(self))
         self.last = page
         if (
             filter_subject == ">"
-            and self.count <= SHOWN_ROWS
+            and self.count <= MAX_KEYS_WITH_VALUES
             and len(self) > page.stored_keys_count
         ):
-            self._completed_at_s = float("-inf")  # some expired
+            self._complete_read_at_s = float("-inf")  # some expired
 
     def add_names(self, names: KeyNames) -> None:
         """Add keys without their values, and remove unread keys that do not exist any more."""
@@ -122,24 +122,26 @@ class KeyRows:
         self.count = max(self.count, len(names.names))
         existing_keys = set(names.names)
         rows = [row for row in self._rows if row.operation or row.key in existing_keys]
-        if has_gone := len(rows) < len(self._rows):
+        if has_deleted_keys := len(rows) < len(self._rows):
             self._rows = rows
             self._index_by_key = {row.key: index for index, row in enumerate(rows)}
-        self._add_unread(names.names, new_view=has_gone)
+        self._add_unread(names.names, creates_new_view=has_deleted_keys)
 
     def add_values(self, page: KeysPage) -> None:
         """Add values that were read for visible keys, unless newer values have arrived."""
         if self.last is not None and page.created_at_us == self.last.created_at_us:
             rows = [row for row in page.rows if row.key in self.find_unread([row.key])]
-            self._add(rows, new_view=False)
+            self._add(rows, creates_new_view=False)
 
-    def _add_unread(self, keys: Iterable[str], *, new_view: bool = False) -> None:
-        """Add keys that have no row yet, without their values."""
+    def _add_unread(self, keys: Iterable[str], *, creates_new_view: bool = False) -> None:
+        """Add keys that have no row yet, without their values; `creates_new_view` is that of
+        `_add`.
+        """
         rows = [KeyRow(key, 0, 0, "", "", 0) for key in keys if key not in self._index_by_key]
-        self._add(rows, new_view=new_view)
+        self._add(rows, creates_new_view=creates_new_view)
 
-    def _add(self, rows: Iterable[KeyRow], *, new_view: bool) -> None:
-        """Insert or replace rows; `new_view` creates another view for other keys."""
+    def _add(self, rows: Iterable[KeyRow], *, creates_new_view: bool) -> None:
+        """Insert or replace rows; with `creates_new_view`, or for new keys, create a new view."""
         before = len(self._rows)
         for row in rows:
             index = self._index_by_key.setdefault(row.key, len(self._rows))
@@ -147,24 +149,28 @@ class KeyRows:
                 self._rows.append(row)
             else:
                 self._rows[index] = row
-        if new_view or len(self._rows) != before:
-            self.view = KeyView(self._rows, 0, (), by_revision=False)
+        if creates_new_view or len(self._rows) != before:
+            self.view = KeyView(self._rows, 0, (), is_keyed_by_revision=False)
 
     def current_view(self) -> KeyView:
         """Return the view of the current rows, with the current time and recent changes."""
         now_s = monotonic()
-        self._changed_at_s = {
-            k: changed_s
-            for k, changed_s in self._changed_at_s.items()
-            if now_s - changed_s < _CHANGE_SHOWN_S
+        self._changed_at_s_by_key = {
+            key: changed_at_s
+            for key, changed_at_s in self._changed_at_s_by_key.items()
+            if now_s - changed_at_s < _CHANGE_SHOWN_S
         }
-        self.view.now_us, self.view.changed_keys = time.time_ns() // 1000, set(self._changed_at_s)
+        self.view.now_us, self.view.changed_keys = (
+            time.time_ns() // 1000,
+            set(self._changed_at_s_by_key),
+        )
         return self.view
 
 
 _decoder = decoder_of(KeysPage)
 
-_names, _RENEWED_AFTER_S = decoder_of(KeyNames), 1.0
+_names_decoder = decoder_of(KeyNames)
+_REREAD_INTERVAL_S = 1.0
 
 
 class MissingKeysReader:
@@ -172,29 +178,29 @@ class MissingKeysReader:
 
     def __init__(self, screen: LiveScreen, bucket: str) -> None:
         self._screen, self._bucket = screen, bucket
-        self._names: Worker[None] | None = None
-        self._values: Worker[None] | None = None
-        self.in_view: tuple[str, ...] = ()
+        self._names_task: Worker[None] | None = None
+        self._values_task: Worker[None] | None = None
+        self.visible_keys: tuple[str, ...] = ()
         self.problem = ""
         """The error of the last read, which is repeated; empty after a success."""
 
     def request_missing(self, key_rows: KeyRows, filter_subject: str) -> None:
         """Request missing names and values, unless such a request is pending."""
-        if key_rows.needs_names and self._names is None:
-            self._names = run_task(self._screen, self._read_names, key_rows, filter_subject)
-        if self._values is None and (keys := key_rows.find_unread(self.in_view)):
-            self._values = run_task(self._screen, self._read_values, key_rows, keys)
+        if key_rows.needs_names and self._names_task is None:
+            self._names_task = run_task(self._screen, self._read_names, key_rows, filter_subject)
+        if self._values_task is None and (keys := key_rows.find_unread(self.visible_keys)):
+            self._values_task = run_task(self._screen, self._read_values, key_rows, keys)
 
     async def _read_names(self, key_rows: KeyRows, filter_subject: str) -> None:
-        body = await self._read(ReadKeyNames(0, self._bucket, filter_subject, MAX_NAMES))
-        self._names = None
+        body = await self._read(ReadKeyNames(0, self._bucket, filter_subject, MAX_KEY_NAMES))
+        self._names_task = None
         if body is not None:
-            key_rows.add_names(_names.decode(body))
+            key_rows.add_names(_names_decoder.decode(body))
         self._screen.refresh_state()
 
     async def _read_values(self, key_rows: KeyRows, keys: tuple[str, ...]) -> None:
         body = await self._read(ReadTheseKeys(0, self._bucket, keys))
-        self._values = None
+        self._values_task = None
         if body is not None:
             key_rows.add_values(_decoder.decode(body))
         self._screen.refresh_state()
@@ -206,10 +212,10 @@ class MissingKeysReader:
 
     def cancel(self) -> None:
         """Cancel pending reads, because other keys are shown."""
-        for task in (self._names, self._values):
+        for task in (self._names_task, self._values_task):
             if task is not None:
                 task.cancel()
-        self._names = self._values = None
+        self._names_task = self._values_task = None
         self.problem = ""
 
 
@@ -223,7 +229,7 @@ class KeysScreen(TableScreen):
     ]
     SPECS: ClassVar[Sequence[ColumnSpec[Any]]] = KEY_COLUMNS
     NOUN = "keys"
-    START = Order("key")
+    START = SortAndFilter("key")
 
     def __init__(self, stream: str) -> None:
         super().__init__()
@@ -233,10 +239,10 @@ class KeysScreen(TableScreen):
 
         def command() -> ReadKeys:
             after = self._key_rows.after_revision
-            return ReadKeys(0, self.bucket, self._key_filter, after, SHOWN_ROWS)
+            return ReadKeys(0, self.bucket, self._key_filter, after, MAX_KEYS_WITH_VALUES)
 
         self._page_request = RepeatedPage(
-            self, command, _RENEWED_AFTER_S, _decoder,
+            self, command, _REREAD_INTERVAL_S, _decoder,
             lambda page: self._key_rows.add_page(page, self._key_filter),
         )  # fmt: skip
 
@@ -246,7 +252,7 @@ class KeysScreen(TableScreen):
 
     def on_mount(self) -> None:
         """Start to request the keys repeatedly, and request that the stream is polled first."""
-        watch_rows(self, (self.stream,), ())
+        poll_rows_first(self, (self.stream,), ())
         self._page_request.start()
 
     def refresh_state(self) -> None:
@@ -281,9 +287,9 @@ class KeysScreen(TableScreen):
         parts = [clean_line(self.bucket), super().caption_text(shown, total)]
         parts += [f"only {clean_line(self._key_filter)} (f)"] if self._key_filter != ">" else []
         if key_rows.count > len(key_rows):
-            unread_text = counted(f"{key_rows.count - len(key_rows):,}", "key")
-            parts.append(f"{unread_text} more: f narrows the list")
-        elif len(key_rows) > SHOWN_ROWS:
+            unlisted_keys_text = counted(f"{key_rows.count - len(key_rows):,}", "key")
+            parts.append(f"{unlisted_keys_text} more: f narrows the list")
+        elif len(key_rows) > MAX_KEYS_WITH_VALUES:
             parts.append(
                 "values are read only for keys in view, so sorting by value is incomplete"
             )
@@ -316,7 +322,7 @@ class KeysScreen(TableScreen):
 
     @on(VisibleChanged)
     def _read_values(self, message: VisibleChanged) -> None:
-        self._missing_reader.in_view = tuple(
+        self._missing_reader.visible_keys = tuple(
             str(key[0]) for key in message.keys if isinstance(key, tuple)
         )
         self._missing_reader.request_missing(self._key_rows, self._key_filter)

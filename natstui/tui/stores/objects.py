@@ -20,14 +20,14 @@ from natstui.model.records.stores import (
     ChangeKey,
     FileMoved,
     GetFile,
+    InspectFile,
     LinkObject,
     LocalFile,
-    LookAtFile,
     ObjectRow,
     ObjectsPage,
     PutFile,
     ReadObjects,
-    StopMoving,
+    StopTransfer,
 )
 from natstui.tui.frame.action_keys import (
     DELETE_OBJECT,
@@ -37,17 +37,17 @@ from natstui.tui.frame.action_keys import (
     Target,
     is_allowed,
 )
-from natstui.tui.frame.columns import ColumnSpec, Order
+from natstui.tui.frame.columns import ColumnSpec, SortAndFilter
 from natstui.tui.frame.confirmation import (
     needs_confirmation,
     prompt_confirmation,
     request_confirmed,
 )
-from natstui.tui.frame.live import NO_SERVER, LiveScreen, ScreenPart, watch_rows
+from natstui.tui.frame.live import NO_SERVER, LiveScreen, ScreenPart, poll_rows_first
 from natstui.tui.frame.requests import PendingRequest, explain_change_reply, run_task, show_reply
 from natstui.tui.frame.table_screen import TableScreen
 from natstui.tui.kit.keys import key_of
-from natstui.tui.kit.pick import CANCEL_OPTION, Pick
+from natstui.tui.kit.pick import CANCEL_OPTION, PickDialog
 from natstui.tui.kit.prompt import Prompt
 from natstui.tui.kit.text import safe_copy
 from natstui.tui.stores.cells import OBJECT_COLUMNS, ObjectView
@@ -57,15 +57,15 @@ from natstui.units import bytes_text, local_text
 _decoder = decoder_of(ObjectsPage)
 _MAX_DAMAGED_NAMES = 3
 """Maximum number of damaged objects whose names are shown."""
-_RENEWED_AFTER_S = 5.0
-_UNFINISHED_SEARCH_S = 60.0
+_REREAD_INTERVAL_S = 5.0
+_UNFINISHED_SEARCH_INTERVAL_S = 60.0
 """Interval of searches for unfinished uploads, which need many requests."""
 _local_file_decoder = decoder_of(LocalFile)
 _SPEC_BY_ACTION = {"put": PUT_OBJECT, "link": LINK_OBJECT, "seal": SEAL_STORE}
 
 
 @dataclass(frozen=True, slots=True)
-class Store:
+class ScreenObjectStore:
     """The object store of a screen, with callbacks for its rows and changes."""
 
     stream: str
@@ -77,7 +77,7 @@ class Store:
     """Called after a change."""
 
 
-class Files(ScreenPart):
+class FileTransfers(ScreenPart):
     """Puts and gets objects with prompts, one at a time."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -88,7 +88,7 @@ class Files(ScreenPart):
         Binding("ctrl+x", "part('files', 'stop')", "Stop", show=False, id="object.stop"),
     ]
 
-    def __init__(self, screen: LiveScreen, store: Store) -> None:
+    def __init__(self, screen: LiveScreen, store: ScreenObjectStore) -> None:
         self._screen, self._store = screen, store
         self._transfer: PendingRequest | None = None
         """The request of the running put or get; None without one."""
@@ -121,11 +121,11 @@ class Files(ScreenPart):
         typed_text = await self._screen.app.push_screen_wait(Prompt(clean_line(title), text))
         return (typed_text or "").strip()
 
-    async def _inspect(self, file: str, name: str = "") -> LocalFile | None:
+    async def _inspect_file(self, file: str, name: str = "") -> LocalFile | None:
         """Return the details of a file on the engine's disk; after an error show it and return
         None.
         """
-        reply = await self._screen.engine.request(LookAtFile(0, file, name))
+        reply = await self._screen.engine.request(InspectFile(0, file, name))
         if reply.body_json is None:
             self._show_error(reply.text)
             return None
@@ -136,7 +136,7 @@ class Files(ScreenPart):
             self._screen.notify("another upload or download is still running", severity="warning")
         return self._transfer is not None
 
-    def _start(self, command: PutFile | GetFile, text: str) -> None:
+    def _start_transfer(self, command: PutFile | GetFile, text: str) -> None:
         """Start a put or get, unless one is running; its result is shown even if the screen is
         closed.
         """
@@ -145,21 +145,27 @@ class Files(ScreenPart):
             run_task(self._screen.app, self._follow, command, request, text)
 
     async def _follow(
-        self, command: PutFile | GetFile, request: PendingRequest, name_text: str
+        self, command: PutFile | GetFile, request: PendingRequest, action_text: str
     ) -> None:
-        text = clean_line(name_text)
-        app, stop = self._screen.app, key_of(self._screen, "object.stop")
+        text = clean_line(action_text)
+        app, stop_key = self._screen.app, key_of(self._screen, "object.stop")
         self._show_progress(f"{text} …")
         async for record in request:
             if isinstance(record, FileMoved):
                 size = f"{bytes_text(record.moved_bytes)} of {bytes_text(record.whole_bytes)}"
-                self._show_progress(f"{text}: {size}, {stop} stops it")
+                self._show_progress(f"{text}: {size}, {stop_key} stops it")
             elif isinstance(record, Answered):
                 self._transfer = None
                 self._show_progress("")
                 if isinstance(command, PutFile) and needs_confirmation(command, record):
                     if self._screen.is_open:
-                        run_task(self._screen, self._put_confirmed, command, record, name_text)
+                        run_task(
+                            self._screen,
+                            self._put_after_confirmation,
+                            command,
+                            record,
+                            action_text,
+                        )
                         return
                     record = replace(record, text="the screen was closed: nothing was stored")
                 reply = explain_change_reply(record)
@@ -168,10 +174,10 @@ class Files(ScreenPart):
         if self._screen.is_open:
             self._store.on_change()
 
-    async def _put_confirmed(self, command: PutFile, reply: Answered, text: str) -> None:
+    async def _put_after_confirmation(self, command: PutFile, reply: Answered, text: str) -> None:
         confirmed_command = await prompt_confirmation(self._screen, command, reply)
         if isinstance(confirmed_command, PutFile):
-            self._start(confirmed_command, text)
+            self._start_transfer(confirmed_command, text)
 
     def _show_progress(self, text: str) -> None:
         self.progress_text = text
@@ -192,17 +198,19 @@ class Files(ScreenPart):
     async def _put(self) -> None:
         self._screen.engine.check_host_change()
         file = await self._prompt_text("Which file should be stored?")
-        local = await self._inspect(file) if file else None
-        if local is None:
+        local_file = await self._inspect_file(file) if file else None
+        if local_file is None:
             return
-        if not local.is_there:
-            self._show_error(f"there is no file {local.path}")
+        if not local_file.is_there:
+            self._show_error(f"there is no file {local_file.path}")
             return
-        title = f"{local.path}, {bytes_text(local.size_bytes)}: stored under which name?"
-        name = await self._prompt_text(title, local.path.rpartition("/")[2])
+        title = f"{local_file.path}, {bytes_text(local_file.size_bytes)}: stored under which name?"
+        name = await self._prompt_text(title, local_file.path.rpartition("/")[2])
         if not name:
             return
-        self._start(PutFile(0, self._store.bucket, name, local.path), f"putting {name}")
+        self._start_transfer(
+            PutFile(0, self._store.bucket, name, local_file.path), f"putting {name}"
+        )
 
     def action_get(self) -> None:
         """Prompt for a path, and write the object under the cursor there; check its digest."""
@@ -214,18 +222,20 @@ class Files(ScreenPart):
         self._screen.engine.check_host_change()
         title = f"Write {row.name}, {bytes_text(row.size_bytes)}, to which file?"
         file = await self._prompt_text(title, row.name.rpartition("/")[2])
-        local = await self._inspect(file, row.name) if file else None
-        if local is None:
+        local_file = await self._inspect_file(file, row.name) if file else None
+        if local_file is None:
             return
-        if local.is_there:
-            time_text = local_text(local.changed_at_us, "%Y-%m-%d %H:%M:%S")
-            loss_text = f"{bytes_text(local.size_bytes)} of {time_text} are lost"
+        if local_file.is_there:
+            time_text = local_text(local_file.changed_at_us, "%Y-%m-%d %H:%M:%S")
+            loss_text = f"{bytes_text(local_file.size_bytes)} of {time_text} are lost"
             options = (CANCEL_OPTION, ("do it", loss_text))
-            pick = Pick(clean_line(f"Overwrite {local.path}?"), options)
+            pick = PickDialog(clean_line(f"Overwrite {local_file.path}?"), options)
             if await self._screen.app.push_screen_wait(pick) != "do it":
                 return
-        command = GetFile(0, self._store.bucket, row.name, local.path, overwrites=local.is_there)
-        self._start(command, f"getting {row.name}")
+        command = GetFile(
+            0, self._store.bucket, row.name, local_file.path, overwrites=local_file.is_there
+        )
+        self._start_transfer(command, f"getting {row.name}")
 
     def action_link(self) -> None:
         """Prompt for a name, and create a link to the object under the cursor in this store."""
@@ -271,51 +281,52 @@ class Files(ScreenPart):
     def action_stop(self) -> None:
         """Stop the running put or get."""
         if self._transfer is not None:
-            self._screen.engine.send(StopMoving(0, self._transfer.command_id))
+            self._screen.engine.send(StopTransfer(0, self._transfer.command_id))
 
 
 class ObjectsScreen(TableScreen):
     """The screen of an object store; while it is in view the store is read repeatedly."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        *Files.BINDINGS,
+        *FileTransfers.BINDINGS,
         DELETE_OBJECT.binding("act('delete_object')"),
     ]
     SPECS: ClassVar[Sequence[ColumnSpec[Any]]] = OBJECT_COLUMNS
     NOUN = "files"
-    START = Order("name")
+    START = SortAndFilter("name")
 
     def __init__(self, stream: str) -> None:
         super().__init__()
         self.stream, self.bucket = stream, bucket_of(stream)
         self._page_request = RepeatedPage(
-            self, self._next_command, _RENEWED_AFTER_S, _decoder, self._store_unfinished
+            self, self._next_command, _REREAD_INTERVAL_S, _decoder, self._store_unfinished_text
         )
-        self._searched_at_s: float | None = None
+        self._unfinished_searched_at_s: float | None = None
         """Time of the last search for unfinished uploads."""
-        self._unfinished_text = ""
-        store = Store(
+        self._unfinished_uploads_text = ""
+        store = ScreenObjectStore(
             stream,
             self.bucket,
             self._row_under_cursor,
             self._find_object,
             self._page_request.send_now,
         )
-        self.files = Files(self, store)
+        self.files = FileTransfers(self, store)
         self._is_sealed = False
 
     def _next_command(self) -> ReadObjects:
         now_s = time.monotonic()
         is_search_due = (
-            self._searched_at_s is None or now_s - self._searched_at_s >= _UNFINISHED_SEARCH_S
+            self._unfinished_searched_at_s is None
+            or now_s - self._unfinished_searched_at_s >= _UNFINISHED_SEARCH_INTERVAL_S
         )
         if is_search_due:
-            self._searched_at_s = now_s
+            self._unfinished_searched_at_s = now_s
         return ReadObjects(0, self.bucket, with_unfinished=is_search_due)
 
-    def _store_unfinished(self, page: ObjectsPage) -> None:
+    def _store_unfinished_text(self, page: ObjectsPage) -> None:
         if page.unfinished_text is not None:
-            self._unfinished_text = clean_line(page.unfinished_text)
+            self._unfinished_uploads_text = clean_line(page.unfinished_text)
 
     def asset(self) -> Target | None:
         """Return the store's stream."""
@@ -323,7 +334,7 @@ class ObjectsScreen(TableScreen):
 
     def on_mount(self) -> None:
         """Start to read the store repeatedly."""
-        watch_rows(self, (self.stream,), ())
+        poll_rows_first(self, (self.stream,), ())
         self._page_request.start()
 
     def refresh_state(self) -> None:
@@ -358,7 +369,7 @@ class ObjectsScreen(TableScreen):
         parts = [clean_line(self.bucket), super().caption_text(shown, total)]
         if self._page_request.page is not None:
             parts.append(bytes_text(sum(row.size_bytes for row in self._page_request.page.rows)))
-            parts += [self._unfinished_text] if self._unfinished_text else []
+            parts += [self._unfinished_uploads_text] if self._unfinished_uploads_text else []
             if damaged_names := self._page_request.page.damaged_names:
                 names = ", ".join(map(clean_line, damaged_names[:_MAX_DAMAGED_NAMES]))
                 more_text = ", …" if len(damaged_names) > _MAX_DAMAGED_NAMES else ""

@@ -96,10 +96,12 @@ def edit_text(command: list[str], text: str) -> str:
 
 _decoder = decoder_of(KeysPage)
 
-_KEY = Field("key", "Key", "text", "", "Letters, digits, - _ = / and dots between words.")
-_FILE = Field("file", "From file", "text", "", "If set, the content of this file is the value.")
-_NO_TEXT = "the value is not text that can be edited here; use a file"
-_NOT_READ_YET = "the value was not read yet"
+_KEY_FIELD = Field("key", "Key", "text", "", "Letters, digits, - _ = / and dots between words.")
+_FILE_FIELD = Field(
+    "file", "From file", "text", "", "If set, the content of this file is the value."
+)
+_NOT_EDITABLE_REASON = "the value is not text that can be edited here; use a file"
+_NOT_READ_YET_REASON = "the value was not read yet"
 
 
 class PutScreen(LiveScreen):
@@ -131,9 +133,9 @@ class PutScreen(LiveScreen):
         """Number and time of the edited revision; a newer one is not overwritten."""
         self._created_at_us: int | None = None
         """Creation time of the bucket that was read."""
-        self._unread_reason = _NOT_READ_YET if key else ""
+        self._unread_reason = _NOT_READ_YET_REASON if key else ""
         """Reason why the current value was not read; it is not overwritten until then."""
-        self._hidden_reason = ""
+        self._value_hidden_reason = ""
         """Reason why the current value is not shown; only a file or typed text replaces it."""
         self._form_server = FormServer(self)
         self._start_text = ""
@@ -143,11 +145,11 @@ class PutScreen(LiveScreen):
         """Yield the fields for key and file, the reply, and the value."""
         yield Static(id="caption", markup=False)
         for field, text, locked_reason in (
-            (_KEY, self.key, "this is the current value of the key" if self.key else None),
-            (_FILE, "", None),
+            (_KEY_FIELD, self.key, "this is the current value of the key" if self.key else None),
+            (_FILE_FIELD, "", None),
         ):
             row = FieldRow(field, text, locked_reason)
-            row.show_empty(field.help)
+            row.show_placeholder(field.help)
             yield row
         yield Static(id="answer", markup=False)
         yield TextArea(soft_wrap=True, tab_behavior="focus", id="value")
@@ -199,19 +201,22 @@ class PutScreen(LiveScreen):
         except UnicodeDecodeError:
             is_text = False
         if not is_text:
-            self._hidden_reason = _NO_TEXT
+            self._value_hidden_reason = _NOT_EDITABLE_REASON
         elif not self.area.text:
             self.area.load_text(text)
             if self.area.text != text:  # mixed line ends: they would be changed
                 self.area.load_text("")
-                self._hidden_reason = _NO_TEXT
+                self._value_hidden_reason = _NOT_EDITABLE_REASON
             self._start_text = self.area.text
         self.reply_text.update(
-            safe(f"{note}: {self._hidden_reason}" if self._hidden_reason else note, "dim")
+            safe(
+                f"{note}: {self._value_hidden_reason}" if self._value_hidden_reason else note,
+                "dim",
+            )
         )
 
-    def unsent(self) -> str:
-        """Return a summary of typed text that was not sent; empty without."""
+    def unsent_text(self) -> str:
+        """Return a summary of typed text that was not sent; empty if there is none."""
         is_typed = self.area.text != self._start_text or bool(self._file)
         return "the value" if is_typed and not self._is_sending else ""
 
@@ -257,7 +262,7 @@ class PutScreen(LiveScreen):
     def action_editor(self) -> None:
         """Edit the value in the user's own editor."""
         before = self.area.text
-        if reason := self._unread_reason or (self._hidden_reason if not before else ""):
+        if reason := self._unread_reason or (self._value_hidden_reason if not before else ""):
             self.reply_text.update(safe(f"there is nothing to edit: {reason}", "error"))
             return
         try:
@@ -281,8 +286,8 @@ class PutScreen(LiveScreen):
         if self._unread_reason:
             raise UsageError(f"nothing was put: {self._unread_reason}")
         if not self._file:
-            if self._hidden_reason and not self.area.text:
-                raise UsageError(f"nothing was put: {self._hidden_reason}")
+            if self._value_hidden_reason and not self.area.text:
+                raise UsageError(f"nothing was put: {self._value_hidden_reason}")
             return self.area.text.encode()
         try:
             return read_regular_file(expand_user_path(self._file), MAX_PAYLOAD_BYTES)

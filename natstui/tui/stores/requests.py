@@ -15,7 +15,7 @@ from natstui.model.records.stores import ChangeKey, KeyRow
 from natstui.tui.frame.confirmation import FormServer, request_confirmed
 from natstui.tui.frame.live import LiveScreen, RepeatedRequest
 from natstui.tui.frame.requests import run_task, show_reply
-from natstui.tui.kit.pick import CANCEL_OPTION, Pick
+from natstui.tui.kit.pick import CANCEL_OPTION, PickDialog
 from natstui.tui.stores.put import PutScreen
 
 T = TypeVar("T")
@@ -30,12 +30,14 @@ class RepeatedPage(Generic[T]):
         self,
         screen: LiveScreen,
         command: Callable[[], Command],
-        every_s: float,
+        interval_s: float,
         decoder: msgspec.json.Decoder[T],
         show: Callable[[T], None] = lambda _: None,
     ) -> None:
-        """Create a request; `show` is called with each page."""
-        self._repeated = RepeatedRequest(screen, command, every_s, self._store_reply)
+        """Create a request that is repeated `interval_s` seconds after each reply; `show` is
+        called with each page.
+        """
+        self._repeated = RepeatedRequest(screen, command, interval_s, self._store_reply)
         self._decoder, self._show = decoder, show
         self.page: T | None = None
         self.problem = ""
@@ -68,7 +70,7 @@ async def _change(
     run_task(screen, form_server.read)
     title = f"{verb} {clean_line(f'{change.key} of {change.bucket}')}?"
     options = (CANCEL_OPTION, ("do it", effect))
-    if await screen.app.push_screen_wait(Pick(title, options)) != "do it":
+    if await screen.app.push_screen_wait(PickDialog(title, options)) != "do it":
         return
     change = replace(change, decided_on=form_server.confirmation_for(change.key))
     reply = await request_confirmed(screen, change)

@@ -11,7 +11,7 @@ from natstui.model.columns.view import StreamView
 from natstui.model.live.history import Point
 from natstui.model.live.rates import rate_column, rates_of_series
 from natstui.tui.frame.columns import ColumnSpec, column_spec, complete_specs, natural_sort_key
-from natstui.tui.frame.view import (
+from natstui.tui.frame.shared_cells import (
     GLYPHS,
     LEVEL_STYLES,
     TREND_WIDTH,
@@ -22,7 +22,7 @@ from natstui.tui.kit.sparkline import scaled_sparkline, sparkline
 from natstui.tui.kit.table.rows import Cell
 from natstui.units import rate_text
 
-_USED_WIDTH = 6
+_USE_BAR_CELLS = 6
 _COLUMNS = {column.key: column for column in COLUMNS}
 
 
@@ -30,16 +30,16 @@ def _status(view: StreamView, row: int) -> Cell:
     """Return the status of a stream with that of its consumers, the worse one first."""
     verdict = view.verdict(row)
     stream_cell = Cell(f"{GLYPHS[verdict.level]} {verdict.word}", LEVEL_STYLES[verdict.level])
-    below = view.consumers_status(row)
-    if below is None:
+    consumers_status = view.consumers_status(row)
+    if consumers_status is None:
         return stream_cell
-    consumers_cell = consumers_status_cell(below)
+    consumers_cell = consumers_status_cell(consumers_status)
     if verdict.finding is None:
         return consumers_cell
-    is_worse = verdict.finding.severity_level >= below.kind.severity_level
+    is_stream_worse = verdict.finding.severity_level >= consumers_status.kind.severity_level
     first, second, more_count = (
-        (stream_cell, consumers_cell, below.consumers_count)
-        if is_worse
+        (stream_cell, consumers_cell, consumers_status.consumers_count)
+        if is_stream_worse
         else (consumers_cell, stream_cell, 1)
     )
     return Cell(
@@ -63,11 +63,11 @@ def trend_with_scale(view: StreamView, row: int) -> Cell:
     return Cell(scaled_sparkline(values, TREND_WIDTH, rate_text), "accent")
 
 
-def _by_name(view: StreamView) -> Sequence[object]:
+def _name_sort_values(view: StreamView) -> Sequence[object]:
     return list(map(natural_sort_key, view.columns.name))
 
 
-def _by_rate(view: StreamView) -> Sequence[object]:
+def _rate_sort_values(view: StreamView) -> Sequence[object]:
     return rate_column(view.state.stream_history, "last_seq")
 
 
@@ -76,7 +76,7 @@ def _spec(key: str, width: int, priority: int, **layout: Any) -> ColumnSpec[Stre
 
 
 STREAM_COLUMNS: tuple[ColumnSpec[StreamView], ...] = complete_specs(COLUMNS, StreamRow, (
-    _spec("name", 17, 0, flex=1, sort=_by_name),
+    _spec("name", 17, 0, flex=1, sort=_name_sort_values),
     _spec("status", 22, 5, flex=1, max_width=26, descends=True, draw=_status,
           sort=StreamView.severity_levels),
     _spec("kind", 6, 12),
@@ -85,21 +85,24 @@ STREAM_COLUMNS: tuple[ColumnSpec[StreamView], ...] = complete_specs(COLUMNS, Str
     _spec("retention", 9, 14),
     _spec("msgs", 6, 1),
     _spec("bytes", 8, 3),
-    _spec("in", 6, 2, sort=_by_rate),
+    _spec("in", 6, 2, sort=_rate_sort_values),
     _spec("in_bytes", 9, 7),
     _spec("removed", 6, 6),
-    _spec("trend", TREND_WIDTH, 4, draw=_trend, sort=_by_rate),
+    _spec("trend", TREND_WIDTH, 4, draw=_trend, sort=_rate_sort_values),
     _spec("consumers", 5, 8),
     _spec("first_seq", 10, 16),
     _spec("first_age", 7, 9),
     _spec("last_seq", 10, 13),
     _spec("last_age", 7, 10),
-    _spec("used", _USED_WIDTH + 5, 10, align="left", from_width=120, bar_cells=_USED_WIDTH),
+    _spec(
+        "used", _USE_BAR_CELLS + 5, 10, align="left", min_table_width=120,
+        bar_cells=_USE_BAR_CELLS,
+    ),
     _spec("msgs_used", 5, 19),
     _spec("bytes_used", 6, 19),
     _spec("age_used", 5, 21),
     _spec("full", 7, 17, descends=False),
     _spec("holes", 8, 20),
     _spec("leader", 12, 11, flex=1),
-    _spec("replicas", 14, 9, flex=1, max_width=40, from_width=160),
+    _spec("replicas", 14, 9, flex=1, max_width=40, min_table_width=160),
 ))  # fmt: skip

@@ -13,12 +13,12 @@ from natstui.model.findings.verdict import stream_findings
 from natstui.tui.frame.action_keys import Target, action_bindings
 from natstui.tui.frame.action_runner import ActionRunner
 from natstui.tui.frame.detail.charts import stream_charts
-from natstui.tui.frame.detail.peek import ADVISORY_COUNT, PEEK_WINDOW_S, PeekContent
+from natstui.tui.frame.detail.peek import PEEK_ADVISORY_COUNT, PEEK_WINDOW_S, PeekContent
 from natstui.tui.frame.detail.screen import DetailScreen
-from natstui.tui.frame.happenings import latest_events_section
-from natstui.tui.frame.live import watch_rows
+from natstui.tui.frame.live import poll_rows_first
 from natstui.tui.frame.messages import Open
-from natstui.tui.frame.view import findings_section
+from natstui.tui.frame.recent_events import latest_events_section
+from natstui.tui.frame.shared_cells import findings_section
 from natstui.tui.kit.chart.chart import ChartData
 from natstui.tui.kit.keys import key_of
 from natstui.tui.kit.sections import (
@@ -47,7 +47,7 @@ class StreamDetail(DetailScreen):
         self.managing = ActionRunner(self, self.targets)
 
     def content(self) -> tuple[Sequence[Section], Sequence[ChartData]] | None:
-        """Return text and charts of the stream with this name; None without one."""
+        """Return text and charts of the stream; None if it does not exist."""
         view = StreamView(self.state, self.poll_age_us)
         rows = self.state.streams.roster.rows_of_stream.get(self.stream)
         if not rows:
@@ -64,15 +64,17 @@ class StreamDetail(DetailScreen):
 
     def on_mount(self) -> None:
         """Request that the stream is polled first."""
-        watch_rows(self, (self.stream,), ())
+        poll_rows_first(self, (self.stream,), ())
 
     def action_consumers(self) -> None:
         """Open the stream's consumers."""
         self.app.post_message(Open("consumers", self.stream))
 
 
-_CELLS = {spec.id: spec.cell for spec in STREAM_COLUMNS} | {"minute": trend_with_scale}
-_STATE: Mapping[str, str] = {
+_CELL_FUNCTION_BY_COLUMN = {spec.id: spec.cell for spec in STREAM_COLUMNS} | {
+    "minute": trend_with_scale
+}
+_STATE_COLUMN_BY_LABEL: Mapping[str, str] = {
     "messages": "msgs",
     "bytes": "bytes",
     "in msgs/s": "in",
@@ -86,7 +88,7 @@ _STATE: Mapping[str, str] = {
     "holes": "holes",
     "consumers": "consumers",
 }
-_LIMITS: Mapping[str, str] = {
+_LIMIT_COLUMN_BY_LABEL: Mapping[str, str] = {
     "messages used": "msgs_used",
     "bytes used": "bytes_used",
     "age used": "age_used",
@@ -94,22 +96,25 @@ _LIMITS: Mapping[str, str] = {
 }
 
 
-def _column_lines(view: StreamView, row: int, labels: Mapping[str, str]) -> list[Line]:
-    """Return cells of a row as lines; `labels` is label → key of the column."""
-    return [cell_line(label, _CELLS[key](view, row)) for label, key in labels.items()]
+def _column_lines(view: StreamView, row: int, column_by_label: Mapping[str, str]) -> list[Line]:
+    """Return cells of a row as lines; `column_by_label` is label → id of the column."""
+    return [
+        cell_line(label, _CELL_FUNCTION_BY_COLUMN[key](view, row))
+        for label, key in column_by_label.items()
+    ]
 
 
 def stream_sections(view: StreamView, row: int, actions_key: str) -> list[Section]:
     """Return the sections of the stream screen."""
     config, columns = view.config(row), view.columns
-    state = _column_lines(view, row, _STATE)
+    state = _column_lines(view, row, _STATE_COLUMN_BY_LABEL)
     state.append(line("subjects stored", str(columns.subjects_count[row])))
     state.append(line("age", view.age_text(columns.created_at_us[row])))
     sections = [
         stale_section(view.stale_s(row)),
         findings_section(view, stream_findings(view.state, row), actions_key),
         Section("STATE", tuple(state)),
-        Section("LIMITS", tuple(_column_lines(view, row, _LIMITS))),
+        Section("LIMITS", tuple(_column_lines(view, row, _LIMIT_COLUMN_BY_LABEL))),
         cluster_section(columns.leader[row], columns.peers[row]),
         _upstreams_section(view, row),
     ]
@@ -119,14 +124,14 @@ def stream_sections(view: StreamView, row: int, actions_key: str) -> list[Sectio
 
 
 def stream_peek_content(view: StreamView, row: int, actions_key: str) -> PeekContent:
-    """Return the content of the peek panel for a stream."""
+    """Return the content of the panel beside the table for a stream."""
     name = view.columns.name[row]
     sections = (
         stale_section(view.stale_s(row)),
         findings_section(view, stream_findings(view.state, row), actions_key),
-        latest_events_section(view, name, None, ADVISORY_COUNT),
-        Section("STATE", tuple(_column_lines(view, row, _STATE))),
-        Section("LIMITS", tuple(_column_lines(view, row, _LIMITS))),
+        latest_events_section(view, name, None, PEEK_ADVISORY_COUNT),
+        Section("STATE", tuple(_column_lines(view, row, _STATE_COLUMN_BY_LABEL))),
+        Section("LIMITS", tuple(_column_lines(view, row, _LIMIT_COLUMN_BY_LABEL))),
         _upstreams_section(view, row),
     )
     return PeekContent(
@@ -144,7 +149,7 @@ def _upstreams_section(view: StreamView, row: int) -> Section:
             if upstream.active_ns is None
             else f"{duration_text(upstream.active_ns / 1e9)} ago"
         )
-        text = f"{upstream.name}: lag {upstream.lag_msgs}, heard {active_text}" + (
+        text = f"{upstream.name}: lag {upstream.lag_msgs}, last contact {active_text}" + (
             f", {upstream.error}" if upstream.error else ""
         )
         lines.append(

@@ -9,16 +9,16 @@ from typing import ClassVar
 from textual.binding import Binding, BindingType
 
 from natstui.model.assets.fields import Config, text_at, without_server_metadata
-from natstui.model.assets.stream_fields import NEW_STREAM
-from natstui.model.assets.templates import BUILT_IN, template_config
+from natstui.model.assets.stream_fields import NEW_STREAM_CONFIG
+from natstui.model.assets.templates import BUILT_IN_TEMPLATES, template_config
 from natstui.model.records.managing import SaveTemplate
 from natstui.tui.frame.form.screen import FormScreen, FormSender
-from natstui.tui.frame.form.text import Entries, FormAsset
+from natstui.tui.frame.form.text import FormAsset, FormEntries
 from natstui.tui.frame.live import CommandPrompt, LiveScreen, ScreenPart, prompt_command
-from natstui.tui.kit.pick import Pick
+from natstui.tui.kit.pick import PickDialog
 
 
-class Templates(ScreenPart):
+class TemplateKeys(ScreenPart):
     """The keys that start a form from a template, and save its configuration as a template."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -38,7 +38,7 @@ class Templates(ScreenPart):
     def __init__(
         self,
         screen: LiveScreen,
-        entries: Entries,
+        entries: FormEntries,
         sending: FormSender,
         start_from: Callable[[Config], Awaitable[None]],
     ) -> None:
@@ -50,7 +50,9 @@ class Templates(ScreenPart):
         self._sending = sending
 
     def is_offered(self, action: str, arguments: tuple[object, ...]) -> bool | None:
-        """Return whether an action is offered: templates for a new stream that is not sent."""
+        """Return True for an offered action; for the choice of a template False while a stream is
+        edited, and None while a stream is being sent.
+        """
         if action != "pick":
             return True
         if self._entries.asset.editing:
@@ -59,15 +61,17 @@ class Templates(ScreenPart):
 
     def action_pick(self) -> None:
         """Prompt for a template, and start the form from it."""
-        templates = self._entries.in_use.templates or BUILT_IN
+        templates = self._entries.in_use.templates or BUILT_IN_TEMPLATES
         options = [(template.name, template.help) for template in templates]
 
         async def start_from_name(name: str | None) -> None:
-            picked = next((template for template in templates if template.name == name), None)
-            if picked is not None:
-                await self._start_from(template_config(picked))
+            picked_template = next(
+                (template for template in templates if template.name == name), None
+            )
+            if picked_template is not None:
+                await self._start_from(template_config(picked_template))
 
-        self._screen.app.push_screen(Pick("Begin with", options), start_from_name)
+        self._screen.app.push_screen(PickDialog("Begin with", options), start_from_name)
 
     def action_keep(self) -> None:
         """Prompt for a name, and save the current configuration as a template."""
@@ -85,25 +89,25 @@ class Templates(ScreenPart):
 class StreamForm(FormScreen):
     """The form of a stream."""
 
-    BINDINGS: ClassVar[list[BindingType]] = Templates.BINDINGS
+    BINDINGS: ClassVar[list[BindingType]] = TemplateKeys.BINDINGS
 
     def __init__(self, asset: FormAsset) -> None:
         super().__init__(asset)
-        self.templates = Templates(self, self.entries, self.sending, self.build)
+        self.templates = TemplateKeys(self, self.entries, self.sending, self.build)
 
 
-def new_stream() -> FormAsset:
+def new_stream_asset() -> FormAsset:
     """Return the asset of a form for a new stream."""
-    return FormAsset("stream", "", NEW_STREAM, editing=False)
+    return FormAsset("stream", "", NEW_STREAM_CONFIG, editing=False)
 
 
-def cloned_stream(config_json: str) -> FormAsset:
+def cloned_stream_asset(config_json: str) -> FormAsset:
     """Return the asset of a form that clones a stream."""
     config = without_server_metadata(json.loads(config_json))
     return FormAsset("stream", "", {**config, "name": ""}, editing=False)
 
 
-def edited_stream(config_json: str, created_at_us: int | None) -> FormAsset:
+def edited_stream_asset(config_json: str, created_at_us: int | None) -> FormAsset:
     """Return the asset of a form that edits a stream; its creation time identifies it."""
     config: Config = json.loads(config_json)
     name = text_at(config, "name")

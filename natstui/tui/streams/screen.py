@@ -11,17 +11,17 @@ from textual.binding import Binding, BindingType
 from natstui.model.columns.view import StreamView
 from natstui.tui.frame.action_keys import ADD_STREAM, Target, action_bindings
 from natstui.tui.frame.action_runner import ActionRunner
-from natstui.tui.frame.columns import ColumnSpec, Order
+from natstui.tui.frame.columns import ColumnSpec, SortAndFilter
 from natstui.tui.frame.detail.peek import PeekContent
 from natstui.tui.frame.messages import Open
 from natstui.tui.frame.selection import (
     SelectionScreen,
     find_target_assets,
+    poll_visible_rows_first,
     post_for_row,
     unreachable_text,
-    watch_visible_rows,
 )
-from natstui.tui.frame.systems import find_system_row, join_views, own_key
+from natstui.tui.frame.systems import find_system_row, join_views, key_without_system
 from natstui.tui.kit.keys import key_of
 from natstui.tui.kit.table.view import RowSelected, VisibleChanged
 from natstui.tui.streams.cells import STREAM_COLUMNS
@@ -39,7 +39,7 @@ class StreamsScreen(SelectionScreen):
     ]
     SPECS: ClassVar[Sequence[ColumnSpec[Any]]] = STREAM_COLUMNS
     NOUN = "streams"
-    START = Order("status", reverse=True)
+    START = SortAndFilter("status", reverse=True)
 
     def __init__(self) -> None:
         super().__init__()
@@ -68,7 +68,7 @@ class StreamsScreen(SelectionScreen):
         return f"{key} creates one" if key else ""
 
     def peek_content(self, view: Any, row: int) -> PeekContent:
-        """Return the content of the peek panel for the stream in a row."""
+        """Return the content of the panel beside the table for the stream in a row."""
         return stream_peek_content(*find_system_row(view, row), key_of(self, "stream.actions"))
 
     def targets(self) -> list[Target]:
@@ -78,9 +78,9 @@ class StreamsScreen(SelectionScreen):
 
     def action_open(self, target: str) -> None:
         """Open the details, consumers, messages or raw INFO of the stream under the cursor."""
-        if (key := own_key(self.table.cursor_key)) is not None:
+        if (key := key_without_system(self.table.cursor_key)) is not None:
             post_for_row(self, Open(target, str(key[0])))
 
     @on(VisibleChanged)
     def _poll_visible_rows(self, message: VisibleChanged) -> None:
-        watch_visible_rows(self, message.keys)
+        poll_visible_rows_first(self, message.keys)

@@ -96,7 +96,7 @@ class HealthyShop:
     sources: tuple[Source, ...] = field(
         default_factory=lambda: (
             Source("ORDERS", DueMessages(_WAVES[traffic.publish_order])),
-            Source("PICKING", DueMessages(_WAVES[traffic.publish_pick])),
+            Source("PICKING", DueMessages(_WAVES[traffic.publish_picking_job])),
             Source("SIGNUPS", DueMessages(_WAVES[traffic.publish_signup])),
             Source("PAYMENTS", DueMessages(_WAVES[traffic.publish_payment])),
         )
@@ -152,9 +152,9 @@ class HealthyShop:
     def _live(self) -> None:
         self.now_s += _STEP_S
         # A publisher wakes every half a second.
-        ticks = round(self.now_s / _STEP_S) % round(traffic.TICK_S / _STEP_S) == 0
+        ticks = round(self.now_s / _STEP_S) % round(traffic.PUBLISH_INTERVAL_S / _STEP_S) == 0
         for source in self.sources:
-            count = source.due.take_due(self.now_s) if ticks else 0
+            count = source.due.pop_due_count(self.now_s) if ticks else 0
             source.msgs += count
             for reader in self.readers:
                 if reader.stream == source.name:

@@ -88,12 +88,12 @@ class Life:
     @property
     def open(self) -> dict[str, Finding]:
         """What is open now, by code."""
-        return {one.kind.code: one for one in self.state.findings.list_open()}
+        return {one.kind.code: one for one in self.state.findings.list_open_findings()}
 
     @property
     def words(self) -> set[str]:
         """The words of what is open now."""
-        return {one.kind.word for one in self.state.findings.list_open()}
+        return {one.kind.word for one in self.state.findings.list_open_findings()}
 
     @property
     def over(self) -> dict[str, Finding]:

@@ -130,7 +130,9 @@ def test_many_durables_that_are_gone_are_one_finding() -> None:
             names = [one["name"] for one in every]
             life.add(*[configured_of(name) for name in names])
         life.add(snapshot(START_S + second, [life.stream], every[:there]))
-        gone = [one for one in life.state.findings.list_open() if one.kind.code == "NT-C38"]
+        gone = [
+            one for one in life.state.findings.list_open_findings() if one.kind.code == "NT-C38"
+        ]
         assert len(gone) == (0 if second == 1 else 2 if second == 2 else 1), second
     assert gone[0].text.startswith("30 were there before: pod-")
     assert gone[0].entity.stream == "S" and gone[0].numbers["count"] == 30
@@ -307,7 +309,9 @@ def test_consumers_that_pile_up_are_one_finding_of_their_stream() -> None:
     life.add(*[configured_of(one["name"]) for one in every])
     for second in range(1, 40):
         life.add(snapshot(START_S + second, [life.stream], every))
-    assert [one.kind.word for one in life.state.findings.list_open()] == ["consumers piling up"]
+    assert [one.kind.word for one in life.state.findings.list_open_findings()] == [
+        "consumers piling up"
+    ]
 
 
 def test_what_needs_to_be_watched_says_for_how_long() -> None:
@@ -325,7 +329,9 @@ def test_the_durable_that_keeps_everything_in_an_interest_stream_says_how_much()
     for second in range(30):
         busy |= {"delivered_at_us": at_us(second), "delivered_consumer_seq": 100 + second}
         life.add(snapshot(START_S + second, [life.stream], [idle, busy]))
-    (finding,) = (one for one in life.state.findings.list_open() if one.entity.consumer == "C")
+    (finding,) = (
+        one for one in life.state.findings.list_open_findings() if one.entity.consumer == "C"
+    )
     assert finding.kind.word == "no open pulls"
     assert finding.text.endswith("; only this consumer keeps 70 of 90 messages")
     assert finding.numbers["kept_alone_msgs"] == 70

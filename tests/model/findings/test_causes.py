@@ -20,7 +20,9 @@ from tests.model.findings.life import START_S, Life, at_us
 
 def above_info(life: Life) -> set[str]:
     return {
-        one.kind.word for one in life.state.findings.list_open() if one.kind.severity != "info"
+        one.kind.word
+        for one in life.state.findings.list_open_findings()
+        if one.kind.severity != "info"
     }
 
 
@@ -513,7 +515,7 @@ def test_a_new_consumer_gets_its_time() -> None:
     assert above_info(life) == set()
     life.polls(150)
     assert above_info(life) == {"no open pulls"}
-    assert life.state.findings.list_open()[0].kind.severity == "warning"
+    assert life.state.findings.list_open_findings()[0].kind.severity == "warning"
 
 
 def test_a_consumer_that_nobody_ever_pulled_does_not_work() -> None:

@@ -75,7 +75,7 @@ def test_when_all_messages_are_refused_it_says_so_and_names_them() -> None:
             delivered_at_us=at_us(life.second),
         )  # fmt: skip
     finding = life.open["NT-C04"]
-    assert life.state.findings.list_open()[0] is finding
+    assert life.state.findings.list_open_findings()[0] is finding
     assert finding.kind.word == "all messages nak'd" and set(finding.sequences) == {1, 2, 3, 4, 5}
     assert abs(finding.since_us - at_us(5.5)) <= 2_000_000
     for _ in range(3):

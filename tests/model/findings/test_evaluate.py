@@ -9,7 +9,7 @@ from dataclasses import replace
 import pytest
 
 from natstui.config.settings import Alert
-from natstui.model.findings.catalogue.every import KINDS, RETIRED
+from natstui.model.findings.catalogue.every import KINDS, SUCCESSOR_BY_RETIRED_CODE
 from natstui.model.findings.catalogue.kind import Kind
 from natstui.model.findings.causes.consumers import CONSUMER_CAUSES
 from natstui.model.findings.causes.streams import STREAM_CAUSES
@@ -19,7 +19,7 @@ from natstui.model.findings.evaluate import (
     evaluate_findings,
     evaluate_in_steps,
 )
-from natstui.model.findings.finding import MAX_RESOLVED, entity_of_key
+from natstui.model.findings.finding import MAX_ENDED_FINDINGS, entity_of_key
 from natstui.model.findings.recorded import finding_of
 from natstui.model.findings.thresholds import THRESHOLDS
 from natstui.model.live.snapshot import Peer, StoredReplica
@@ -76,10 +76,10 @@ def test_a_condition_that_comes_and_goes_is_one_finding_while_it_may_leave() -> 
 
 def test_what_was_over_is_kept_within_bounds() -> None:
     life = Life()
-    for _ in range(MAX_RESOLVED + 20):
+    for _ in range(MAX_ENDED_FINDINGS + 20):
         life.poll(paused=True)
         life.polls(2, paused=False)
-    assert len(life.state.findings.resolved) == MAX_RESOLVED
+    assert len(life.state.findings.resolved) == MAX_ENDED_FINDINGS
 
 
 def test_a_row_that_was_not_polled_keeps_its_findings() -> None:
@@ -204,7 +204,7 @@ def test_facts_and_causes_of_thousands_of_consumers_cost_little_of_a_core(
     # The first rounds know no rates yet. Of 10,000 it is 6 to 8 % alone; among other tests,
     # which have the caches and the other core, up to twice as much.
     assert min(shares[1:]) < most_share
-    assert state.findings.list_open() == []
+    assert state.findings.list_open_findings() == []
 
 
 def test_what_there_was_no_time_for_is_judged_after_the_next_polls() -> None:
@@ -216,15 +216,20 @@ def test_what_there_was_no_time_for_is_judged_after_the_next_polls() -> None:
     state = State().after(Configured(1, (), configs))
     state = apply_and_evaluate(state, many(count, 0, paused=True))  # type: ignore[arg-type]
     for second in range(1, 3):
-        assert len(state.findings.list_open()) == second * MAX_CHECKED_CONSUMERS
+        assert len(state.findings.list_open_findings()) == second * MAX_CHECKED_CONSUMERS
         state = apply_and_evaluate(state, snapshot(1_000 + second))
-    assert len(state.findings.list_open()) == count
+    assert len(state.findings.list_open_findings()) == count
     key = state.consumers.roster.keys[0]
-    assert [one.kind.word for one in state.findings.list_open_of(entity_of_key(key))] == ["paused"]
+    assert [one.kind.word for one in state.findings.list_open_findings_of(entity_of_key(key))] == [
+        "paused"
+    ]
 
 
 def test_a_retired_code_means_its_successor_in_alerts_and_old_recordings() -> None:
-    assert not KINDS.keys() & RETIRED.keys() and set(RETIRED.values()) <= KINDS.keys()
+    assert (
+        not KINDS.keys() & SUCCESSOR_BY_RETIRED_CODE.keys()
+        and set(SUCCESSOR_BY_RETIRED_CODE.values()) <= KINDS.keys()
+    )
     told = FindingReport("NT-C24", "S", "C", 5, "", 1, "only repeats")
     finding = finding_of(told)
     assert finding is not None and finding.kind.code == "NT-C26"

@@ -11,7 +11,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from natstui.lines import decode_record, encode_record
-from natstui.model.live.evidence import MAX_ENTRIES, evidence_of, evidence_so_far
+from natstui.model.live.evidence import (
+    MAX_ASSETS_WITH_EVIDENCE,
+    evidence_from_record,
+    evidence_to_record,
+)
 from natstui.model.live.message_counts import MAX_MESSAGES, MessageCount, MessageCounts
 from natstui.model.live.state import EVENTS_KEPT, State, apply_records
 from natstui.model.records.evidence import AdvisoriesCounted, BatchCounts
@@ -33,7 +37,7 @@ def test_every_give_up_is_counted_though_the_list_of_events_is_bounded() -> None
     one_by_one = apply_records(State(), records[: EVENTS_KEPT - 200])
     for record in records[EVENTS_KEPT - 200 :]:
         one_by_one = one_by_one.after(record)
-    assert len(state.happenings) == EVENTS_KEPT
+    assert len(state.recent_events) == EVENTS_KEPT
     assert state.evidence.entries["S", "C"].give_ups.total_count == EVENTS_KEPT + 511
     assert state.evidence == one_by_one.evidence
 
@@ -77,11 +81,11 @@ def test_what_is_made_again_under_a_name_begins_without_evidence() -> None:
 
 
 def test_memory_is_bounded_and_the_oldest_goes_first() -> None:
-    names = [f"C{n}" for n in range(MAX_ENTRIES + 10)]
+    names = [f"C{n}" for n in range(MAX_ASSETS_WITH_EVIDENCE + 10)]
     state = apply_records(
         State(), [advisory("nak", 1, 1, n, name) for n, name in enumerate(names)]
     )
-    assert len(state.evidence.entries) == MAX_ENTRIES
+    assert len(state.evidence.entries) == MAX_ASSETS_WITH_EVIDENCE
     assert {name for _, name in state.evidence.entries} == set(names[10:])
 
 
@@ -125,10 +129,10 @@ def test_a_keyframe_repeats_all_evidence() -> None:
     records = [advisory("nak", randomly.randrange(1, 90), 2, n) for n in range(500)]
     records.append(Advisory(9_000_000, "consumer_leader_elected", "S", "D", "", "{}"))
     state = apply_records(State(), records)
-    told = evidence_so_far(state.evidence, 5)
+    told = evidence_to_record(state.evidence, 5)
     assert told is not None
     again = decode_record(encode_record(told))
-    assert evidence_of(again) == state.evidence  # type: ignore[arg-type]
+    assert evidence_from_record(again) == state.evidence  # type: ignore[arg-type]
     assert State().after(again).evidence == state.evidence
 
 

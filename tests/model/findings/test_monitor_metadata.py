@@ -27,7 +27,7 @@ STREAM = StreamFacts(
 )  # fmt: skip
 CONSUMER = ConsumerFacts(
     ack_pending_msgs=5, waiting_pulls_count=5, pending_msgs=5, redelivered_msgs=5,
-    delivered_ago_ns=10 * S, acked_ago_ns=10 * S, pins=True, pinned_client="id",
+    delivered_ago_ns=10 * S, acked_ago_ns=10 * S, pins_client=True, pinned_client="id",
 )  # fmt: skip
 
 
@@ -169,7 +169,7 @@ CONSUMERS = [
     ("last-ack-critical=x", CONSUMER, "critical"),
     ("pinned=true", CONSUMER, "ok"), ("pinned=1", CONSUMER, "ok"),
     ("pinned=true", replace(CONSUMER, pinned_client=None), "critical"),
-    ("pinned=true", replace(CONSUMER, pins=False, pinned_client=None), "critical"),
+    ("pinned=true", replace(CONSUMER, pins_client=False, pinned_client=None), "critical"),
     ("pinned=false", replace(CONSUMER, pinned_client=None), "ok"),
     ("pinned=please", CONSUMER, "critical"),
     ("unprocessed-critical=9 last-ack-critical=1s", CONSUMER, "critical"),
@@ -219,7 +219,7 @@ def test_thresholds_become_findings_and_end_when_they_are_kept_again() -> None:
         (0, 51, set()),
     ):
         life.polls(3, pending_msgs=pending, waiting_pulls_count=1, stream={"stored_msgs": stored})
-        found = {one.kind.code: one.text for one in life.state.findings.list_open()}
+        found = {one.kind.code: one.text for one in life.state.findings.list_open_findings()}
         assert found.keys() & codes == expected
         if pending == 10:
             assert found["NT-C13"] == (

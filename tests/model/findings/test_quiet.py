@@ -33,7 +33,9 @@ def test_an_hour_of_the_healthy_half_of_the_demo_raises_nothing(
     told: dict[tuple[str, str], Finding] = {}
     for poll in shop.polls(pauses(of_s, for_s)):
         state = apply_and_evaluate(state, poll)
-        told |= {(one.kind.code, one.entity.text): one for one in state.findings.list_open()}
+        told |= {
+            (one.kind.code, one.entity.text): one for one in state.findings.list_open_findings()
+        }
     assert not told, [(key, one.text) for key, one in told.items()]
 
 

@@ -7,7 +7,7 @@ from typing import Any
 from natstui.cli.health.formats import format_json, format_nagios, format_text
 from natstui.cli.health.report import FindingSelection, Report, Verdict, create_report
 from natstui.model.findings.evaluate import apply_and_evaluate
-from natstui.model.live.snapshot import Offline, Unlisted
+from natstui.model.live.snapshot import OfflineAsset, UnlistedConsumers
 from natstui.model.live.state import State
 from tests.model.builders import snapshot
 from tests.model.findings.life import EPOCH_US
@@ -25,7 +25,7 @@ def after(state: State, second: float, **rest: Any) -> State:
 
 
 def open_codes(state: State) -> set[tuple[str, str]]:
-    return {(one.kind.code, one.entity.text) for one in state.findings.list_open()}
+    return {(one.kind.code, one.entity.text) for one in state.findings.list_open_findings()}
 
 
 def test_a_stream_that_never_had_a_row_is_critical_by_its_name() -> None:
@@ -49,24 +49,29 @@ def test_it_is_over_when_the_stream_answers_or_is_deleted() -> None:
 def test_a_stream_with_a_row_that_becomes_unreachable_is_told_once() -> None:
     state = after(State(), 1)
     state = apply_and_evaluate(state, snapshot(2, None, None, unreachable_streams=("ALIVE",)))
-    told = [one for one in state.findings.list_open() if one.entity.stream == "ALIVE"]
+    told = [one for one in state.findings.list_open_findings() if one.entity.stream == "ALIVE"]
     assert [one.kind.code for one in told] == ["NT-S01"]
 
 
 def test_what_a_server_refuses_to_run_is_told_with_its_reason_and_not_as_silent() -> None:
-    refused = (Offline("FAST2", "", _REASON), Offline("ALIVE", "C", _REASON))
+    refused = (OfflineAsset("FAST2", "", _REASON), OfflineAsset("ALIVE", "C", _REASON))
     state = after(
         State(), 1, unreachable_streams=("FAST2",), unreachable_consumers=(("ALIVE", "C"),),
         offline=refused,
     )  # fmt: skip
     assert open_codes(state) == {("NT-S09", "FAST2"), ("NT-C14", "ALIVE > C")}
-    assert {one.text for one in state.findings.list_open()} == {_REASON}
-    assert all("start the server again" not in one.act for one in state.findings.list_open())
+    assert {one.text for one in state.findings.list_open_findings()} == {_REASON}
+    assert all(
+        "start the server again" not in one.act for one in state.findings.list_open_findings()
+    )
 
 
 def test_asked_by_name_the_truth_is_told_of_a_stream_without_a_row() -> None:
     state = after(
-        State(), 1, unreachable_streams=("FAST2", "ONE1"), offline=(Offline("FAST2", "", _REASON),)
+        State(),
+        1,
+        unreachable_streams=("FAST2", "ONE1"),
+        offline=(OfflineAsset("FAST2", "", _REASON),),
     )
     for chosen, code in (
         (FindingSelection(stream="FAST2"), "NT-S09"),
@@ -89,7 +94,7 @@ def test_a_consumer_without_a_row_is_critical_by_its_name() -> None:
 
 
 def test_consumers_that_are_counted_and_not_listed_are_missed_after_ten_seconds() -> None:
-    gone = (Unlisted("ALIVE", 2),)
+    gone = (UnlistedConsumers("ALIVE", 2),)
     state = State()
     for second in range(1, 10):
         state = after(state, second, unlisted=gone)

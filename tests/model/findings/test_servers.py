@@ -17,18 +17,18 @@ from natstui.model.clients.watch import (
 from natstui.model.findings.evaluate import apply_and_evaluate
 from natstui.model.live.snapshot import Peer, Upstream
 from natstui.model.live.state import State
-from natstui.model.records.record import BULK, Advisory, Record, Restored, Unavailable
+from natstui.model.records.record import BULK_SOURCE, Advisory, Record, Restored, Unavailable
 from natstui.model.servers.server import (
     Meta,
     MetaPeer,
     ServerJetStream,
     Servers,
-    ServerSeen,
+    ServerState,
     Storage,
 )
 from natstui.model.servers.watch import (
     NO_SERVERS,
-    LoginsRefused,
+    RefusedLogin,
     ServersRead,
     ServerWatch,
     server_changes,
@@ -40,24 +40,27 @@ from tests.model.findings.life import EPOCH_US, START_S, Life, at_us
 _DAY_US = 86_400_000_000
 
 
-def seen(name: str, **rest: Any) -> ServerSeen:
+def seen(name: str, **rest: Any) -> ServerState:
     """Return a well server of the cluster LAB."""
     known: dict[str, Any] = {
         "server_id": f"ID-{name}", "cluster": "LAB", "version": "2.15.1", "at_us": EPOCH_US,
         "connections_count": 3, "subscriptions_count": 9, "in_msgs": 0, "in_bytes": 0,
         "out_msgs": 0, "out_bytes": 0, "slow_consumers_count": 0, "started_at_us": EPOCH_US,
     }  # fmt: skip
-    return ServerSeen(name=name, **known | rest)
+    return ServerState(name=name, **known | rest)
 
 
-def read(second: float, *rows: ServerSeen, **rest: Any) -> ServersRead:
+def read(second: float, *rows: ServerState, **rest: Any) -> ServersRead:
     leaving = rest.pop("leaving", ())
     return ServersRead(EPOCH_US + round(second * 1e6), Servers("system", rows, **rest), leaving)
 
 
 def found(state: State) -> dict[str, str]:
     """Return what is open: code and what it is about."""
-    return {f"{one.kind.code} {one.entity.text}": one.text for one in state.findings.list_open()}
+    return {
+        f"{one.kind.code} {one.entity.text}": one.text
+        for one in state.findings.list_open_findings()
+    }
 
 
 def after(*records: Record) -> State:
@@ -190,8 +193,8 @@ def test_a_full_store_is_told_before_and_when_it_refuses() -> None:
 
 
 def test_clients_that_are_not_let_in_are_told_by_server_with_the_most_frequent() -> None:
-    often, once = LoginsRefused("n1", "old", "app", 40), LoginsRefused("n2", "mistyped", None, 2)
-    other = LoginsRefused("n1", "go", None, 2)
+    often, once = RefusedLogin("n1", "old", "app", 40), RefusedLogin("n2", "mistyped", None, 2)
+    other = RefusedLogin("n1", "go", None, 2)
     state = after(replace(read(3, *_ALL), logins_refused=(often, once, other)), at(3))
     text = "42 logins refused within a minute, most of client old, user app"
     assert found(state) == {"NT-V37 server n1": text}
@@ -364,14 +367,14 @@ def test_a_plain_user_learns_from_the_error_that_the_meta_group_has_no_quorum() 
 
 
 def test_bulk_replies_that_a_restart_delays_are_told_only_when_they_stay_away() -> None:
-    state = after(at(1), Unavailable(EPOCH_US + 1_000_000, BULK, "no response within 2 s"))
+    state = after(at(1), Unavailable(EPOCH_US + 1_000_000, BULK_SOURCE, "no response within 2 s"))
     for second in range(2, 11):
         state = apply_and_evaluate(state, at(second))
         assert found(state) == {}
     for second in (11, 12):
         state = apply_and_evaluate(state, at(second))
     assert found(state) == {"NT-M25 JSZ": "JSZ: no response within 2 s"}
-    assert found(apply_and_evaluate(state, Restored(EPOCH_US + 13_000_000, BULK))) == {}
+    assert found(apply_and_evaluate(state, Restored(EPOCH_US + 13_000_000, BULK_SOURCE))) == {}
 
 
 def _connection(number: int, stopped_s: float | None, **rest: Any) -> ClientConnection:
@@ -395,7 +398,7 @@ def test_clients_that_leak_flap_or_read_too_slowly_are_told_by_name() -> None:
     facts = summarize_clients(
         EPOCH_US + 60_000_000, [leak, _connection(6, None)], [*closed, slow], None
     )
-    assert facts.connections_count == 2 and facts.subscribed[0] == ClientCount("leak", 6_000)
+    assert facts.connections_count == 2 and facts.most_subscribed[0] == ClientCount("leak", 6_000)
     assert facts.closed == (ClientCount("worker", 20), ClientCount("sleeper", 1))
     assert facts.slow == (ClientCount("sleeper", 1),)
     state = after(facts, at(61))

@@ -13,7 +13,7 @@ from natstui.model.records.journal import (
     entry_command,
     entry_text,
     find_last_undoable,
-    find_newest_final,
+    find_newest_not_undoable,
 )
 from natstui.model.records.managing import JournalEntry, SilenceFinding
 from natstui.model.records.silences import Silence, Silenced, silence_json, silences_of
@@ -38,7 +38,9 @@ def test_it_is_not_told_until_its_time_is_over_and_then_again() -> None:
     assert [one.status for one in notices.update(life.state.findings, at_us(2))] == ["open"]
     tell(life, silence(life, 10))
     findings = life.state.findings
-    assert life.open == {} and [one.kind.word for one in findings.list_silenced()] == ["paused"]
+    assert life.open == {} and [one.kind.word for one in findings.list_silenced_findings()] == [
+        "paused"
+    ]
     assert consumer_verdict(life.state, 0).word != "paused"
     assert "paused" in {one.kind.word for one in consumer_findings(life.state, 0)}
     # It is not over: nobody is told that it is.
@@ -46,7 +48,7 @@ def test_it_is_not_told_until_its_time_is_over_and_then_again() -> None:
     life.polls(9)
     assert life.open == {}
     life.polls(2)
-    assert life.words == {"paused"} and life.state.findings.list_silenced() == []
+    assert life.words == {"paused"} and life.state.findings.list_silenced_findings() == []
     assert [one.status for one in notices.update(life.state.findings, at_us(13))] == ["open"]
 
 
@@ -75,7 +77,7 @@ def entry(asked: SilenceFinding, now_us: int) -> JournalEntry:
 def test_the_journal_says_what_is_silenced_and_is_not_undone_by_it() -> None:
     life = Life()
     life.polls(2, paused=True)
-    (finding,) = life.state.findings.list_open()
+    (finding,) = life.state.findings.list_open_findings()
     asked = silence_command(finding, "2h it is meant")
     kept = entry(asked, 1_000_000)
     (one,) = silences_of([kept], 2_000_000)
@@ -88,7 +90,10 @@ def test_the_journal_says_what_is_silenced_and_is_not_undone_by_it() -> None:
     assert entry_text(kept).endswith(": it is meant")
     assert entry_text(lifted) == "report NT-C27 of C on S again"
     assert entry_command(kept).startswith("# silence")
-    assert find_last_undoable([kept, lifted]) is None and find_newest_final([kept, lifted]) is None
+    assert (
+        find_last_undoable([kept, lifted]) is None
+        and find_newest_not_undoable([kept, lifted]) is None
+    )
 
 
 def test_an_answer_without_a_time_or_a_reason_is_not_taken() -> None:

@@ -50,7 +50,7 @@ def test_what_a_stream_shows(stream: dict[str, Any], config: dict[str, Any], wor
     if "consumers_count" in stream:
         life.is_there = False
     life.polls(4, stream=stream)
-    found = {one.kind.word for one in life.state.findings.list_open()}
+    found = {one.kind.word for one in life.state.findings.list_open_findings()}
     assert found == {word}
     life.is_there = True
     life.polls(4, stream=well)
@@ -292,7 +292,9 @@ def test_consumers_that_are_created_and_never_used_are_one_finding_of_their_stre
             for n in range(second + 1)
         ]  # fmt: skip
         life.add(snapshot(START_S + second, [life.stream | {"consumers_count": len(rows)}], rows))
-    (finding,) = (one for one in life.state.findings.list_open() if one.kind.severity != "info")
+    (finding,) = (
+        one for one in life.state.findings.list_open_findings() if one.kind.severity != "info"
+    )
     assert finding.kind.word == "consumers piling up" and finding.entity.text == "S"
     assert finding.numbers["unused_new_consumers_count"] >= 30
 
@@ -333,7 +335,7 @@ def test_many_ephemerals_that_clients_left_are_one_info_of_their_stream() -> Non
     ]  # fmt: skip
     for second in range(60):
         life.add(snapshot(START_S + second, [life.stream | {"consumers_count": 12}], rows))
-    (finding,) = life.state.findings.list_open()
+    (finding,) = life.state.findings.list_open_findings()
     assert (finding.kind.severity, finding.kind.word) == ("info", "consumers left behind")
     assert finding.text == "no client uses 12 of 12 consumers"
 

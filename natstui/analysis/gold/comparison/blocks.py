@@ -26,25 +26,27 @@ from natstui.analysis.silver.layer import Silver
 BLOCK_US = 10_000_000
 MAX_SERIES_COUNT = 100_000
 """Maximum number of series that are compared, in all sessions; of more, a sample."""
-SEED = 1
+SAMPLE_HASH_SEED = 1
 _HASH_BUCKETS_COUNT = 1_000_000
 
 
 @dataclass(frozen=True, slots=True)
-class Sample:
+class SeriesSample:
     """The sample of streams and consumers that is compared if there are too many series."""
 
     share: float
     series_count: int
     """Number of series: metrics of streams and consumers in a session."""
-    seed: int = SEED
+    seed: int = SAMPLE_HASH_SEED
 
 
 def block_values(silver: Silver, loads: DataFrame, bench_seconds: DataFrame) -> DataFrame:
-    """Return one value per session, metric of totals, a stream or a consumer, and block."""
+    """Return one value per block of time and metric of a session, stream or consumer."""
     polls = silver.poll.where(F.col("api_rtt_us").isNotNull())
-    rtt = polls.groupBy("session", _block_start()).agg(F.avg("api_rtt_us").alias("value"))
-    values = rtt.select("session", F.lit("api round trip (µs)").alias("metric"), "at_us", "value")
+    rtt_values = polls.groupBy("session", _block_start()).agg(F.avg("api_rtt_us").alias("value"))
+    values = rtt_values.select(
+        "session", F.lit("api round trip (µs)").alias("metric"), "at_us", "value"
+    )
     metrics = {
         PUBLISHED: F.col("published_per_s"),
         "delivered (msg/s)": F.col("delivered_per_s"),
@@ -83,16 +85,18 @@ def _consumer_values(silver: Silver) -> DataFrame:
         LAG: F.col("lag"),
         REPEATED: F.col("repeated") / F.nullif("delivered", F.lit(0)),
     }
-    has_waiting = F.col("pending_min") > F.coalesce(acked_per_s, F.lit(0.0))
-    return blocks.select(*names, "at_us", has_waiting.alias("waiting"), _values_by_metric(metrics))
+    has_waiting_messages = F.col("pending_min") > F.coalesce(acked_per_s, F.lit(0.0))
+    return blocks.select(
+        *names, "at_us", has_waiting_messages.alias("waiting"), _values_by_metric(metrics)
+    )
 
 
 def _values_by_metric(metrics: dict[str, Column]) -> Column:
-    pairs = [
+    metric_values = [
         F.struct(F.lit(metric).alias("metric"), value.cast("double").alias("value"))
         for metric, value in metrics.items()
     ]
-    return F.inline(F.array(*pairs))
+    return F.inline(F.array(*metric_values))
 
 
 def _stream_values(silver: Silver) -> DataFrame:
@@ -136,7 +140,7 @@ def _bench_latency_values(silver: Silver) -> DataFrame:
 
 def summarize_metrics(
     values: DataFrame, max_series_count: int = MAX_SERIES_COUNT
-) -> tuple[list[MetricSummary], Sample | None]:
+) -> tuple[list[MetricSummary], SeriesSample | None]:
     """Return the statistics of the values of each metric, and the sample if not all are returned.
 
     Of more than `max_series_count` series a sample is returned: the same streams and consumers in
@@ -145,29 +149,29 @@ def summarize_metrics(
     series_columns = ["session", "metric", "stream", "consumer"]
     order = Window.partitionBy(*series_columns).orderBy("at_us")
     rows = values.where(F.col("value").isNotNull())
-    n, position = (
-        F.count("*").over(Window.partitionBy(*series_columns)),
-        F.row_number().over(order) - 1,
+    n = F.count("*").over(Window.partitionBy(*series_columns))
+    position_in_series = F.row_number().over(order) - 1
+    rows = rows.withColumns(
+        {"before": F.lag("value").over(order), "n": n, "position": position_in_series}
     )
-    rows = rows.withColumns({"before": F.lag("value").over(order), "n": n, "position": position})
-    length = F.ceil(F.col("n") / statistics.MAX_BATCHES_COUNT)
-    batch = F.floor(F.col("position") / length)
-    is_complete = batch < F.floor(F.col("n") / length)
-    rows = rows.withColumn("batch", F.when(is_complete, batch))
+    batch_length = F.ceil(F.col("n") / statistics.MAX_BATCHES_COUNT)
+    batch_number = F.floor(F.col("position") / batch_length)
+    is_in_complete_batch = batch_number < F.floor(F.col("n") / batch_length)
+    rows = rows.withColumn("batch", F.when(is_in_complete_batch, batch_number))
     mean = F.avg("value").over(Window.partitionBy(*series_columns, "batch"))
     rows = rows.withColumn("batch_mean", mean)
-    is_batch_start = is_complete & (F.col("position") % length == 0)
+    is_batch_start = is_in_complete_batch & (F.col("position") % batch_length == 0)
     rows = rows.withColumns(
         {"begins": is_batch_start, "mean_before": F.lag("batch_mean").over(order)}
     )
-    batch = F.when(F.col("begins"), F.col("batch_mean"))
-    before = F.when(F.col("begins"), F.col("mean_before"))
-    rows = rows.withColumns({"batch_value": batch, "batch_before": before})
+    batch_mean = F.when(F.col("begins"), F.col("batch_mean"))
+    previous_batch_mean = F.when(F.col("begins"), F.col("mean_before"))
+    rows = rows.withColumns({"batch_value": batch_mean, "batch_before": previous_batch_mean})
     # The previous step is a complete batch before: in the last row that begins a batch.
     step = F.col("batch_value") - F.col("batch_before")
-    so_far = order.rowsBetween(Window.unboundedPreceding, -1)
+    previous_rows = order.rowsBetween(Window.unboundedPreceding, -1)
     rows = rows.withColumn("step", step)
-    rows = rows.withColumn("step_before", F.last("step", ignorenulls=True).over(so_far))
+    rows = rows.withColumn("step_before", F.last("step", ignorenulls=True).over(previous_rows))
     sums = rows.groupBy(*series_columns).agg(
         F.min("at_us"),
         F.avg(F.col("waiting").cast("int")),
@@ -184,12 +188,14 @@ def summarize_metrics(
     rows = sums.orderBy(~is_total, *series_columns).take(max_series_count + 1)
     if len(rows) <= max_series_count:
         return [_to_summary(*row) for row in rows], None
-    single_series = (
+    asset_series = (
         values.where(~is_total & F.col("value").isNotNull()).select(*series_columns).distinct()
     )
-    sample = Sample(0.0, single_series.count())
+    sample = SeriesSample(0.0, asset_series.count())
     sample = replace(sample, share=min(1.0, max_series_count / sample.series_count))
-    hash_bucket = F.pmod(F.xxhash64("stream", "consumer", F.lit(SEED)), F.lit(_HASH_BUCKETS_COUNT))
+    hash_bucket = F.pmod(
+        F.xxhash64("stream", "consumer", F.lit(SAMPLE_HASH_SEED)), F.lit(_HASH_BUCKETS_COUNT)
+    )
     is_selected = is_total | (hash_bucket < round(sample.share * _HASH_BUCKETS_COUNT))
     # A hash selects about that share of the series, so the list is bounded.
     rows = sums.where(is_selected).orderBy(~is_total, *series_columns).collect()
@@ -203,9 +209,9 @@ def _to_summary(
     consumer: str | None,
     first_at_us: int,
     waiting_share: float | None,
-    *numbers: Any,
+    *statistics_values: Any,
 ) -> MetricSummary:
-    series = statistics.SeriesStatistics(*numbers)
+    series = statistics.SeriesStatistics(*statistics_values)
     return MetricSummary(session, metric, stream, consumer, first_at_us, waiting_share, series)
 
 

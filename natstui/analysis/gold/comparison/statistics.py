@@ -15,10 +15,10 @@ from functools import lru_cache
 
 SIGNIFICANCE = 0.002
 """Probability that equal sessions differ by chance, over all metrics of a comparison."""
-MIN_CHANGE = 0.02
+MIN_CHANGE_SHARE = 0.02
 """Minimum relative change that is reported."""
 MIN_VALUES_COUNT = 5
-NOISE = 1e-9
+MAX_RELATIVE_NOISE = 1e-9
 """Maximum relative difference of values that are equal except for rounding."""
 MAX_BATCHES_COUNT = 24
 """Maximum number of batches of equal length in a series; values after the last are left out."""
@@ -44,7 +44,7 @@ class SeriesStatistics:
 
 
 @dataclass(frozen=True, slots=True)
-class Group:
+class ValueGroup:
     """The mean and variance of a group of values, with its number of independent values."""
 
     n: float
@@ -54,21 +54,23 @@ class Group:
 
 
 @dataclass(frozen=True, slots=True)
-class Difference:
-    """The difference between the means of two groups: second minus first (`gap`)."""
+class MeanDifference:
+    """The mean of a second group minus that of a first, with its error and its p-value."""
 
-    gap: float
-    error: float
-    """Standard error of the gap."""
+    mean_difference: float
+    standard_error: float
+    """Standard error of the difference."""
     degrees_of_freedom: float
     p_value: float
 
     def interval(self, significance: float) -> tuple[float, float]:
-        """Return the ends of the confidence interval of the gap at a level of significance."""
-        if self.error == 0:
-            return self.gap, self.gap
-        reach = t_quantile(1 - significance / 2, self.degrees_of_freedom) * self.error
-        return self.gap - reach, self.gap + reach
+        """Return the ends of the confidence interval of the difference at a significance level."""
+        if self.standard_error == 0:
+            return self.mean_difference, self.mean_difference
+        half_width = (
+            t_quantile(1 - significance / 2, self.degrees_of_freedom) * self.standard_error
+        )
+        return self.mean_difference - half_width, self.mean_difference + half_width
 
 
 def batch_length(n: int) -> int:
@@ -76,22 +78,22 @@ def batch_length(n: int) -> int:
     return -(-n // MAX_BATCHES_COUNT)
 
 
-def to_group(series: SeriesStatistics) -> Group:
+def to_group(series: SeriesStatistics) -> ValueGroup:
     """Return a series as a group, with its number of independent values."""
-    if series.variance <= (NOISE * series.mean) ** 2:
-        return Group(series.n, series.mean, 0.0)
+    if series.variance <= (MAX_RELATIVE_NOISE * series.mean) ** 2:
+        return ValueGroup(series.n, series.mean, 0.0)
     count = series.n // batch_length(series.n)
     n = series.n * _independent_share(series.autocorrelation)
     if series.batch_means_variance:
         share = _independent_share(series.batch_means_autocorrelation)
         n = min(n, count * share * series.variance / series.batch_means_variance)
     if n >= MIN_VALUES_COUNT:
-        return Group(n, series.mean, series.variance)
+        return ValueGroup(n, series.mean, series.variance)
     # The mean of a sum of independent steps has a third of the variance of its last value, and
     # the means of two batches differ by two thirds of the change of the sum between them.
     share = _independent_share(series.steps_autocorrelation)
     n = (count - 1) * share
-    return Group(n, series.mean, series.steps_variance / share * count / 2 * n)
+    return ValueGroup(n, series.mean, series.steps_variance / share * count / 2 * n)
 
 
 def _independent_share(autocorrelation: float | None) -> float:
@@ -100,18 +102,18 @@ def _independent_share(autocorrelation: float | None) -> float:
     return (1 - correlation) / (1 + correlation)
 
 
-def compare_groups(first: Group, second: Group) -> Difference | None:
+def compare_groups(first: ValueGroup, second: ValueGroup) -> MeanDifference | None:
     """Return the difference of the second group to the first; None if one has too few values."""
     if min(first.n, second.n) < MIN_VALUES_COUNT:
         return None
     parts = (first.variance / first.n, second.variance / second.n)
-    error, gap = math.sqrt(sum(parts)), second.mean - first.mean
-    if error == 0:
-        is_equal = abs(gap) <= NOISE * abs(first.mean)
-        return Difference(gap, 0.0, math.inf, 1.0 if is_equal else 0.0)
+    standard_error, gap = math.sqrt(sum(parts)), second.mean - first.mean
+    if standard_error == 0:
+        is_equal = abs(gap) <= MAX_RELATIVE_NOISE * abs(first.mean)
+        return MeanDifference(gap, 0.0, math.inf, 1.0 if is_equal else 0.0)
     denominator = parts[0] ** 2 / (first.n - 1) + parts[1] ** 2 / (second.n - 1)
     freedom = sum(parts) ** 2 / denominator
-    return Difference(gap, error, freedom, two_sided_p(gap / error, freedom))
+    return MeanDifference(gap, standard_error, freedom, two_sided_p(gap / standard_error, freedom))
 
 
 def two_sided_p(t: float, freedom: float) -> float:
@@ -167,9 +169,9 @@ def _avoid_zero(value: float, tiny: float) -> float:
 def correct_p_values(p_values: list[float]) -> list[float]:
     """Return the p-values, corrected for multiple tests by Holm's method, in the same order."""
     order = sorted(range(len(p_values)), key=lambda index: p_values[index])
-    corrected = [1.0] * len(p_values)
-    largest = 0.0
+    corrected_p_values = [1.0] * len(p_values)
+    largest_p_value = 0.0
     for rank, index in enumerate(order):
-        largest = max(largest, min(1.0, (len(p_values) - rank) * p_values[index]))
-        corrected[index] = largest
-    return corrected
+        largest_p_value = max(largest_p_value, min(1.0, (len(p_values) - rank) * p_values[index]))
+        corrected_p_values[index] = largest_p_value
+    return corrected_p_values

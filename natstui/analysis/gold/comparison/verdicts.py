@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from natstui.analysis.gold.comparison import statistics
 
@@ -16,7 +17,7 @@ NO_CHANGE, UNKNOWN = "no significant change", "unknown"
 THROUGHPUT, PENDING, LAG = "throughput (msg/s)", "pending (messages)", "lag (s)"
 ACK_TIME, REPEATED = "time to acknowledge (µs)", "repeated deliveries (share)"
 PUBLISHED, UPSTREAM_LAG = "published (msg/s)", "behind its origin (messages)"
-BETTER_DIRECTION = {
+BETTER_DIRECTION_BY_METRIC = {
     "api round trip (µs)": "low",
     PUBLISHED: "",
     "delivered (msg/s)": "",
@@ -27,7 +28,7 @@ BETTER_DIRECTION = {
     UPSTREAM_LAG: "low",
 }
 """Metric → its better direction, empty for none; of benchmark metrics it depends on the name."""
-MIN_DIFFERENCE = {PENDING: 10.0, UPSTREAM_LAG: 10.0, LAG: 0.1, REPEATED: 0.01}
+MIN_DIFFERENCE_BY_METRIC = {PENDING: 10.0, UPSTREAM_LAG: 10.0, LAG: 0.1, REPEATED: 0.01}
 """Metric → minimum absolute difference that is reported."""
 MIN_WAITING_SHARE = 0.5
 """Minimum share of blocks with messages pending if the throughput is the consumer's maximum."""
@@ -47,38 +48,59 @@ class MetricSummary:
     series: statistics.SeriesStatistics
 
 
-Row = tuple[str, str, str, str | None, str | None, float, float, float | None, float | None,
-            float | None, float | None, str | None, str | None, str]  # fmt: skip
+class ComparisonRow(NamedTuple):
+    """A row of the table `comparison`, without its column `sample`."""
+
+    baseline: str
+    compared: str
+    metric: str
+    stream: str | None
+    consumer: str | None
+    baseline_mean: float
+    compared_mean: float
+    mean_change: float | None
+    low_change: float | None
+    high_change: float | None
+    p_value: float | None
+    words: str | None
+    interval: str | None
+    verdict: str
 
 
 def compare(
     summaries: list[MetricSummary],
     baseline: tuple[str, ...],
     systems: Mapping[str, tuple[str, str]] | None = None,
-) -> list[Row]:
+) -> list[ComparisonRow]:
     """Return rows of the comparison of sessions with the baseline.
 
     With `baseline`, all other sessions together are compared with it. Without, the earliest
     session of each system is its baseline, and each later one is compared separately. `systems`
     are by session; None: all sessions are of the same system.
     """
-    by_session: dict[str, list[MetricSummary]] = {}
+    summaries_by_session: dict[str, list[MetricSummary]] = {}
     for summary in summaries:
-        by_session.setdefault(summary.session, []).append(summary)
-    began_at_us = {
+        summaries_by_session.setdefault(summary.session, []).append(summary)
+    start_us_by_session = {
         name: min(summary.first_at_us for summary in metrics)
-        for name, metrics in by_session.items()
+        for name, metrics in summaries_by_session.items()
     }
-    sessions = sorted(began_at_us, key=lambda name: (began_at_us[name], name))
+    sessions = sorted(start_us_by_session, key=lambda name: (start_us_by_session[name], name))
     if baseline:
-        others = tuple(name for name in sessions if name not in baseline)
-        return list(_compare_sides(by_session, baseline, others)) if others else []
-    rows: list[Row] = []
-    baseline_by_system: dict[tuple[str, str] | None, str] = {}
+        other_sessions = tuple(name for name in sessions if name not in baseline)
+        return (
+            list(_compare_sides(summaries_by_session, baseline, other_sessions))
+            if other_sessions
+            else []
+        )
+    rows: list[ComparisonRow] = []
+    baseline_session_by_system: dict[tuple[str, str] | None, str] = {}
     for name in sessions:
-        first = baseline_by_system.setdefault(systems[name] if systems else None, name)
-        if name != first:
-            rows += _compare_sides(by_session, (first,), (name,))
+        baseline_session = baseline_session_by_system.setdefault(
+            systems[name] if systems else None, name
+        )
+        if name != baseline_session:
+            rows += _compare_sides(summaries_by_session, (baseline_session,), (name,))
     return rows
 
 
@@ -89,75 +111,99 @@ class _MetricPair:
     The difference is None if a side has too few values.
     """
 
-    before: _MetricSide
-    after: _MetricSide
-    difference: statistics.Difference | None
+    baseline_side: _MetricSide
+    compared_side: _MetricSide
+    difference: statistics.MeanDifference | None
 
 
 @dataclass(frozen=True, slots=True)
 class _MetricSide:
     """A metric of one side, pooled from its sessions."""
 
-    group: statistics.Group
+    group: statistics.ValueGroup
     waiting_share: float | None
 
 
-_MetricKey = tuple[str, str | None, str | None]
-"""(metric, stream, consumer)."""
-_ChangeColumns = tuple[
-    float | None, float | None, float | None, float | None, str | None, str | None
-]
+class _MetricKey(NamedTuple):
+    metric: str
+    stream: str | None
+    consumer: str | None
+
+
+class _ChangeColumns(NamedTuple):
+    """The columns of a comparison row about the change of a metric; changes are shares."""
+
+    mean_change: float | None
+    low_change: float | None
+    high_change: float | None
+    p_value: float | None
+    words: str | None
+    interval: str | None
 
 
 def _compare_sides(
-    by_session: dict[str, list[MetricSummary]], first: tuple[str, ...], second: tuple[str, ...]
-) -> Iterator[Row]:
-    sides = [
-        _pool_metrics([summary for name in names for summary in by_session.get(name, ())])
-        for names in (first, second)
+    summaries_by_session: dict[str, list[MetricSummary]],
+    baseline_sessions: tuple[str, ...],
+    compared_sessions: tuple[str, ...],
+) -> Iterator[ComparisonRow]:
+    metrics_by_side = [
+        _pool_metrics(
+            [summary for name in names for summary in summaries_by_session.get(name, ())]
+        )
+        for names in (baseline_sessions, compared_sessions)
     ]
-    common_keys = sorted(sides[0].keys() & sides[1].keys(), key=lambda key: tuple(map(str, key)))
-    names = (", ".join(first), ", ".join(second))
-    for are_single in (False, True):
-        keys = [key for key in common_keys if (key[1] is not None) == are_single]
-        pairs = {key: _pair_sides(sides[0][key], sides[1][key]) for key in keys}
-        p_values = [pair.difference.p_value for pair in pairs.values() if pair.difference]
-        corrected = iter(statistics.correct_p_values(p_values))
-        for key, pair in pairs.items():
-            p_value = next(corrected) if pair.difference else None
-            verdict = UNKNOWN if p_value is None else _verdict_of_pair(key[0], pair, p_value)
+    common_keys = sorted(
+        metrics_by_side[0].keys() & metrics_by_side[1].keys(), key=lambda key: tuple(map(str, key))
+    )
+    names = (", ".join(baseline_sessions), ", ".join(compared_sessions))
+    for is_asset in (False, True):
+        keys = [key for key in common_keys if (key.stream is not None) == is_asset]
+        pair_by_key = {
+            key: _pair_sides(metrics_by_side[0][key], metrics_by_side[1][key]) for key in keys
+        }
+        p_values = [pair.difference.p_value for pair in pair_by_key.values() if pair.difference]
+        corrected_p_values = iter(statistics.correct_p_values(p_values))
+        for key, pair in pair_by_key.items():
+            p_value = next(corrected_p_values) if pair.difference else None
+            verdict = UNKNOWN if p_value is None else _verdict_of_pair(key.metric, pair, p_value)
             # Of streams and consumers, of which there may be thousands, only changes are listed.
-            if not are_single or verdict not in (NO_CHANGE, UNKNOWN):
-                means = (pair.before.group.mean, pair.after.group.mean)
-                yield (*names, *key, *means, *_change_columns(key[0], pair, p_value), verdict)
+            if not is_asset or verdict not in (NO_CHANGE, UNKNOWN):
+                means = (pair.baseline_side.group.mean, pair.compared_side.group.mean)
+                change_columns = _change_columns(key.metric, pair, p_value)
+                yield ComparisonRow._make((*names, *key, *means, *change_columns, verdict))
 
 
 def _pool_metrics(summaries: list[MetricSummary]) -> dict[_MetricKey, _MetricSide]:
     """Return the metrics of one side, each pooled from the sessions of the side."""
-    members: dict[_MetricKey, list[MetricSummary]] = {}
+    summaries_by_key: dict[_MetricKey, list[MetricSummary]] = {}
     for summary in summaries:
-        members.setdefault((summary.metric, summary.stream, summary.consumer), []).append(summary)
-    return {key: _pool_sessions(metrics) for key, metrics in members.items()}
+        key = _MetricKey(summary.metric, summary.stream, summary.consumer)
+        summaries_by_key.setdefault(key, []).append(summary)
+    return {key: _pool_sessions(key_summaries) for key, key_summaries in summaries_by_key.items()}
 
 
-def _pool_sessions(members: list[MetricSummary]) -> _MetricSide:
-    """Return a metric pooled from sessions; each of five or more counts as one value."""
-    shares = [member.waiting_share for member in members if member.waiting_share is not None]
+def _pool_sessions(summaries: list[MetricSummary]) -> _MetricSide:
+    """Return a metric pooled from its sessions.
+
+    Of five or more sessions the mean of each counts as one value; of fewer sessions all
+    independent values count.
+    """
+    shares = [summary.waiting_share for summary in summaries if summary.waiting_share is not None]
     waiting_share = sum(shares) / len(shares) if shares else None
-    if len(members) >= statistics.MIN_VALUES_COUNT:
-        means = [member.series.mean for member in members]
+    if len(summaries) >= statistics.MIN_VALUES_COUNT:
+        means = [summary.series.mean for summary in summaries]
         mean = sum(means) / len(means)
         variance = sum((value - mean) ** 2 for value in means) / (len(means) - 1)
-        return _MetricSide(statistics.Group(len(means), mean, variance), waiting_share)
-    total = sum(member.series.n for member in members)
-    mean = sum(member.series.n * member.series.mean for member in members) / total
-    groups = [statistics.to_group(member.series) for member in members]
-    squares_within = sum(
-        member.series.n * (group.variance + (member.series.mean - mean) ** 2)
-        for member, group in zip(members, groups, strict=True)
+        return _MetricSide(statistics.ValueGroup(len(means), mean, variance), waiting_share)
+    total = sum(summary.series.n for summary in summaries)
+    mean = sum(summary.series.n * summary.series.mean for summary in summaries) / total
+    session_groups = [statistics.to_group(summary.series) for summary in summaries]
+    sum_of_squares = sum(
+        summary.series.n * (group.variance + (summary.series.mean - mean) ** 2)
+        for summary, group in zip(summaries, session_groups, strict=True)
     )
-    n = sum(group.n for group in groups)
-    return _MetricSide(statistics.Group(n, mean, squares_within / total), waiting_share)
+    n = sum(group.n for group in session_groups)
+    return _MetricSide(statistics.ValueGroup(n, mean, sum_of_squares / total), waiting_share)
 
 
 def _pair_sides(before: _MetricSide, after: _MetricSide) -> _MetricPair:
@@ -165,37 +211,52 @@ def _pair_sides(before: _MetricSide, after: _MetricSide) -> _MetricPair:
 
 
 def _change_columns(metric: str, pair: _MetricPair, p_value: float | None) -> _ChangeColumns:
-    """Return the change and its interval (as shares), the p-value, and both as texts.
+    """Return the columns about the change of a metric, and its interval.
 
-    The shares are None if the baseline is 0.
+    The changes, shares of the baseline, are None if the baseline is 0; all columns are None if a
+    side has too few values.
     """
-    before, after, difference = pair.before.group.mean, pair.after.group.mean, pair.difference
+    before, after, difference = (
+        pair.baseline_side.group.mean,
+        pair.compared_side.group.mean,
+        pair.difference,
+    )
     if difference is None:
-        return (None, None, None, None, None, None)
+        return _ChangeColumns(None, None, None, None, None, None)
     ends = difference.interval(statistics.SIGNIFICANCE)
     if before <= 0:
         text = _change_text(metric, before, after, None)
-        return (None, None, None, p_value, text, _interval_text(metric, ends, shares=False))
-    change, low, high = (value / before for value in (difference.gap, *ends))
+        interval = _interval_text(metric, ends, are_shares=False)
+        return _ChangeColumns(None, None, None, p_value, text, interval)
+    change, low, high = (value / before for value in (difference.mean_difference, *ends))
     text = _change_text(metric, before, after, change)
-    return (change, low, high, p_value, text, _interval_text(metric, (low, high), shares=True))
+    interval = _interval_text(metric, (low, high), are_shares=True)
+    return _ChangeColumns(change, low, high, p_value, text, interval)
 
 
 def _verdict_of_pair(metric: str, pair: _MetricPair, p_value: float) -> str:
     assert pair.difference is not None
-    gap, before = pair.difference.gap, pair.before.group.mean
-    is_small = abs(gap) < MIN_DIFFERENCE.get(metric, 0.0)
-    if p_value >= statistics.SIGNIFICANCE or is_small or abs(gap) < statistics.MIN_CHANGE * before:
+    gap, before = pair.difference.mean_difference, pair.baseline_side.group.mean
+    is_too_small = abs(gap) < MIN_DIFFERENCE_BY_METRIC.get(metric, 0.0)
+    if (
+        p_value >= statistics.SIGNIFICANCE
+        or is_too_small
+        or abs(gap) < statistics.MIN_CHANGE_SHARE * before
+    ):
         return NO_CHANGE
     if metric == THROUGHPUT:
         # A consumer without pending messages receives less only because less was published.
-        waiting_share = (pair.before if gap > 0 else pair.after).waiting_share or 0.0
-        better = "high" if waiting_share >= MIN_WAITING_SHARE else ""
+        waiting_share = (
+            pair.baseline_side if gap > 0 else pair.compared_side
+        ).waiting_share or 0.0
+        better_direction = "high" if waiting_share >= MIN_WAITING_SHARE else ""
     else:
-        better = BETTER_DIRECTION.get(metric, "low" if "latency" in metric else "high")
-    if not better:
+        better_direction = BETTER_DIRECTION_BY_METRIC.get(
+            metric, "low" if "latency" in metric else "high"
+        )
+    if not better_direction:
         return "more" if gap > 0 else "less"
-    return "slower" if (gap > 0) == (better == "low") else "faster"
+    return "slower" if (gap > 0) == (better_direction == "low") else "faster"
 
 
 def _change_text(metric: str, before: float, after: float, change: float | None) -> str:
@@ -205,9 +266,9 @@ def _change_text(metric: str, before: float, after: float, change: float | None)
     return f"{name} {means}" if change is None else f"{name} {change * 100:+.1f} % ({means})"
 
 
-def _interval_text(metric: str, ends: tuple[float, float], *, shares: bool) -> str:
+def _interval_text(metric: str, ends: tuple[float, float], *, are_shares: bool) -> str:
     name, unit = _name_and_unit(metric)
-    if shares:
+    if are_shares:
         return f"{name} between {ends[0] * 100:+.1f} and {ends[1] * 100:+.1f} %"
     return f"{name} between {_number_text(ends[0])} and {_number_text(ends[1])} {unit} more"
 

@@ -16,7 +16,7 @@ from natstui.model.findings.catalogue.consumers import (
 from natstui.model.findings.catalogue.every import KINDS
 from natstui.model.findings.catalogue.kind import Kind
 
-HARMS = {
+MEANING_BY_HARM = {
     "lost": "messages were lost or refused",
     "stuck": "processing stopped",
     "soon": "a limit is near, and what is beyond it will be refused",
@@ -34,9 +34,9 @@ STREAM_CODE_PREFIX = "NT-S"
 """Prefix of the codes of findings about streams."""
 
 
-NEAR, FULL_SOON = "near", "full soon"
+NEAR_CAUSE, FULL_SOON_CAUSE = "near", "full soon"
 """Causes of findings about a limit that is nearly reached, or will be reached soon."""
-MAX_DELIVER_REACHED = "dropped"
+DROPPED_CAUSE = "dropped"
 """Cause of a finding about messages that a consumer dropped after max deliver."""
 
 
@@ -52,15 +52,15 @@ class FindingAdvice:
 
 def advice_text(kind: Kind) -> str:
     """Return the advice of a kind of finding: what to check, and what to do."""
-    stop = "" if kind.check.endswith("?") else "."
-    return f"Check {kind.check}{stop} {kind.act[:1].upper()}{kind.act[1:]}."
+    full_stop = "" if kind.check.endswith("?") else "."
+    return f"Check {kind.check}{full_stop} {kind.act[:1].upper()}{kind.act[1:]}."
 
 
 def _kind_advice(harm: str, kind: Kind) -> FindingAdvice:
     return FindingAdvice(harm, kind.code, advice_text(kind))
 
 
-_UNEXPLAINED = FindingAdvice(
+_UNEXPLAINED_STUCK = FindingAdvice(
     "stuck", "", "Check the log of its client and of the server at that time."
 )
 
@@ -123,11 +123,11 @@ REPORTED_SEVERITIES = ("critical", "warning")
 
 
 def harm_of(kind: Kind) -> str:
-    """Return the harm (a key of `HARMS`) of recorded findings of a kind."""
+    """Return the harm (a key of `MEANING_BY_HARM`) of recorded findings of a kind."""
     return _HARM_BY_CODE.get(kind.code, "late")
 
 
-ADVICE: dict[tuple[str, str], FindingAdvice] = {
+ADVICE_BY_KIND_AND_CAUSE: dict[tuple[str, str], FindingAdvice] = {
     **{
         (RECORDED_KIND, kind.code): _kind_advice(harm_of(kind), kind)
         for kind in KINDS.values()
@@ -141,11 +141,11 @@ ADVICE: dict[tuple[str, str], FindingAdvice] = {
     **{("redelivery", kind.word): _kind_advice("wasteful", kind) for kind in KINDS_OF_REDELIVERY},
     **{
         ("stuck", cause.word): (
-            _kind_advice("stuck", cause) if isinstance(cause, Kind) else _UNEXPLAINED
+            _kind_advice("stuck", cause) if isinstance(cause, Kind) else _UNEXPLAINED_STUCK
         )
         for cause in STUCK_CAUSES
     },
-    ("stuck", status.UNEXPLAINED.word): _UNEXPLAINED,
+    ("stuck", status.UNEXPLAINED.word): _UNEXPLAINED_STUCK,
     ("lag", "lag"): _kind_advice("late", consumers.LAGGING),
     ("identity", "sequence restarted"): _kind_advice("lost", streams.STORE_ROLLED_BACK),
     ("identity", "identity"): FindingAdvice(
@@ -160,7 +160,7 @@ ADVICE: dict[tuple[str, str], FindingAdvice] = {
     ),
     ("redelivery", "redelivery"): _kind_advice("wasteful", consumers.REDELIVERING),
     ("redelivery", "terminated"): _kind_advice("wasteful", consumers.TERMINATED),
-    ("redelivery", MAX_DELIVER_REACHED): _kind_advice("lost", consumers.MAX_DELIVER_REACHED),
+    ("redelivery", DROPPED_CAUSE): _kind_advice("lost", consumers.MAX_DELIVER_REACHED),
     ("poison", "was dropped after max deliver"): _kind_advice("lost",
                                                              consumers.MAX_DELIVER_REACHED),
     ("poison", "is redelivered again and again"): _kind_advice("wasteful", consumers.POISON),
@@ -195,16 +195,17 @@ ADVICE: dict[tuple[str, str], FindingAdvice] = {
         "blind", "", "Check whether the recording machine slept or was overloaded."
     ),
     ("capacity", "full"): _kind_advice("lost", streams.STREAM_FULL),
-    ("capacity", NEAR): _kind_advice("soon", streams.STREAM_NEARLY_FULL),
-    ("capacity", FULL_SOON): _kind_advice("soon", streams.STREAM_FULL_SOON),
+    ("capacity", NEAR_CAUSE): _kind_advice("soon", streams.STREAM_NEARLY_FULL),
+    ("capacity", FULL_SOON_CAUSE): _kind_advice("soon", streams.STREAM_FULL_SOON),
     ("capacity", account.ACCOUNT_STORAGE_FULL.word): _kind_advice("lost",
                                                                  account.ACCOUNT_STORAGE_FULL),
     ("capacity", account.ACCOUNT_MEMORY_FULL.word): _kind_advice("lost",
                                                                 account.ACCOUNT_MEMORY_FULL),
-    ("capacity", f"storage {NEAR}"): _kind_advice("soon", account.ACCOUNT_STORAGE_NEAR_LIMIT),
-    ("capacity", f"memory {NEAR}"): _kind_advice("soon", account.ACCOUNT_MEMORY_NEAR_LIMIT),
+    ("capacity", f"storage {NEAR_CAUSE}"): _kind_advice("soon",
+                                                        account.ACCOUNT_STORAGE_NEAR_LIMIT),
+    ("capacity", f"memory {NEAR_CAUSE}"): _kind_advice("soon", account.ACCOUNT_MEMORY_NEAR_LIMIT),
     **{
-        ("capacity", f"{storage_kind} {FULL_SOON}"): FindingAdvice(
+        ("capacity", f"{storage_kind} {FULL_SOON_CAUSE}"): FindingAdvice(
             "soon", "",
             "Check which streams grow, and whether that continues. Lower the limits of "
             "streams, or raise the limit of the account.",

@@ -19,7 +19,10 @@ from natstui.model.findings.catalogue.consumers import (
     LAGGING,
 )
 from natstui.model.findings.catalogue.kind import Kind
-from natstui.model.findings.thresholds import MOST_SAMPLES_SHARE, STUCK_AFTER_S
+from natstui.model.findings.thresholds import (
+    MOST_SAMPLES_OF_PERIOD_SHARE,
+    STUCK_AFTER_SAME_ACK_FLOOR_S,
+)
 
 _STUCK_KIND = "stuck"
 _EXPLAINING_KINDS: dict[str, tuple[Kind, ...]] = {
@@ -31,8 +34,8 @@ _EXPLAINING_KINDS: dict[str, tuple[Kind, ...]] = {
 """Kind of a table's finding → recorded findings that explain it, in order of precedence."""
 _ASSET_STATE_KINDS = (*_EXPLAINING_KINDS, "poison", "availability", "capacity")
 """Kinds of tables' findings about the state of a stream, consumer or the monitoring."""
-_LOSS_WEIGHT = 15
-_FULL_WEIGHT_S = 3600
+_ADDED_WEIGHT_OF_LOSS = 15
+_FULL_WEIGHT_AFTER_S = 3600
 """Minimum duration of a finding with the full weight."""
 
 
@@ -44,18 +47,18 @@ def _with_explaining_code(
     That finding was open for most of the row's time, or at the end if the row is about the entire
     session. `recorded_periods` are rows of `findings`.
     """
-    by_subject = recorded_periods.where(F.col("consumer").isNotNull()).groupBy(
+    findings_by_subject = recorded_periods.where(F.col("consumer").isNotNull()).groupBy(
         "session", consumer_text().alias("subject")
     )
     finding_fields = F.struct("code", "start_at_us", "end_at_us", "evidence", "open")
-    by_subject = by_subject.agg(
+    findings_by_subject = findings_by_subject.agg(
         F.sort_array(F.collect_list(finding_fields)).alias("recorded_findings")
     )
-    bounds = sessions.select(
+    session_bounds = sessions.select(
         "session", F.col("start_at_us").alias("first_us"), F.col("end_at_us").alias("last_us")
     )
-    rows = rows.join(by_subject, ["session", "subject"], "left")
-    return rows.join(F.broadcast(bounds), "session", "left").withColumn(
+    rows = rows.join(findings_by_subject, ["session", "subject"], "left")
+    return rows.join(F.broadcast(session_bounds), "session", "left").withColumn(
         "explaining_code", _explaining_code()
     )
 
@@ -70,14 +73,14 @@ def explain_findings(
     """
     rows = _with_explaining_code(rows, recorded_periods, sessions)
     explaining_code, label = F.col("explaining_code"), _finding_label(F.col("explaining_code"))
-    since, until = _row_start_us(), _row_end_us()
+    since_us, until_us = _row_start_us(), _row_end_us()
 
     def is_explanation(recorded_finding: Column) -> Column:
-        end = F.coalesce(recorded_finding["end_at_us"], until)
+        end = F.coalesce(recorded_finding["end_at_us"], until_us)
         return (
             (recorded_finding["code"] == explaining_code)
-            & (recorded_finding["start_at_us"] <= until)
-            & (end >= since)
+            & (recorded_finding["start_at_us"] <= until_us)
+            & (end >= since_us)
         )
 
     explanations = F.filter("recorded_findings", is_explanation)
@@ -117,7 +120,11 @@ def _row_end_us() -> Column:
 
 def _explaining_code() -> Column:
     """Return the code of the recorded finding that explains a row; null if none does."""
-    is_about_session, since, until = F.col("start_at_us").isNull(), _row_start_us(), _row_end_us()
+    is_about_session, since_us, until_us = (
+        F.col("start_at_us").isNull(),
+        _row_start_us(),
+        _row_end_us(),
+    )
 
     def open_us(code: Column) -> Column:
         """Return the time (µs) for which findings of a code were open in the time of the row."""
@@ -125,37 +132,41 @@ def _explaining_code() -> Column:
             F.filter(
                 "recorded_findings", lambda recorded_finding: recorded_finding["code"] == code
             ),
-            F.struct(F.lit(0).cast("bigint").alias("us"), since.alias("counted_us")),
-            lambda total, recorded_finding: _add_period(total, recorded_finding, until),
+            F.struct(F.lit(0).cast("bigint").alias("us"), since_us.alias("counted_us")),
+            lambda total, recorded_finding: _add_period(total, recorded_finding, until_us),
             lambda total: total["us"],
         )
 
     def is_explaining(code: Column) -> Column:
-        at_end = F.exists(
+        is_open_at_end = F.exists(
             "recorded_findings",
             lambda recorded_finding: (recorded_finding["code"] == code) & recorded_finding["open"],
         )
-        return (open_us(code) > (until - since) * MOST_SAMPLES_SHARE) | (is_about_session & at_end)
+        return (open_us(code) > (until_us - since_us) * MOST_SAMPLES_OF_PERIOD_SHARE) | (
+            is_about_session & is_open_at_end
+        )
 
     # Findings about a part, such as terminated messages, have their own cause.
-    is_about_all = (F.col("kind") == _STUCK_KIND) | (F.col("cause") == F.col("kind"))
+    needs_cause = (F.col("kind") == _STUCK_KIND) | (F.col("cause") == F.col("kind"))
     parts = [
-        F.when((F.col("kind") == kind) & is_about_all, F.lit([k.code for k in kinds]))
+        F.when((F.col("kind") == kind) & needs_cause, F.lit([k.code for k in kinds]))
         for kind, kinds in _EXPLAINING_KINDS.items()
     ]
     return F.get(F.filter(F.coalesce(*parts), is_explaining), F.lit(0))
 
 
-def _add_period(total: Column, period: Column, until: Column) -> Column:
-    """Add the part of a period that is in no earlier one to a sum; periods are sorted by start."""
-    end, counted_until_us = (
-        F.least(F.coalesce(period["end_at_us"], until), until),
-        total["counted_us"],
-    )
-    more_us = end - F.greatest(period["start_at_us"], counted_until_us)
-    added_us = F.greatest(more_us, F.lit(0).cast("bigint"))
+def _add_period(counted_time: Column, period: Column, until_us: Column) -> Column:
+    """Return `counted_time` plus the time (µs) of a period that is in no earlier period.
+
+    Periods are added in the order of their start, and cut at `until_us`.
+    """
+    end = F.least(F.coalesce(period["end_at_us"], until_us), until_us)
+    counted_until_us = counted_time["counted_us"]
+    uncounted_us = end - F.greatest(period["start_at_us"], counted_until_us)
+    added_us = F.greatest(uncounted_us, F.lit(0).cast("bigint"))
     return F.struct(
-        (total["us"] + added_us).alias("us"), F.greatest(counted_until_us, end).alias("counted_us")
+        (counted_time["us"] + added_us).alias("us"),
+        F.greatest(counted_until_us, end).alias("counted_us"),
     )
 
 
@@ -186,13 +197,13 @@ def recorded_findings(recorded_periods: DataFrame) -> DataFrame:
         "part",
     )
     rows = rows.withColumn("rank", F.row_number().over(worst_first)).where("rank = 1")
-    is_short = ~F.col("open") & (F.col("duration_s") < STUCK_AFTER_S)
+    is_short = ~F.col("open") & (F.col("duration_s") < STUCK_AFTER_SAME_ACK_FLOOR_S)
     weight = F.when((F.col("severity") == "critical") & ~is_short, 52).otherwise(31)
-    weight += F.when(is_loss & ~is_short, _LOSS_WEIGHT).otherwise(0)
-    duration_weight = F.least(F.col("duration_s") / _FULL_WEIGHT_S, F.lit(1.0)) * 10
+    weight += F.when(is_loss & ~is_short, _ADDED_WEIGHT_OF_LOSS).otherwise(0)
+    duration_weight = F.least(F.col("duration_s") / _FULL_WEIGHT_AFTER_S, F.lit(1.0)) * 10
     part_text = F.concat(F.lit(" ("), "part", F.lit(")"))
-    for_duration = F.concat(F.lit(" for "), duration_text("duration_s"))
-    sentence = F.concat("word", F.coalesce(part_text, F.lit("")), for_duration)
+    duration_clause = F.concat(F.lit(" for "), duration_text("duration_s"))
+    sentence = F.concat("word", F.coalesce(part_text, F.lit("")), duration_clause)
     texts = (sentence, F.coalesce("evidence", F.lit("")))
     return build_findings(
         rows, RECORDED_KIND, F.col("subject"), weight + duration_weight, texts, F.col("code")
@@ -200,20 +211,22 @@ def recorded_findings(recorded_periods: DataFrame) -> DataFrame:
 
 
 def without_repeated_findings(rows: DataFrame, code: Column, harm: Column) -> DataFrame:
-    """Leave out recorded findings that a gold table reports too, or that it outweighs.
+    """Leave out recorded findings that a finding of a gold table repeats or outweighs.
 
     `code` is the code of a row in the catalogue, `harm` its harm. A finding about lost messages is
     outweighed only by another one about lost messages.
     """
-    of_subject, is_of_table = (
-        Window.partitionBy("session", "subject"),
-        F.col("kind") != RECORDED_KIND,
-    )
-    codes = F.collect_set(F.when(is_of_table, code)).over(of_subject)
+    of_subject = Window.partitionBy("session", "subject")
+    is_of_gold_table = F.col("kind") != RECORDED_KIND
+    table_finding_codes = F.collect_set(F.when(is_of_gold_table, code)).over(of_subject)
     is_of_asset, is_loss = F.col("kind").isin(*_ASSET_STATE_KINDS), harm == "lost"
-    heaviest = F.max(F.when(is_of_asset, F.col("weight"))).over(of_subject)
-    heaviest_lost = F.max(F.when(is_of_asset & is_loss, F.col("weight"))).over(of_subject)
-    is_outweighed = F.when(is_loss, heaviest_lost).otherwise(heaviest) >= F.col("weight")
-    is_repeated = F.array_contains(codes, F.col("cause")) | F.coalesce(is_outweighed, F.lit(False))
+    max_table_weight = F.max(F.when(is_of_asset, F.col("weight"))).over(of_subject)
+    max_table_loss_weight = F.max(F.when(is_of_asset & is_loss, F.col("weight"))).over(of_subject)
+    is_outweighed = F.when(is_loss, max_table_loss_weight).otherwise(max_table_weight) >= F.col(
+        "weight"
+    )
+    is_repeated = F.array_contains(table_finding_codes, F.col("cause")) | F.coalesce(
+        is_outweighed, F.lit(False)
+    )
     rows = rows.withColumn("again", F.coalesce(is_repeated, F.lit(False)))
-    return rows.where(is_of_table | ~F.col("again")).drop("again")
+    return rows.where(is_of_gold_table | ~F.col("again")).drop("again")

@@ -25,16 +25,16 @@ from natstui.files import write_atomic_file
 from natstui.parsing import describe_parse_error
 from natstui.paths import create_private_folder
 
-MAX_SUBJECTS = 10_000
+MAX_COUNTED_SUBJECTS = 10_000
 MAX_RANGES = 100_000
 """Maximum number of ranges of refused sequences, which are stored to send them again. A copy with
 more stops."""
 
-Ranges = list[list[int]]
+FirstAndLastSeqs = list[list[int]]
 """First and last sequence of each range, ascending."""
 
 
-def add_seq(ranges: Ranges, seq: int) -> None:
+def add_seq(ranges: FirstAndLastSeqs, seq: int) -> None:
     """Add a sequence to ranges: to the last range if it is the next one, else as another range."""
     if ranges and seq == ranges[-1][1] + 1:
         ranges[-1][1] = seq
@@ -42,8 +42,8 @@ def add_seq(ranges: Ranges, seq: int) -> None:
         ranges.append([seq, seq])
 
 
-def _add_bounded(ranges: Ranges, seq: int) -> None:
-    """Add a sequence to ranges of which there are at most `MAX_RANGES`."""
+def _add_bounded(ranges: FirstAndLastSeqs, seq: int) -> None:
+    """Add a sequence to ranges; merge neighbours if there are more than `MAX_RANGES`."""
     add_seq(ranges, seq)
     if len(ranges) > MAX_RANGES:
         ranges[:] = merged_ranges(ranges)
@@ -52,10 +52,10 @@ def _add_bounded(ranges: Ranges, seq: int) -> None:
         ranges[:] = [[first, last] for (first, _), (_, last) in pair_neighbours(ranges)]
 
 
-def merged_ranges(*several: Ranges) -> Ranges:
+def merged_ranges(*range_lists: FirstAndLastSeqs) -> FirstAndLastSeqs:
     """Return all sequences of several lists of ranges, in as few ranges as possible, ascending."""
-    merged: Ranges = []
-    for first, last in sorted(pair for ranges in several for pair in ranges):
+    merged: FirstAndLastSeqs = []
+    for first, last in sorted(pair for ranges in range_lists for pair in ranges):
         if merged and first <= merged[-1][1] + 1:
             merged[-1][1] = max(merged[-1][1], last)
         else:
@@ -63,29 +63,29 @@ def merged_ranges(*several: Ranges) -> Ranges:
     return merged
 
 
-def ranges_from(ranges: Ranges, seq: int) -> Ranges:
+def ranges_from(ranges: FirstAndLastSeqs, seq: int) -> FirstAndLastSeqs:
     """Return the ranges without the sequences before `seq`."""
     return [[max(first, seq), last] for first, last in ranges if last >= seq]
 
 
-def ranges_until(ranges: Ranges, seq: int) -> Ranges:
+def ranges_until(ranges: FirstAndLastSeqs, seq: int) -> FirstAndLastSeqs:
     """Return the ranges without the sequences after `seq`."""
     return [[first, min(last, seq)] for first, last in ranges if first <= seq]
 
 
-def has_seq(ranges: Ranges, seq: int) -> bool:
+def has_seq(ranges: FirstAndLastSeqs, seq: int) -> bool:
     """Return whether a sequence is in ascending ranges."""
     index = bisect_right(ranges, seq, key=itemgetter(0)) - 1
     return index >= 0 and seq <= ranges[index][1]
 
 
-def seqs_of(ranges: Ranges) -> Iterator[int]:
+def seqs_of(ranges: FirstAndLastSeqs) -> Iterator[int]:
     """Yield the sequences in ranges."""
     for first, last in ranges:
         yield from range(first, last + 1)
 
 
-def pair_neighbours(ranges: Ranges) -> Iterator[tuple[list[int], list[int]]]:
+def pair_neighbours(ranges: FirstAndLastSeqs) -> Iterator[tuple[list[int], list[int]]]:
     """Yield the ranges in pairs: the first two, the next two, and so on; a last one that is left
     over, together with itself.
     """
@@ -94,7 +94,7 @@ def pair_neighbours(ranges: Ranges) -> Iterator[tuple[list[int], list[int]]]:
 
 
 @dataclass(slots=True)
-class Account:
+class CopyAccount:
     """Counts of a copy. Each message that was read is acknowledged, duplicate or refused, or still
     in flight.
     """
@@ -119,18 +119,18 @@ class Account:
     deleted other messages."""
     refusals: Counter[str] = field(default_factory=Counter)
     """Reason → number of messages refused for it."""
-    refused_ranges: Ranges = field(default_factory=list)
+    refused_ranges: FirstAndLastSeqs = field(default_factory=list)
     is_overfull: bool = False
     """Whether there are more refused ranges than can be stored to send them again."""
     target_created_at_us: dict[str, int] = field(default_factory=dict)
     """Stream that stored messages of the copy → its creation time in UTC µs."""
     target_newest: dict[str, tuple[int, int]] = field(default_factory=dict)
     """Stream → sequence and time of its newest message, soon after it stored the first copy."""
-    stored_ranges: dict[str, Ranges] = field(default_factory=dict)
+    stored_ranges: dict[str, FirstAndLastSeqs] = field(default_factory=dict)
     """Stream → the sequences of the copy's acknowledged messages."""
     stored_subjects: dict[str, Counter[str]] = field(default_factory=dict)
-    """Stream → number of acknowledged messages by subject, of at most `MAX_SUBJECTS` subjects."""
-    had_ranges: dict[str, Ranges] = field(default_factory=dict)
+    """Stream → number of acknowledged messages by subject, of `MAX_COUNTED_SUBJECTS` at most."""
+    stored_before_ranges: dict[str, FirstAndLastSeqs] = field(default_factory=dict)
     """Stream → the sequences of copies that it had stored before: duplicates, and the messages of
     a stopped copy.
     """
@@ -168,21 +168,21 @@ class Account:
 
     def add_removed(self, first_seq: int, last_seq: int) -> None:
         """Add sequences that the source deleted before they were copied."""
-        before = self.removed_seqs or (first_seq, last_seq)
-        self.removed_seqs = min(before[0], first_seq), max(before[1], last_seq)
+        seqs_before = self.removed_seqs or (first_seq, last_seq)
+        self.removed_seqs = min(seqs_before[0], first_seq), max(seqs_before[1], last_seq)
 
     def count_stored(self, stream: str, seq: int, subject: str) -> None:
         """Count a message that a stream stored."""
         self.acknowledged_msgs += 1
         subjects = self.stored_subjects.setdefault(stream, Counter())
-        if subject in subjects or len(subjects) < MAX_SUBJECTS:
+        if subject in subjects or len(subjects) < MAX_COUNTED_SUBJECTS:
             subjects[subject] += 1
         _add_bounded(self.stored_ranges.setdefault(stream, []), seq)
 
     def count_duplicate(self, stream: str, seq: int) -> None:
         """Count a message that a stream had stored before."""
         self.duplicate_msgs += 1
-        _add_bounded(self.had_ranges.setdefault(stream, []), seq)
+        _add_bounded(self.stored_before_ranges.setdefault(stream, []), seq)
 
     def count_refused(self, seq: int, reason: str) -> None:
         """Count a message that the target refuses."""
@@ -199,7 +199,7 @@ class Account:
         self.refusals = Counter({reason: lost_msgs}) if lost_msgs else Counter()
 
 
-_FORMAT = 8
+_STATE_FORMAT = 8
 """Version of the state's format; a state of an older one is not found."""
 
 
@@ -232,13 +232,13 @@ class State(msgspec.Struct, kw_only=True):
     """The sequences of a range up to `done_seq` that had no message when they were to be read."""
     removed_seqs: tuple[int, int] | None = None
     """First and last sequence that the source deleted before they were copied, as far as known."""
-    refused_ranges: Ranges = []
+    refused_ranges: FirstAndLastSeqs = []
     source_created_at_us: int = 0
     source_newest: tuple[int, int] = (0, 0)
     """The newest message of the source when this copy began: its sequence and time."""
     target_created_at_us: dict[str, int] = {}
     target_newest: dict[str, tuple[int, int]] = {}
-    target_ranges: dict[str, Ranges] = {}
+    target_ranges: dict[str, FirstAndLastSeqs] = {}
     """Stream → the sequences of the copy's acknowledged messages."""
     unknown_msgs: int = 0
     """Maximum number of messages without a known result: those in flight when this was written,
@@ -261,7 +261,7 @@ class State(msgspec.Struct, kw_only=True):
 
     @property
     def age_s(self) -> float:
-        """Return the time since the oldest message without a known result was sent.
+        """Return the seconds since the oldest message without a known result was sent.
 
         It is infinite if the clock was set back since, because the time is unknown then.
         """
@@ -273,7 +273,7 @@ class StateFile:
     """The file with the position of a copy. A copy with the same identity has the same file."""
 
     def __init__(self, identity: dict[str, Any]) -> None:
-        text = json.dumps({**identity, "format": _FORMAT}, sort_keys=True).encode()
+        text = json.dumps({**identity, "format": _STATE_FORMAT}, sort_keys=True).encode()
         name = f"{hashlib.sha256(text).hexdigest()[:24]}.json"
         self.path: Path = platformdirs.user_state_path("natstui") / "copies" / name
 

@@ -37,8 +37,8 @@ from natstui.jetstream.connection.storing import (
 from natstui.jetstream.connection.writer import JournalDraft, Writer
 from natstui.jetstream.messages.copying.account import (
     MAX_RANGES,
-    Account,
-    Ranges,
+    CopyAccount,
+    FirstAndLastSeqs,
     State,
     StateFile,
     has_seq,
@@ -55,18 +55,18 @@ from natstui.jetstream.messages.copying.message_file import (
 from natstui.jetstream.messages.copying.selection import (
     Gaps,
     Selection,
-    find_removed,
+    find_removed_range,
     read_messages,
     retry_after_outages,
 )
 from natstui.jetstream.messages.copying.window import (
-    Outgoing,
-    Window,
+    MessageWindow,
+    OutgoingMessage,
     keeps_all_messages,
     read_creation_us,
 )
 from natstui.jetstream.messages.reading import StreamMessage
-from natstui.model.assets.limits_loss import ONE_WRITE_HEADERS, rolled_up_filters
+from natstui.model.assets.limits_loss import SINGLE_PUBLISH_HEADER_PREFIXES, rolled_up_filters
 from natstui.model.assets.subjects import has_wildcard, map_subject, mapping_problem, overlap
 from natstui.units import duration_text
 
@@ -79,9 +79,9 @@ _FILE_SAVE_INTERVAL_S = 1.0
 MAX_UNSAVED_MSGS = 1_000
 """Maximum number of messages that are sent before the state is written again. So many may have an
 unknown result when a copy is killed."""
-_DRAIN_S = 5.0
+_DRAIN_TIMEOUT_S = 5.0
 
-Ids = Literal["made", "kept"]
+MessageIdMode = Literal["made", "kept"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,13 +90,13 @@ class Pace:
     acknowledges them.
     """
 
-    per_s: float | None = None
-    as_stored: bool = False
+    msgs_per_s: float | None = None
+    keeps_intervals: bool = False
     """Whether the copies have the same intervals as the originals."""
 
 
 @dataclass(frozen=True, slots=True)
-class Target:
+class CopyTarget:
     """The target stream of a copy, and the subjects and ids of the copies."""
 
     stream: str | None = None
@@ -104,7 +104,7 @@ class Target:
     any stream may store them."""
     maps: tuple[tuple[str, str], ...] = ()
     """Pairs of a subject pattern and the new subject; the first pattern that matches counts."""
-    ids: Ids = "made"
+    ids: MessageIdMode = "made"
 
     def subject_of(self, subject: str) -> str:
         """Return the target subject of a message."""
@@ -124,8 +124,10 @@ class Target:
 
 
 @lru_cache(maxsize=1024)
-def _subject_of(maps: tuple[tuple[str, str], ...], subject: str) -> str:
-    candidates = (map_subject(subject, source, new_subject) for source, new_subject in maps)
+def _subject_of(subject_maps: tuple[tuple[str, str], ...], subject: str) -> str:
+    candidates = (
+        map_subject(subject, source, new_subject) for source, new_subject in subject_maps
+    )
     return next((candidate for candidate in candidates if candidate is not None), subject)
 
 
@@ -137,7 +139,7 @@ def _is_server_subject(subject: str) -> bool:
 class SeqRanges:
     """An iterable of sequences, which are in memory only as ranges."""
 
-    def __init__(self, ranges: Ranges) -> None:
+    def __init__(self, ranges: FirstAndLastSeqs) -> None:
         self._ranges = ranges
 
     def __iter__(self) -> Iterator[int]:
@@ -148,23 +150,23 @@ class SeqRanges:
 class Copy:
     """A copy of messages: its source, target and pace, and how far it is."""
 
-    target: Target
+    target: CopyTarget
     selection: Selection | None = None
     """The selected messages of a stream; None to copy from a file."""
     from_file: Path | None = None
     pace: Pace = field(default_factory=Pace)
     state: State | None = None
-    """State of the stopped copy that this one continues; None if it continues none."""
+    """The state of the stopped copy that this one continues; None if it continues none."""
     file: StateFile | None = None
-    account: Account = field(default_factory=Account)
-    on_progress: Callable[[Account, str], None] = lambda _account, _waits: None
-    first_open: Callable[[], Outgoing | None] = lambda: None
+    account: CopyAccount = field(default_factory=CopyAccount)
+    on_progress: Callable[[CopyAccount, str], None] = lambda _account, _waits: None
+    get_first_open_message: Callable[[], OutgoingMessage | None] = lambda: None
     """Returns the first message that was sent and has no result yet; None if there is none."""
     is_complete: bool = False
     """Whether all messages were read, and all those sent have a result."""
     saved_seq: int | None = None
     """The sequence after which --resume continues; None until the state is written."""
-    _saved_counts: tuple[int, int] | None = None
+    _saved_read_and_in_flight_msgs: tuple[int, int] | None = None
     """Numbers of read messages and of messages in flight when the state was last written."""
     _sent_seq: int = 0
     """Sequence of the last message that was sent."""
@@ -179,12 +181,12 @@ class Copy:
         self._sent_seq = source_message.stream_seq
 
     @property
-    def _untried_ranges(self) -> Ranges:
-        """Return the ranges that the stopped copy was refused and this copy has not tried yet."""
+    def _untried_ranges(self) -> FirstAndLastSeqs:
+        """Return the ranges that were refused in the stopped copy, and not tried again yet."""
         if self.state is None:
             return []
-        first_open = self.first_open()
-        from_seq = self._sent_seq + 1 if first_open is None else first_open.seq
+        first_open_message = self.get_first_open_message()
+        from_seq = self._sent_seq + 1 if first_open_message is None else first_open_message.seq
         return ranges_from(self.state.refused_ranges, from_seq)
 
     @property
@@ -241,8 +243,10 @@ class Copy:
         if self.selection.is_complete_range and not headers_only:
             self._gaps = Gaps(self.selection, self.state)
         if self.state is not None:
-            removed_after = None if self._gaps else self.selection.removed_after(after_seq)
-            for seqs in filter(None, (self.state.removed_seqs, removed_after)):
+            later_removed_seqs = (
+                None if self._gaps else self.selection.removed_range_after(after_seq)
+            )
+            for seqs in filter(None, (self.state.removed_seqs, later_removed_seqs)):
                 self.account.add_removed(*seqs)
         parts = [(self.selection, after_seq)]
         refused_ranges = ranges_until(self.state.refused_ranges, after_seq) if self.state else []
@@ -252,28 +256,31 @@ class Copy:
             source = read_messages(client, selection, part_after_seq, headers_only=headers_only)
             is_retried = selection is not self.selection
             gaps = None if is_retried else self._gaps
-            last_read: StreamMessage | None = None
+            last_message: StreamMessage | None = None
             async with aclosing(source) as source_messages:
-                async for item in source_messages:
-                    if isinstance(item, int):
+                async for message_or_seq in source_messages:
+                    if isinstance(message_or_seq, int):
                         if is_retried and not selection.may_be_consumed:
-                            self.account.add_removed(item, item)
-                        yield item
+                            self.account.add_removed(message_or_seq, message_or_seq)
+                        yield message_or_seq
                         continue
-                    last_read = item
+                    last_message = message_or_seq
                     if gaps is not None:
-                        gaps.add(item.stream_seq)
+                        gaps.add(message_or_seq.stream_seq)
                     # After a rollback, another message may have the same sequence.
-                    yield item, f"{identity} {item.stream_seq} {item.stored_at_us}"
+                    yield (
+                        message_or_seq,
+                        f"{identity} {message_or_seq.stream_seq} {message_or_seq.stored_at_us}",
+                    )
             removed_seqs = None
             if gaps is not None:
                 removed_seqs = gaps.removed_seqs
-            elif last_read is not None or not part_after_seq:
-                removed_seqs = await find_removed(client, selection, last_read)
+            elif last_message is not None or not part_after_seq:
+                removed_seqs = await find_removed_range(client, selection, last_message)
             if removed_seqs is not None:
                 self.account.add_removed(*removed_seqs)
 
-    def make_outgoing(self, source_message: StreamMessage, identity: str) -> Outgoing | str:
+    def make_outgoing(self, source_message: StreamMessage, identity: str) -> OutgoingMessage | str:
         """Return the message to send, or the reason why it must not be sent."""
         subject = self.target.subject_of(source_message.subject)
         if _is_server_subject(subject):
@@ -283,7 +290,7 @@ class Copy:
         headers = [
             pair
             for pair in source_message.headers
-            if not pair[0].lower().startswith(ONE_WRITE_HEADERS)
+            if not pair[0].lower().startswith(SINGLE_PUBLISH_HEADER_PREFIXES)
         ]
         self.account.without_rollup_msgs += bool(
             rolled_up_filters(subject, source_message.headers)
@@ -302,14 +309,16 @@ class Copy:
             headers.append((MESSAGE_ID_HEADER, f"natstui-{digest[:24]}"))
         if self.target.stream:
             headers.append((EXPECTED_STREAM, self.target.stream))
-        return Outgoing(
+        return OutgoingMessage(
             source_message.stream_seq, subject, source_message.payload, tuple(headers), has_own_id
         )
 
     @property
     def unsaved_msgs(self) -> int:
         """Return how many messages were read since the state was last written."""
-        return self.account.read_msgs - (self._saved_counts[0] if self._saved_counts else 0)
+        return self.account.read_msgs - (
+            self._saved_read_and_in_flight_msgs[0] if self._saved_read_and_in_flight_msgs else 0
+        )
 
     def save(self) -> None:
         """Write the state if anything changed; raises SessionError.
@@ -317,11 +326,11 @@ class Copy:
         Until the next call, at most `MAX_UNSAVED_MSGS` messages may be sent.
         """
         account = self.account
-        if self._saved_counts != (account.read_msgs, account.in_flight_msgs):
+        if self._saved_read_and_in_flight_msgs != (account.read_msgs, account.in_flight_msgs):
             self._write(account.in_flight_msgs + MAX_UNSAVED_MSGS)
 
     def save_written(self, file: MessageFile) -> None:
-        """Write the state of a copy into a file; raises BackupError and SessionError."""
+        """Sync the target file, then write the state; raises BackupError and SessionError."""
         # The state must not contain more than what is on the disk.
         file.sync()
         self._write(0, file.written_bytes, file.sha256)
@@ -330,8 +339,10 @@ class Copy:
         if self.file is None:
             return
         account, before = self.account, self.state or State(end_seq=0)
-        first_open = self.first_open()
-        open_s = time.monotonic() - first_open.first_sent_s if first_open else 0.0
+        first_open_message = self.get_first_open_message()
+        oldest_age_s = (
+            time.monotonic() - first_open_message.first_sent_s if first_open_message else 0.0
+        )
         done_seq = max(before.done_seq, account.done_seq)
         source_file = self._source_file
         source_part = source_file.part_until(done_seq) if source_file else self._source_part
@@ -356,12 +367,15 @@ class Copy:
                     )
                     for stream in before.target_ranges | account.stored_ranges
                 },
-                unknown_msgs=unknown_msgs, sent_at_us=round((time.time() - open_s) * 1e6),
+                unknown_msgs=unknown_msgs, sent_at_us=round((time.time() - oldest_age_s) * 1e6),
                 file_bytes=file_bytes, file_sha256=file_sha256,
                 source_lines_count=source_part.lines_count, source_sha256=source_part.sha256,
             )
         )  # fmt: skip
-        self.saved_seq, self._saved_counts = done_seq, (account.read_msgs, account.in_flight_msgs)
+        self.saved_seq, self._saved_read_and_in_flight_msgs = (
+            done_seq,
+            (account.read_msgs, account.in_flight_msgs),
+        )
 
     def finish(self) -> None:
         """Delete the state if nothing is left to do or nothing was sent; otherwise write it."""
@@ -379,7 +393,7 @@ class Copy:
 
 
 async def send_copy(
-    source: Client, writer: Writer, copy: Copy, confirmed_names: tuple[str, str | None],
+    source: Client, writer: Writer, copy: Copy, required_and_typed_name: tuple[str, str | None],
     stop: asyncio.Event,
 ) -> None:  # fmt: skip
     """Copy messages into streams, with one journal entry; the copy's account has the result.
@@ -388,23 +402,23 @@ async def send_copy(
     OutcomeUnknown if the result of some messages is unknown.
     """
     arguments: dict[str, Any] = {
-        "copied_from": copy.name, "subject": confirmed_names[0], "payload_bytes": 0,
+        "copied_from": copy.name, "subject": required_and_typed_name[0], "payload_bytes": 0,
         "maps": [f"{pattern} → {new_subject}" for pattern, new_subject in copy.target.maps],
     }  # fmt: skip
     account, start_s = copy.account, steady_s()
     await copy.check_source(source)
     await _check_targets(writer.client, copy)
 
-    async def send_all(window: Window) -> None:
-        await _send(source, copy, window)
+    async def send_all(window: MessageWindow) -> None:
+        await _read_and_send(source, copy, window)
         await window.drain()
         await _count_not_kept(writer.client, account, start_s)
 
     async def work() -> None:
-        async with Window(
+        async with MessageWindow(
             writer.client, account, lambda text: copy.on_progress(account, text)
         ) as window:
-            copy.first_open = lambda: window.first_open
+            copy.get_first_open_message = lambda: window.first_open_message
             try:
                 try:
                     await _run_until_stopped(
@@ -413,23 +427,23 @@ async def send_copy(
                 except NatstuiError:
                     # Messages sent before may be stored, and their acks may still arrive.
                     with suppress(NatstuiError, TimeoutError):
-                        async with asyncio.timeout(_DRAIN_S):
+                        async with asyncio.timeout(_DRAIN_TIMEOUT_S):
                             await window.drain()
                     raise
                 if account.is_stopped:
-                    async with asyncio.timeout(_DRAIN_S):
+                    async with asyncio.timeout(_DRAIN_TIMEOUT_S):
                         await window.drain()
                         await _count_not_kept(writer.client, account, start_s)
                 copy.is_complete = not account.is_stopped
             except TimeoutError:
                 pass  # the account counts those without a result as unknown
             finally:
-                window.count_unknown()
+                window.count_unknown_messages()
                 copy.finish()
 
     await writer.send(
         JournalDraft("publish", "", None, arguments, doubt="some messages may have been stored"),
-        confirmed_names,
+        required_and_typed_name,
         work,
         lambda _: {"sent_count": account.acknowledged_msgs, "read_count": account.read_msgs,
                    "refused_count": account.refused_msgs,
@@ -437,26 +451,26 @@ async def send_copy(
     )  # fmt: skip
 
 
-async def _count_not_kept(client: Client, account: Account, start_s: float) -> None:
+async def _count_not_kept(client: Client, account: CopyAccount, start_s: float) -> None:
     """Count the messages that the target acknowledged but did not keep: those of this copy, which
     began at `start_s`, and earlier ones.
     """
     for stream, ranges in account.stored_ranges.items():
-        check = partial(
+        count_stream_not_kept = partial(
             count_not_kept, client, stream, ranges, age_s=steady_s() - start_s,
             sent_msgs=account.stored_subjects.get(stream),
         )  # fmt: skip
         try:
-            missing = await retry_after_outages(check)
+            not_kept = await retry_after_outages(count_stream_not_kept)
         except PermissionDenied:
             account.unchecked.append(stream)
             continue
-        if missing is not None:
-            count, reason = missing
+        if not_kept is not None:
+            count, reason = not_kept
             account.not_kept[reason] = min(count, account.acknowledged_msgs)
-    for stream, ranges in account.had_ranges.items():
+    for stream, ranges in account.stored_before_ranges.items():
         try:
-            count, reason, is_consumed = await retry_after_outages(
+            count, reason, may_be_acked = await retry_after_outages(
                 partial(count_missing_since, client, stream, ranges)
             )
         except PermissionDenied:
@@ -464,7 +478,7 @@ async def _count_not_kept(client: Client, account: Account, start_s: float) -> N
             continue
         if count:
             account.no_longer_there[reason] += count
-            account.may_be_consumed &= is_consumed
+            account.may_be_consumed &= may_be_acked
 
 
 async def _check_targets(client: Client, copy: Copy) -> None:
@@ -489,7 +503,7 @@ async def _check_targets(client: Client, copy: Copy) -> None:
                 f"target stream {lost_newest_text(stream)}: copy again without --resume"
             )
         if not keeps_all_messages(info["config"], info["state"]):
-            copy.account.had_ranges[stream] = merged_ranges(ranges)
+            copy.account.stored_before_ranges[stream] = merged_ranges(ranges)
             continue
         missing_msgs = count_missing(ranges, info["state"])
         # One missing message is no purge: somebody deleted it on purpose.
@@ -520,22 +534,23 @@ async def _run_until_stopped(
         work_task.result()
 
 
-async def _send(source: Client, copy: Copy, window: Window) -> None:
+async def _read_and_send(source: Client, copy: Copy, window: MessageWindow) -> None:
     account = copy.account
     pacer = _Pacer(copy.pace, partial(copy.on_progress, account))
     async with aclosing(copy.read_messages(source)) as source_messages:
-        async for item in source_messages:
-            if isinstance(item, int):
+        async for message_or_seq in source_messages:
+            if isinstance(message_or_seq, int):
                 account.gone_msgs += 1
                 continue
-            await pacer.wait(item[0])
-            outgoing = copy.make_outgoing(*item)
+            source_message, identity = message_or_seq
+            await pacer.wait(source_message)
+            outgoing = copy.make_outgoing(source_message, identity)
             if isinstance(outgoing, str):
-                account.count_read(item[0].stream_seq, len(item[0].payload))
-                account.count_refused(item[0].stream_seq, outgoing)
+                account.count_read(source_message.stream_seq, len(source_message.payload))
+                account.count_refused(source_message.stream_seq, outgoing)
             else:
                 await window.send(outgoing)
-            copy.mark_sent(item[0])
+            copy.mark_sent(source_message)
             if account.is_overfull:
                 raise RequestFailed(
                     f"more than {MAX_RANGES:,} separate messages were refused: the copy stops "
@@ -548,39 +563,39 @@ async def _send(source: Client, copy: Copy, window: Window) -> None:
 
 MAX_PAUSE_S = 86_400.0
 """Maximum pause between two messages; a longer one is probably due to a wrong time."""
-_SHOWN_PAUSE_S = 5.0
+_MIN_SHOWN_PAUSE_S = 5.0
 
 
 class _Pacer:
-    """Delays messages so that they have the pace of a copy."""
+    """Delays the messages of a copy, so that its `Pace`, a limit of the rate, is kept."""
 
     def __init__(self, pace: Pace, on_wait: Callable[[str], None]) -> None:
-        """Create for a pace; `on_wait` is called with a sentence before a long pause."""
+        """Create a pacer; `on_wait` is called with a sentence before a pause of over 5 s."""
         self._pace = pace
         self._on_wait = on_wait
-        self._began_s = 0.0
-        self._first_us = 0
+        self._first_sent_s = 0.0
+        self._first_stored_at_us = 0
         self._count = 0
 
     async def wait(self, source_message: StreamMessage) -> None:
         """Wait until a message is due; raises RequestFailed if that takes more than a day."""
-        if self._pace.per_s is None and not self._pace.as_stored:
+        if self._pace.msgs_per_s is None and not self._pace.keeps_intervals:
             return
         now_s, stored_at_us = time.monotonic(), source_message.stored_at_us
         if not self._count:
-            self._began_s, self._first_us = now_s, stored_at_us
-        due_s = self._count / self._pace.per_s if self._pace.per_s else 0.0
-        if self._pace.as_stored:
-            due_s = max(due_s, (stored_at_us - self._first_us) / 1e6)
+            self._first_sent_s, self._first_stored_at_us = now_s, stored_at_us
+        due_s = self._count / self._pace.msgs_per_s if self._pace.msgs_per_s else 0.0
+        if self._pace.keeps_intervals:
+            due_s = max(due_s, (stored_at_us - self._first_stored_at_us) / 1e6)
         self._count += 1
-        left_s = self._began_s + due_s - now_s
+        left_s = self._first_sent_s + due_s - now_s
         if left_s > MAX_PAUSE_S:
             raise RequestFailed(
                 f"message {source_message.stream_seq:,} would follow {duration_text(left_s)} "
                 f"later at its original pace, more than {duration_text(MAX_PAUSE_S)}: the copy "
                 "stops here; --resume goes on without this pause"
             )
-        if left_s > _SHOWN_PAUSE_S:
+        if left_s > _MIN_SHOWN_PAUSE_S:
             self._on_wait(f"the next message follows in {duration_text(left_s)}")
         if left_s > 0:
             await asyncio.sleep(left_s)
@@ -601,12 +616,13 @@ async def write_copy(source: Client, copy: Copy, path: Path, stop: asyncio.Event
         async def work() -> None:
             pacer = _Pacer(copy.pace, partial(copy.on_progress, copy.account))
             async with aclosing(copy.read_messages(source)) as source_messages:
-                async for item in source_messages:
-                    if isinstance(item, int):
+                async for message_or_seq in source_messages:
+                    if isinstance(message_or_seq, int):
                         copy.account.gone_msgs += 1
                         continue
-                    await pacer.wait(item[0])
-                    file.write(item[0], copy.target.subject_of(item[0].subject))
+                    source_message, _ = message_or_seq
+                    await pacer.wait(source_message)
+                    file.write(source_message, copy.target.subject_of(source_message.subject))
                     copy.on_progress(copy.account, "")
 
         save = partial(copy.save_written, file)
@@ -628,7 +644,7 @@ async def write_copy(source: Client, copy: Copy, path: Path, stop: asyncio.Event
 
 
 @dataclass(slots=True)
-class Counts:
+class CopyCounts:
     """The messages that a copy would send, counted without sending any."""
 
     messages: int = 0
@@ -638,31 +654,31 @@ class Counts:
     gone: int = 0
     """Number of messages that were requested by their sequence, but are already deleted."""
     subjects: Counter[str] = field(default_factory=Counter)
-    """Target subject → number of messages."""
+    """Subject of the copies → number of messages."""
     streams: dict[str, str | None] = field(default_factory=dict)
     """Most frequent target subjects → the stream that would store them; None if there is none."""
 
 
-MAX_SUBJECTS = 20
+MAX_SHOWN_SUBJECTS = 20
 
 
 async def read_duplicate_window_s(target: Client, copy: Copy) -> float:
-    """Return the duplicate window of the target stream; 0 if the copy names no target stream."""
+    """Return the duplicate window of the target stream, in seconds; 0 without a named stream."""
     if copy.target.stream is None:
         return 0.0
     info = json.loads(await target.request(f"STREAM.INFO.{copy.target.stream}"))
     return float(info["config"].get("duplicate_window") or 0) / 1e9
 
 
-async def count_copy(source: Client, target: Client, copy: Copy) -> Counts:
+async def count_copy(source: Client, target: Client, copy: Copy) -> CopyCounts:
     """Read all messages of a copy, and return their counts, without sending any."""
-    counts = Counts()
+    counts = CopyCounts()
     async with aclosing(copy.read_messages(source, headers_only=True)) as source_messages:
-        async for item in source_messages:
-            if isinstance(item, int):
+        async for message_or_seq in source_messages:
+            if isinstance(message_or_seq, int):
                 counts.gone += 1
                 continue
-            source_message, _ = item
+            source_message, _ = message_or_seq
             counts.messages += 1
             size = dict(source_message.headers).get("Nats-Msg-Size", "")
             is_without_payload = not source_message.payload and size.isdecimal()
@@ -672,7 +688,7 @@ async def count_copy(source: Client, target: Client, copy: Copy) -> Counts:
             counts.first_seq = counts.first_seq or source_message.stream_seq
             counts.last_seq = source_message.stream_seq
             counts.subjects[copy.target.subject_of(source_message.subject)] += 1
-    for subject, _ in counts.subjects.most_common(MAX_SUBJECTS):
+    for subject, _ in counts.subjects.most_common(MAX_SHOWN_SUBJECTS):
         reply = json.loads(await target.request("STREAM.NAMES", {"subject": subject}))
         counts.streams[subject] = next(iter(reply.get("streams") or ()), None)
     return counts

@@ -10,11 +10,11 @@ from natstui.jetstream.connection.client import Client
 from natstui.jetstream.connection.storing import has_lost_newest, lost_newest_text, newest_message
 from natstui.jetstream.connection.times import time_us
 from natstui.jetstream.connection.writer import Writer
-from natstui.jetstream.messages.copying.account import Account
+from natstui.jetstream.messages.copying.account import CopyAccount
 from natstui.jetstream.messages.copying.copy import (
-    MAX_SUBJECTS,
+    MAX_SHOWN_SUBJECTS,
     Copy,
-    Target,
+    CopyTarget,
     count_copy,
     send_copy,
 )
@@ -24,19 +24,19 @@ from natstui.jetstream.messages.copying.selection import Selection, SelectionReq
 from natstui.jetstream.messages.gets import ApiGetter
 from natstui.model.records.copies import (
     MAX_LISTED_MSGS,
-    AgainCounted,
-    CountAgain,
-    Drop,
-    FindGivenUp,
-    GivenUpFound,
-    SendAgain,
+    DroppedMessages,
+    FindDroppedMessages,
+    MaxDeliverDrop,
+    PreviewResend,
+    ResendMessages,
+    ResendPreview,
 )
 from natstui.units import counted
 
 
 async def find_dead_letters(
-    client: Client, command: FindGivenUp, recorded_drops: tuple[Drop, ...]
-) -> GivenUpFound:
+    client: Client, command: FindDroppedMessages, recorded_drops: tuple[MaxDeliverDrop, ...]
+) -> DroppedMessages:
     """Return the messages that a consumer dropped after max deliver, or a set that contains them.
 
     `recorded_drops` are the drops in recordings. Raises NotFound if no source has the
@@ -46,35 +46,35 @@ async def find_dead_letters(
     consumer = json.loads(
         await client.request(f"CONSUMER.INFO.{command.stream}.{command.consumer}")
     )
-    is_certain = True
+    are_certainly_dropped = True
     try:
-        observed_drops = tuple(Drop(at_us, seq) for at_us, seq in command.heard)
+        observed_drops = tuple(MaxDeliverDrop(at_us, seq) for at_us, seq in command.heard)
         seqs, remark = await find_dropped(client, info, consumer, recorded_drops, observed_drops)
     except NotFound as error:
         seqs = await find_possibly_dropped(client, command.stream, consumer, MAX_LISTED_MSGS)
         if not seqs:
             raise
-        is_certain, remark = False, str(error)
+        are_certainly_dropped, remark = False, str(error)
     listed_seqs = seqs[:MAX_LISTED_MSGS]
     messages = await ApiGetter(client, command.stream, command.preview_bytes).read_each(
         listed_seqs
     )
-    return GivenUpFound(
-        tuple(messages), seqs, len(listed_seqs) - len(messages), is_certain, remark,
+    return DroppedMessages(
+        tuple(messages), seqs, len(listed_seqs) - len(messages), are_certainly_dropped, remark,
         time_us(info["created"]), newest_message(info["state"]),
     )  # fmt: skip
 
 
-async def count_again(client: Client, command: CountAgain) -> AgainCounted:
-    """Return what sending messages again would do, without sending any.
+async def preview_send_again(client: Client, command: PreviewResend) -> ResendPreview:
+    """Return the counts and losses of sending messages again, without sending any.
 
     Raises ActionRefusal if a stream of another domain would store them as well.
     """
     copy = await _make_copy(client, command)
     loses = await _describe_loss(client, copy)
     counts = await count_copy(client, client, copy)
-    top_subjects = counts.subjects.most_common(MAX_SUBJECTS)
-    return AgainCounted(
+    top_subjects = counts.subjects.most_common(MAX_SHOWN_SUBJECTS)
+    return ResendPreview(
         counts.messages, counts.payload_bytes, counts.gone,
         tuple(
             (subject, count, counts.streams.get(subject) or "") for subject, count in top_subjects
@@ -83,7 +83,7 @@ async def count_again(client: Client, command: CountAgain) -> AgainCounted:
     )  # fmt: skip
 
 
-async def send_again(writer: Writer, command: SendAgain) -> Account:
+async def send_again(writer: Writer, command: ResendMessages) -> CopyAccount:
     """Store messages again, with one journal entry, and return the account of the copy.
 
     Raises what `send_copy` and `describe_copy_loss` raise, Conflict if the stream was recreated,
@@ -98,8 +98,8 @@ async def send_again(writer: Writer, command: SendAgain) -> Account:
     return copy.account
 
 
-def account_text(account: Account) -> str:
-    """Return what happened to the messages, as a sentence."""
+def account_text(account: CopyAccount) -> str:
+    """Return a sentence about what happened to the messages of a copy."""
     parts = [f"{counted(f'{account.kept_msgs:,}', 'message')} stored again"]
     for count, text in (
         (account.not_kept.total(), "acknowledged, but not kept"),
@@ -116,14 +116,14 @@ def account_text(account: Account) -> str:
 
 
 async def _describe_loss(client: Client, copy: Copy) -> str | None:
-    texts = (
+    loss_texts = (
         await describe_copy_loss(client, client, copy),
         await describe_changed_keys(client, client, copy),
     )
-    return " and ".join(filter(None, texts)) or None
+    return " and ".join(filter(None, loss_texts)) or None
 
 
-async def _make_copy(client: Client, command: CountAgain | SendAgain) -> Copy:
+async def _make_copy(client: Client, command: PreviewResend | ResendMessages) -> Copy:
     info = json.loads(await client.request(f"STREAM.INFO.{command.stream}"))
     created_at_us = time_us(info["created"])
     if created_at_us != command.created_at_us:
@@ -137,6 +137,6 @@ async def _make_copy(client: Client, command: CountAgain | SendAgain) -> Copy:
         command.sequences,
         info["config"].get("retention", "limits") == "limits", state=info["state"],
     )  # fmt: skip
-    target = Target(maps=((">", command.to_subject),) if command.to_subject else ())
+    target = CopyTarget(maps=((">", command.to_subject),) if command.to_subject else ())
     target.check()
     return Copy(target, selection)

@@ -18,10 +18,10 @@ from natstui.jetstream.connection.times import time_us
 from natstui.jetstream.messages.gets import ApiGetter
 from natstui.jetstream.messages.reading import Reader
 from natstui.model.assets.subjects import overlap
-from natstui.model.records.copies import Drop
+from natstui.model.records.copies import MaxDeliverDrop
 from natstui.units import counted
 
-_PAGE_MSGS = 500
+_READ_PAGE_MSGS = 500
 
 
 class _Advisory(msgspec.Struct):
@@ -42,8 +42,8 @@ async def find_dropped(
     client: Client,
     info: dict[str, Any],
     consumer: dict[str, Any],
-    recorded_drops: tuple[Drop, ...],
-    observed_drops: tuple[Drop, ...] = (),
+    recorded_drops: tuple[MaxDeliverDrop, ...],
+    observed_drops: tuple[MaxDeliverDrop, ...] = (),
 ) -> tuple[tuple[int, ...], str]:
     """Return the dropped sequences in order, and a sentence about their sources.
 
@@ -74,9 +74,9 @@ async def find_dropped(
     # Clients that may publish to the subject of an advisory can forge it: the consumer decides.
     possible_seqs = {seq for seq in dropped_seqs if _may_be_dropped(consumer, seq)}
     if len(possible_seqs) < len(dropped_seqs):
-        skipped = counted(f"{len(dropped_seqs) - len(possible_seqs):,}", "sequence")
+        skipped_text = counted(f"{len(dropped_seqs) - len(possible_seqs):,}", "sequence")
         sources.append(
-            f"without {skipped} that {name} cannot have dropped{_impossible_text(consumer)}"
+            f"without {skipped_text} that {name} cannot have dropped{_exclusion_reason(consumer)}"
         )
         dropped_seqs = possible_seqs
     if _removes_acknowledged(info):
@@ -98,11 +98,12 @@ async def find_dropped(
 
 def _may_be_dropped(consumer: dict[str, Any], seq: int) -> bool:
     """Return whether a message may be dropped: its consumer has max deliver and delivered it."""
-    has_limit = int(consumer["config"].get("max_deliver") or 0) > 0
-    return has_limit and 0 < seq <= int(consumer["delivered"]["stream_seq"])
+    has_max_deliver = int(consumer["config"].get("max_deliver") or 0) > 0
+    return has_max_deliver and 0 < seq <= int(consumer["delivered"]["stream_seq"])
 
 
-def _impossible_text(consumer: dict[str, Any]) -> str:
+def _exclusion_reason(consumer: dict[str, Any]) -> str:
+    """Return the end of a sentence: why a consumer cannot have dropped a message."""
     if int(consumer["config"].get("max_deliver") or 0) > 0:
         return f": it was delivered up to {consumer['delivered']['stream_seq']:,}"
     return ": it has no max deliver"
@@ -124,12 +125,12 @@ def _bounds_text(consumer: dict[str, Any]) -> str:
     """Return a sentence about the sequences between which the dropped messages are; "" if that is
     unknown.
     """
-    floor, last = consumer["ack_floor"]["stream_seq"], consumer["delivered"]["stream_seq"]
-    if consumer["num_ack_pending"] or floor >= last:
+    floor_seq, last_seq = consumer["ack_floor"]["stream_seq"], consumer["delivered"]["stream_seq"]
+    if consumer["num_ack_pending"] or floor_seq >= last_seq:
         return ""
     return (
-        f". They are among {floor + 1}…{last}, together with messages acknowledged out of order "
-        f"(--from-seq {floor + 1} --to-seq {last})"
+        f". They are among {floor_seq + 1}…{last_seq}, together with messages acknowledged out of "
+        f"order (--from-seq {floor_seq + 1} --to-seq {last_seq})"
     )
 
 
@@ -152,21 +153,21 @@ async def _read_advisories(
         ends_at_last_message=True,
     )
     async with reader:
-        left_msgs = reader.waiting_msgs
-        while left_msgs:
+        remaining_msgs = reader.waiting_msgs
+        while remaining_msgs:
             advisory_message = await anext(reader, None)
             if advisory_message is None:
                 break
-            left_msgs = advisory_message.left_msgs
+            remaining_msgs = advisory_message.left_msgs
             try:
                 advisory = decoder_of(_Advisory).decode(advisory_message.payload)
             except (msgspec.DecodeError, RecursionError):
                 continue  # other clients may publish there as well
             is_of_consumer = (advisory.stream, advisory.consumer) == (stream, name)
-            is_later = advisory_message.stored_at_us >= created_at_us
+            is_since_creation = advisory_message.stored_at_us >= created_at_us
             if (
                 is_of_consumer
-                and is_later
+                and is_since_creation
                 and not client.is_of_other_domain(advisory_message.payload)
             ):
                 seqs.add(advisory.stream_seq)
@@ -174,10 +175,10 @@ async def _read_advisories(
 
 
 async def _find_unacknowledged(client: Client, stream: str, consumer: dict[str, Any]) -> set[int]:
-    """Return the stored messages of the consumer up to the last delivery.
+    """Return the sequences of the consumer's stored messages up to the last delivery.
 
-    If some are ack pending, only those up to the ack floor: above it, it is unknown which messages
-    are ack pending and which were dropped.
+    If some are ack pending, only the sequences up to the ack floor: above it, it is unknown which
+    messages are ack pending and which were dropped.
     """
     position = "ack_floor" if consumer["num_ack_pending"] else "delivered"
     return await _read_stored_seqs(client, stream, consumer, 1, consumer[position]["stream_seq"])
@@ -186,15 +187,17 @@ async def _find_unacknowledged(client: Client, stream: str, consumer: dict[str, 
 async def find_possibly_dropped(
     client: Client, stream: str, consumer: dict[str, Any], limit: int
 ) -> tuple[int, ...]:
-    """Return the stored messages between the ack floor and the last delivery; none if some are ack
-    pending.
+    """Return the sequences of stored messages between the ack floor and the last delivery; none if
+    some messages are ack pending.
 
     They include the dropped messages, and those that were acked after a dropped one.
     """
-    floor, last = consumer["ack_floor"]["stream_seq"], consumer["delivered"]["stream_seq"]
+    floor_seq, last_seq = consumer["ack_floor"]["stream_seq"], consumer["delivered"]["stream_seq"]
     if consumer["num_ack_pending"]:
         return ()
-    return tuple(sorted(await _read_stored_seqs(client, stream, consumer, floor + 1, last, limit)))
+    return tuple(
+        sorted(await _read_stored_seqs(client, stream, consumer, floor_seq + 1, last_seq, limit))
+    )
 
 
 async def _read_stored_seqs(
@@ -202,23 +205,25 @@ async def _read_stored_seqs(
     stream: str,
     consumer: dict[str, Any],
     next_seq: int,
-    last: int,
+    last_seq: int,
     limit: int = sys.maxsize,
 ) -> set[int]:
-    """Return the sequences of the stored messages of the consumer from `next_seq` to `last`."""
+    """Return the sequences of the stored messages from `next_seq` to `last_seq` that match the
+    consumer's filters; at most `limit`.
+    """
     filters, seqs = filters_of(consumer), set[int]()
     getter = ApiGetter(client, stream, 0)
     subject = filters[0] if len(filters) == 1 else None
-    while next_seq <= last and len(seqs) < limit:
-        page = await getter.read(next_seq, _PAGE_MSGS, subject, last + 1)
+    while next_seq <= last_seq and len(seqs) < limit:
+        page = await getter.read(next_seq, _READ_PAGE_MSGS, subject, last_seq + 1)
         for message in page:
             seq, message_subject = message.stream_seq or 0, message.subject
-            if seq <= last and (
+            if seq <= last_seq and (
                 not filters
                 or any(overlap(subject_filter, message_subject) for subject_filter in filters)
             ):
                 seqs.add(seq)
         if not page:
             break
-        next_seq = (page[-1].stream_seq or last) + 1
+        next_seq = (page[-1].stream_seq or last_seq) + 1
     return seqs

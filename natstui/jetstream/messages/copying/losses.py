@@ -16,14 +16,14 @@ from natstui.jetstream.connection.storing import (
     describe_bucket_changes,
 )
 from natstui.jetstream.connection.subject_counts import read_subject_counts
-from natstui.jetstream.messages.copying.copy import Copy, Counts, Pace, count_copy
+from natstui.jetstream.messages.copying.copy import Copy, CopyCounts, Pace, count_copy
 from natstui.model.assets.buckets import bucket_change_text
 from natstui.model.assets.fields import strings_at, text_at
 from natstui.model.assets.limits_loss import (
-    OVERHEAD_BYTES,
-    SHORT_AGE_S,
+    MAX_MESSAGE_OVERHEAD_BYTES,
+    SHORT_MAX_AGE_S,
     LimitedStream,
-    Publishing,
+    PlannedMessages,
     RemovedMessages,
     max_age_s,
     stored_filters,
@@ -31,10 +31,10 @@ from natstui.model.assets.limits_loss import (
 from natstui.model.assets.subjects import contains, has_wildcard, overlap
 from natstui.units import counted, duration_text
 
-_HEADERS_BYTES = 256
+_ASSUMED_HEADERS_BYTES = 256
 """Maximum size of a copy's headers: those of the message, and those that the copy adds."""
 _BUCKET_SUBJECTS = ("$KV.>", "$O.>")
-_PLACEHOLDER = re.compile(r"\$\d+|\{\{[^}]*\}\}")
+_MAP_PLACEHOLDER_PATTERN = re.compile(r"\$\d+|\{\{[^}]*\}\}")
 
 
 async def describe_copy_loss(source: Client, target: Client, copy: Copy) -> str | None:
@@ -76,8 +76,8 @@ async def describe_changed_keys(source: Client, target: Client, copy: Copy) -> s
     If the subjects are unknown, the messages are read first. Raises the request errors.
     """
     subjects = await _read_target_filters(source, copy)
-    is_known = all(subject.split(".")[0] not in ("*", ">") for subject in subjects)
-    if is_known or not await describe_bucket_changes(target, _BUCKET_SUBJECTS):
+    are_subjects_known = all(subject.split(".")[0] not in ("*", ">") for subject in subjects)
+    if are_subjects_known or not await describe_bucket_changes(target, _BUCKET_SUBJECTS):
         return await describe_bucket_changes(target, subjects)
     if copy.from_file is not None and not copy.from_file.is_file():
         # A pipe can be read only once.
@@ -90,14 +90,14 @@ async def describe_changed_keys(source: Client, target: Client, copy: Copy) -> s
 
 
 def _may_drop(info: dict[str, Any], pace: Pace) -> bool:
-    """Return whether a stream may drop messages because of the copies, or copies themselves."""
+    """Return whether a stream may drop copies, or other messages because of the copies."""
     config = info["config"]
     age_s = max_age_s(config)
     return (
         LimitedStream(config, info["state"]).drops_messages
         or text_at(config, "retention") == "interest"
-        or 0 < age_s <= SHORT_AGE_S
-        or (age_s > 0 and pace.per_s is not None)
+        or 0 < age_s <= SHORT_MAX_AGE_S
+        or (age_s > 0 and pace.msgs_per_s is not None)
     )
 
 
@@ -119,14 +119,14 @@ async def _read_target_streams(
 
 async def _read_target_filters(source: Client, copy: Copy) -> list[str]:
     """Return filters that together match the subjects of all copies."""
-    target_filters = [_PLACEHOLDER.sub("*", target) for _, target in copy.target.maps]
+    target_filters = [_MAP_PLACEHOLDER_PATTERN.sub("*", target) for _, target in copy.target.maps]
     # Messages that no mapping matches keep their subject.
     source_filters = await _read_source_filters(source, copy) or (">",)
-    mapped_filters = [original for original, _ in copy.target.maps]
+    mapped_filters = [source_pattern for source_pattern, _ in copy.target.maps]
     unmapped_filters = [
         source_filter
         for source_filter in source_filters
-        if not any(contains(wide, source_filter) for wide in mapped_filters)
+        if not any(contains(mapped_filter, source_filter) for mapped_filter in mapped_filters)
     ]
     return [*target_filters, *unmapped_filters]
 
@@ -145,65 +145,73 @@ async def _read_source_filters(source: Client, copy: Copy) -> Sequence[str]:
 
 
 async def _describe_stream_loss(
-    target: Client, info: dict[str, Any], counts: Counts | None, pace: Pace
+    target: Client, info: dict[str, Any], counts: CopyCounts | None, pace: Pace
 ) -> str | None:
     """Return a clause about what one stream drops because of the copies; None if nothing.
 
     Without `counts`, it is about the maximum that the stream may drop.
     """
     config, state = info["config"], info["state"]
-    publishing = Publishing(None)
+    planned_messages = PlannedMessages(None)
     if counts is not None:
         filters = config.get("subjects") or ()
-        added_counts = {
+        added_msgs_by_subject = {
             subject: count
             for subject, count in counts.subjects.items()
             if any(overlap(subject, subject_filter) for subject_filter in filters)
         }
-        if not added_counts:
+        if not added_msgs_by_subject:
             return None
-        msgs = sum(added_counts.values())
-        stored_bytes = counts.payload_bytes + msgs * (OVERHEAD_BYTES + _HEADERS_BYTES)
-        publishing = Publishing(msgs, stored_bytes, _count_by_stored_subject(config, added_counts))
-    parts = [_expiry_text(config, publishing, pace)]
+        msgs = sum(added_msgs_by_subject.values())
+        stored_bytes = counts.payload_bytes + msgs * (
+            MAX_MESSAGE_OVERHEAD_BYTES + _ASSUMED_HEADERS_BYTES
+        )
+        planned_messages = PlannedMessages(
+            msgs, stored_bytes, _count_by_stored_subject(config, added_msgs_by_subject)
+        )
+    parts = [_expiry_text(config, planned_messages, pace)]
     if text_at(config, "retention") == "interest":
-        parts.append(await _interest_text(target, config["name"], publishing.by_subject_msgs))
+        parts.append(
+            await _interest_text(target, config["name"], planned_messages.by_subject_msgs)
+        )
     if LimitedStream(config, state).drops_messages:
-        present = await read_subject_counts(target, config["name"], ">")
-        limited_stream = LimitedStream(config, state, present.msgs, present.is_last)
-        parts.append(_removed_text(config["name"], limited_stream.count_removed(publishing)))
+        subject_counts = await read_subject_counts(target, config["name"], ">")
+        limited_stream = LimitedStream(config, state, subject_counts.msgs, subject_counts.is_last)
+        parts.append(_removed_text(config["name"], limited_stream.count_removed(planned_messages)))
     return " and ".join(filter(None, parts)) or None
 
 
 def _count_by_stored_subject(
-    config: dict[str, Any], added_counts: Mapping[str, int]
+    config: dict[str, Any], added_msgs_by_subject: Mapping[str, int]
 ) -> Mapping[str, int] | None:
     """Return the number of copies by the subject under which a stream stores them, after its
     subject transform; None if these subjects are unknown.
     """
-    stored_counts = Counter[str]()
-    for subject, count in added_counts.items():
+    msgs_by_stored_subject = Counter[str]()
+    for subject, count in added_msgs_by_subject.items():
         (stored_subject,) = stored_filters(config, [subject])
         if has_wildcard(stored_subject):
             return None
-        stored_counts[stored_subject] += count
-    return stored_counts
+        msgs_by_stored_subject[stored_subject] += count
+    return msgs_by_stored_subject
 
 
-def _expiry_text(config: dict[str, Any], publishing: Publishing, pace: Pace) -> str | None:
+def _expiry_text(
+    config: dict[str, Any], planned_messages: PlannedMessages, pace: Pace
+) -> str | None:
     """Return a clause that copies expire during the copy or soon after it; None if they do not."""
     age_s = max_age_s(config)
-    duration_s = (publishing.added_msgs or 0) / pace.per_s if pace.per_s else 0.0
-    if not age_s or age_s > max(SHORT_AGE_S, duration_s):
+    duration_s = (planned_messages.added_msgs or 0) / pace.msgs_per_s if pace.msgs_per_s else 0.0
+    if not age_s or age_s > max(SHORT_MAX_AGE_S, duration_s):
         return None
     return f"copies in {config['name']} expire after {duration_text(age_s)}, its max age"
 
 
 async def _interest_text(
-    target: Client, stream: str, added_counts: Mapping[str, int] | None
+    target: Client, stream: str, added_msgs_by_subject: Mapping[str, int] | None
 ) -> str | None:
-    """Return a clause about how many copies a stream with interest retention does not store
-    because no consumer wants them; None if it stores all.
+    """Return a clause about how many copies a stream with interest retention does not store, as no
+    consumer filter matches them; None if it stores all.
     """
     reason = "it has interest retention, and"
     try:
@@ -212,25 +220,27 @@ async def _interest_text(
         return (
             f"{stream} may not store copies: {reason} you have no permission to read its consumers"
         )
-    if added_counts is None:
-        dropped_text = None if filters else "all copies"
+    if added_msgs_by_subject is None:
+        not_stored_text = None if filters else "all copies"
     else:
         msgs = sum(
-            count for subject, count in added_counts.items()
+            count for subject, count in added_msgs_by_subject.items()
             if not any(contains(subject_filter, subject) for subject_filter in filters)
         )  # fmt: skip
-        dropped_text = counted(f"{msgs:,}", "copy") if msgs else None
-    if dropped_text is None:
+        not_stored_text = counted(f"{msgs:,}", "copy") if msgs else None
+    if not_stored_text is None:
         return None
-    return f"{dropped_text} not stored by {stream}: {reason} no consumer of these subjects"
+    return f"{not_stored_text} not stored by {stream}: {reason} no consumer of these subjects"
 
 
 def _removed_text(stream: str, removed_messages: RemovedMessages) -> str | None:
     parts = []
-    if removed_messages.others_msgs:
+    if removed_messages.existing_msgs:
         parts.append(
-            f"up to {counted(f'{removed_messages.others_msgs:,}', 'message')} of {stream}"
+            f"up to {counted(f'{removed_messages.existing_msgs:,}', 'message')} of {stream}"
         )
-    if removed_messages.own_msgs:
-        parts.append(f"up to {counted(f'{removed_messages.own_msgs:,}', 'copy')} in {stream}")
+    if removed_messages.published_msgs:
+        parts.append(
+            f"up to {counted(f'{removed_messages.published_msgs:,}', 'copy')} in {stream}"
+        )
     return f"{' and '.join(parts)} are removed by its limits" if parts else None

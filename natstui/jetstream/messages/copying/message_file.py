@@ -29,7 +29,7 @@ from natstui.files import (
     publish_file,
     translate_write_errors,
 )
-from natstui.jetstream.messages.copying.account import Account
+from natstui.jetstream.messages.copying.account import CopyAccount
 from natstui.jetstream.messages.copying.selection import make_stream_message
 from natstui.jetstream.messages.decode import parse_headers
 from natstui.jetstream.messages.reading import StreamMessage
@@ -40,21 +40,21 @@ from natstui.units import counted, is_possible_time
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class MessageLine(StoredMessage):
-    """A message in a file."""
+    """A message as one line of a file, in JSON."""
 
     headers_base64: str = ""
     """The encoded headers, if they are not UTF-8, which JSON cannot represent."""
 
 
-_MESSAGE = decoder_of(MessageLine)
-_PART_NAME = "messages.jsonl"
+_LINE_DECODER = decoder_of(MessageLine)
+_PARTIAL_FILE_NAME = "messages.jsonl"
 _LINE_END = b"\r\n"
 _BLOCK_BYTES = 1024 * 1024
 _MAX_LINE_BYTES = 2 * MAX_PAYLOAD_BYTES
 """Maximum length of a line; a payload is a third longer in base64."""
 
 
-_MAX_REMEMBERED_PARTS = 100_000
+_MAX_STORED_FILE_PARTS = 100_000
 """How many checksums of the first lines of a file are remembered: far more than there are
 messages in flight."""
 
@@ -65,19 +65,19 @@ class MessageFile:
     Until then, a partial file is in a private folder beside it, where a resumed copy finds it.
     """
 
-    def __init__(self, path: Path, account: Account) -> None:
+    def __init__(self, path: Path, account: CopyAccount) -> None:
         self.path = path
-        self._account = account
+        self._copy_account = account
         self._resources = ExitStack()
-        self._part: Path | None = None
+        self._partial_path: Path | None = None
         self._file: BinaryIO | None = None
         self._digest = hashlib.sha256()
         self.written_bytes = 0
 
     def open(self, written_bytes: int, sha256: str) -> None:
-        """Open the partial file behind the bytes that were written before.
+        """Open the partial file to write after its first `written_bytes` bytes.
 
-        Raises UsageError if these are missing or have another checksum.
+        Raises UsageError if these are missing or have another checksum than `sha256`.
         """
         if written_bytes and not has_partial_folder(self.path):
             raise UsageError(
@@ -87,10 +87,10 @@ class MessageFile:
         with translate_write_errors(self.path):
             check_replaceable(self.path, replaces=False)
             folder = self._resources.enter_context(partial_folder(self.path))
-            self._part = folder / _PART_NAME
-            flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
+            self._partial_path = folder / _PARTIAL_FILE_NAME
+            open_flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
             self._file = self._resources.enter_context(
-                os.fdopen(os.open(self._part, flags, 0o666), "r+b")
+                os.fdopen(os.open(self._partial_path, open_flags, 0o666), "r+b")
             )
             self._read_existing(written_bytes)
             if written_bytes and self.sha256 != sha256:
@@ -102,7 +102,7 @@ class MessageFile:
             self._file.seek(written_bytes)
 
     def _read_existing(self, size_bytes: int) -> None:
-        """Read the existing bytes of the partial file up to a length, for length and checksum."""
+        """Read up to `size_bytes` of the partial file into `written_bytes` and the checksum."""
         assert self._file is not None
         while size_bytes > self.written_bytes and (
             block := self._file.read(min(size_bytes - self.written_bytes, _BLOCK_BYTES))
@@ -133,8 +133,8 @@ class MessageFile:
         with translate_write_errors(self.path, BackupError):
             self._file.write(line)
         self._count(line)
-        self._account.count_read(source_message.stream_seq, len(source_message.payload))
-        self._account.acknowledged_msgs += 1
+        self._copy_account.count_read(source_message.stream_seq, len(source_message.payload))
+        self._copy_account.acknowledged_msgs += 1
 
     def sync(self) -> None:
         """Wait until all written messages are on the disk; raises BackupError."""
@@ -142,22 +142,22 @@ class MessageFile:
         with translate_write_errors(self.path, BackupError):
             self._file.flush()
             os.fsync(self._file.fileno())
-        self._account.done_seq = self._account.last_seq
+        self._copy_account.done_seq = self._copy_account.last_seq
 
     def stop_writing(self) -> None:
-        """Close the partial file after an error of writing, without another error."""
+        """Close the partial file after a write error; ignore errors of closing it."""
         assert self._file is not None
         with suppress(OSError):
             self._file.close()
 
     def publish(self) -> None:
         """Move the complete file to its path; raises UsageError if another file is there now."""
-        assert self._part is not None
+        assert self._partial_path is not None
         with translate_write_errors(self.path):
-            publish_file(self._part, self.path, replaces=False)
+            publish_file(self._partial_path, self.path, replaces=False)
         # The folder stays if somebody else put a file into it; the copy succeeded all the same.
         with suppress(OSError):
-            self._part.parent.rmdir()
+            self._partial_path.parent.rmdir()
 
 
 def _encode_line(message: StoredMessage) -> bytes:
@@ -165,9 +165,9 @@ def _encode_line(message: StoredMessage) -> bytes:
     block = _LINE_END.join(
         f"{name}: {text}".encode("utf-8", "surrogateescape") for name, text in message.headers
     )
-    readable = block.decode(errors="replace")
-    if readable.encode() != block:
-        pairs = [line.partition(": ") for line in readable.split("\r\n")]
+    block_text = block.decode(errors="replace")
+    if block_text.encode() != block:
+        pairs = [line.partition(": ") for line in block_text.split("\r\n")]
         fields["headers"] = [(name, text) for name, _, text in pairs]
         fields["headers_base64"] = base64.b64encode(block).decode()
     return json.dumps(fields).encode() + b"\n"
@@ -176,9 +176,9 @@ def _encode_line(message: StoredMessage) -> bytes:
 def _decode_line(line: bytes) -> StreamMessage:
     """Return the message in a line.
 
-    Raises RequestFailed for a partial message, DecodeError and ValueError for another content.
+    Raises RequestFailed for a partial message, DecodeError and ValueError if it is no message.
     """
-    message = _MESSAGE.decode(line)
+    message = _LINE_DECODER.decode(line)
     if not is_possible_time(message.stored_at_us):
         raise ValueError("its time is not possible")
     if message.headers_base64:
@@ -189,7 +189,7 @@ def _decode_line(line: bytes) -> StreamMessage:
 
 
 class FilePart(NamedTuple):
-    """The first lines of a file, and their checksum."""
+    """The number of the first lines of a file, and their checksum."""
 
     lines_count: int
     sha256: str
@@ -201,15 +201,15 @@ class SourceFile:
     def __init__(self, path: Path, part: FilePart) -> None:
         """Create for a file of which a stopped copy has read `part`, which may have no lines."""
         self._path = path
-        self._part = part
-        self._digests: deque[FilePart] = deque(maxlen=_MAX_REMEMBERED_PARTS)
-        """The part up to each message read after that, for the newest messages."""
+        self._done_part = part
+        self._newer_parts: deque[FilePart] = deque(maxlen=_MAX_STORED_FILE_PARTS)
+        """The parts that end at the newest messages read after `_done_part`."""
 
     def part_until(self, seq: int) -> FilePart:
-        """Return the part of the file up to the last message that is not after line `seq`."""
-        while self._digests and self._digests[0].lines_count <= seq:
-            self._part = self._digests.popleft()
-        return self._part
+        """Return the part of the file that ends with the last message up to line `seq`."""
+        while self._newer_parts and self._newer_parts[0].lines_count <= seq:
+            self._done_part = self._newer_parts.popleft()
+        return self._done_part
 
     async def read_messages(
         self, is_wanted: Callable[[int], bool]
@@ -221,7 +221,7 @@ class SourceFile:
         """
         try:
             # A plain file is checked before a message is sent; a pipe can be read only once.
-            if self._part.lines_count and self._path.is_file():
+            if self._done_part.lines_count and self._path.is_file():
                 await self._check_part()
             async with aclosing(self._read_lines()) as lines:
                 async for number, line in lines:
@@ -233,7 +233,7 @@ class SourceFile:
     async def _check_part(self) -> None:
         async with aclosing(self._read_lines()) as lines:
             async for number, _ in lines:
-                if number >= self._part.lines_count:
+                if number >= self._done_part.lines_count:
                     return
 
     async def _read_lines(self) -> AsyncGenerator[tuple[int, bytes], None]:
@@ -241,23 +241,23 @@ class SourceFile:
 
         Raises UsageError if the part that a stopped copy has read was changed.
         """
-        before, part, digest = self._part, FilePart(0, ""), hashlib.sha256()
+        done_part, part, digest = self._done_part, FilePart(0, ""), hashlib.sha256()
         async with aclosing(_read_raw_lines(self._path)) as lines:
             async for line in lines:
                 digest.update(line)
                 part = FilePart(part.lines_count + 1, digest.hexdigest())
-                if part.lines_count == before.lines_count and part != before:
+                if part.lines_count == done_part.lines_count and part != done_part:
                     break
                 if len(line) > _MAX_LINE_BYTES:
                     raise RequestFailed(
                         f"{self._path}:{part.lines_count} is no message: the line has more than "
                         f"{_MAX_LINE_BYTES:,} bytes"
                     )
-                if part.lines_count > before.lines_count and line.strip():
-                    self._digests.append(part)
+                if part.lines_count > done_part.lines_count and line.strip():
+                    self._newer_parts.append(part)
                 yield part.lines_count, line
-        if part.lines_count <= before.lines_count and part != before:
-            lines_text = counted(f"{before.lines_count:,}", "line")
+        if part.lines_count <= done_part.lines_count and part != done_part:
+            lines_text = counted(f"{done_part.lines_count:,}", "line")
             raise UsageError(
                 f"of the first {lines_text} of {self._path}, which were read before, some were "
                 "changed or removed in the meantime: copy again without --resume"
@@ -284,12 +284,12 @@ async def _read_raw_lines(path: Path) -> AsyncGenerator[bytes, None]:
     # Opened without blocking: the event loop waits for the writer of a FIFO, and can be cancelled.
     file = os.fdopen(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb")
     with file:
-        mode = os.fstat(file.fileno()).st_mode
-        if stat.S_ISREG(mode):
+        file_mode = os.fstat(file.fileno()).st_mode
+        if stat.S_ISREG(file_mode):
             for line in iter(partial(file.readline, _MAX_LINE_BYTES + 1), b""):
                 yield line
             return
-        if not (stat.S_ISFIFO(mode) or file.isatty()):
+        if not (stat.S_ISFIFO(file_mode) or file.isatty()):
             raise OSError(errno.EINVAL, "it is neither a plain file nor a FIFO, pipe or terminal")
         reader = asyncio.StreamReader(limit=_MAX_LINE_BYTES)
         transport, _ = await asyncio.get_running_loop().connect_read_pipe(
@@ -303,7 +303,7 @@ async def _read_raw_lines(path: Path) -> AsyncGenerator[bytes, None]:
 
 
 async def _read_next_line(reader: asyncio.StreamReader) -> bytes:
-    """Return the next line; the start of a too long one, and b"" at the end."""
+    """Return the next line, only the start of a too long line, or b"" at the end."""
     try:
         return await reader.readuntil(b"\n")
     except asyncio.IncompleteReadError as error:

@@ -24,7 +24,7 @@ from natstui.errors import (
     RequestTimedOut,
 )
 from natstui.jetstream.connection.client import Client
-from natstui.jetstream.connection.replies import NO_MESSAGE
+from natstui.jetstream.connection.replies import NO_MESSAGE_CODE
 from natstui.jetstream.connection.storing import (
     count_missing,
     has_lost_newest,
@@ -38,15 +38,15 @@ from natstui.jetstream.messages.decode import decode_api_reply
 from natstui.jetstream.messages.gets import ApiGetter
 from natstui.jetstream.messages.reading import Reader, StreamMessage
 from natstui.model.assets.subjects import overlap
-from natstui.model.records.copies import Drop
+from natstui.model.records.copies import MaxDeliverDrop
 from natstui.model.records.messages import StoredMessage
 from natstui.units import counted
 
 ConsumerMessages = Literal["unacknowledged", "given_up"]
 
-_MAX_REQUESTS = 50
+_MAX_OPEN_REQUESTS = 50
 _PAGE_MSGS = 500
-_RETRY_S = 1.0
+_OUTAGE_RETRY_S = 1.0
 _CHECK_INTERVAL_S = 1.0
 _OUTAGE_ERRORS = (ConnectionLost, RequestTimedOut, JetStreamUnavailable)
 
@@ -66,7 +66,7 @@ class SelectionRequest:
     consumer: str | None = None
     consumer_messages: ConsumerMessages | None = None
     """Which messages of the consumer; None if there is no consumer."""
-    recorded_drops: tuple[Drop, ...] = ()
+    recorded_drops: tuple[MaxDeliverDrop, ...] = ()
     """Messages that the consumer dropped after max deliver, according to recordings."""
 
     @property
@@ -89,7 +89,7 @@ class Selection:
     """The filters to read with: those of the request, or else those of the consumer."""
     seqs: Iterable[int] | None
     """The sequences, ascending; None for all of the range."""
-    is_limits: bool
+    has_limits_retention: bool
     """Whether the stream has limits retention, so that a consumer can read it without deleting
     messages."""
     remark: str = ""
@@ -106,7 +106,7 @@ class Selection:
     @property
     def may_be_consumed(self) -> bool:
         """Whether consumers may remove messages before they are read, which counts as no loss."""
-        return not self.is_limits and bool(self.state.get("consumer_count"))
+        return not self.has_limits_retention and bool(self.state.get("consumer_count"))
 
     @property
     def is_complete_range(self) -> bool:
@@ -114,7 +114,7 @@ class Selection:
         return self.request.is_range and self.seqs is None and not self.may_be_consumed
 
     @property
-    def times_rise(self) -> bool:
+    def has_ascending_times(self) -> bool:
         """Whether the messages are probably in the order of their times.
 
         They are not if the first is newer than the last, as in the mirror of a stream that was
@@ -123,7 +123,7 @@ class Selection:
         first, last = (time_or_never_us(self.state.get(name)) for name in ("first_ts", "last_ts"))
         return first is None or last is None or first <= last
 
-    def removed_after(self, done_seq: int) -> tuple[int, int] | None:
+    def removed_range_after(self, done_seq: int) -> tuple[int, int] | None:
         """Return the first and last sequence of this selection after `done_seq` that the stream
         has deleted; None if there are none, or that is unknown.
         """
@@ -131,8 +131,8 @@ class Selection:
         last_seq = min(self.first_seq - 1, self.end_seq)
         # The first sequence of a consumer's messages rises with its acks, and that of messages
         # since a time is unknown before they are read.
-        is_begin_known = done_seq > 0 or self.request.since_us is None
-        if self.request.consumer is not None or not is_begin_known or last_seq <= after_seq:
+        is_begin_seq_known = done_seq > 0 or self.request.since_us is None
+        if self.request.consumer is not None or not is_begin_seq_known or last_seq <= after_seq:
             return None
         return after_seq + 1, last_seq
 
@@ -141,20 +141,20 @@ async def select(client: Client, request: SelectionRequest) -> Selection:
     """Return the messages that a request selects now; raises RequestFailed."""
     verb = f"STREAM.INFO.{request.stream}"
     info = json.loads(await client.request(verb))
-    is_part = request.from_seq is not None or request.to_seq is not None
-    if request.is_range and is_part and info["state"].get("num_deleted"):
+    has_seq_limit = request.from_seq is not None or request.to_seq is not None
+    if request.is_range and has_seq_limit and info["state"].get("num_deleted"):
         # This list is long for some streams.
         info = json.loads(await client.request(verb, {"deleted_details": True}))
     state, config = info["state"], info["config"]
-    is_limits = config.get("retention", "limits") == "limits"
+    has_limits_retention = config.get("retention", "limits") == "limits"
     first = max(request.from_seq or 1, state["first_seq"])
     end = min(request.to_seq or state["last_seq"], state["last_seq"])
     lacking_count = state.get("num_deleted") or 0
-    if is_part:
+    if has_seq_limit:
         lacking_count = count_missing([(first, end)] if first <= end else [], state)
     selection = Selection(
-        request, time_us(info["created"]), first, end, request.subjects, None, is_limits,
-        state=state, begin_seq=first, lacking_count=lacking_count,
+        request, time_us(info["created"]), first, end, request.subjects, None,
+        has_limits_retention, state=state, begin_seq=first, lacking_count=lacking_count,
     )  # fmt: skip
     if request.consumer is None:
         return selection
@@ -164,15 +164,15 @@ async def select(client: Client, request: SelectionRequest) -> Selection:
     filters = filters_of(consumer)
     if request.consumer_messages == "given_up":
         seqs, remark = await find_dropped(client, info, consumer, request.recorded_drops)
-        return _apply_consumer(
+        return _limit_to_consumer(
             selection, filters, tuple(seq for seq in seqs if first <= seq <= end), first, remark
         )
     floor_seq = consumer["ack_floor"]["stream_seq"]
-    remark = _describe_doubt(consumer, config)
-    return _apply_consumer(selection, filters, None, max(first, floor_seq + 1), remark)
+    remark = _describe_surplus_messages(consumer, config)
+    return _limit_to_consumer(selection, filters, None, max(first, floor_seq + 1), remark)
 
 
-def _apply_consumer(
+def _limit_to_consumer(
     selection: Selection,
     filters: tuple[str, ...],
     seqs: tuple[int, ...] | None,
@@ -187,9 +187,9 @@ def _apply_consumer(
     )  # fmt: skip
 
 
-def _describe_doubt(consumer: dict[str, Any], config: dict[str, Any]) -> str:
-    """Return sentences about messages that are copied although the consumer may not wait for them;
-    "" if there are none.
+def _describe_surplus_messages(consumer: dict[str, Any], config: dict[str, Any]) -> str:
+    """Return a remark about messages that are copied without need: the consumer may not wait for
+    them. Return "" if there are none.
     """
     remarks = []
     if consumer["config"].get("deliver_policy") == "last_per_subject":
@@ -219,18 +219,18 @@ async def read_messages(
     """
     if selection.seqs is not None:
         source = _read_seqs(client, selection, (seq for seq in selection.seqs if seq > after_seq))
-    elif selection.is_limits:
+    elif selection.has_limits_retention:
         source = _read_by_consumer(client, selection, after_seq, headers_only=headers_only)
     else:
         source = _read_without_consumer(client, selection, after_seq)
-    checked_s = steady_s()
+    stream_checked_s = steady_s()
     async with aclosing(source) as source_messages:
-        async for item in source_messages:
-            if steady_s() - checked_s > _CHECK_INTERVAL_S:
+        async for message_or_seq in source_messages:
+            if steady_s() - stream_checked_s > _CHECK_INTERVAL_S:
                 await read_source_state(client, selection)
-                checked_s = steady_s()
-            if isinstance(item, int) or _matches(selection, item):
-                yield item
+                stream_checked_s = steady_s()
+            if isinstance(message_or_seq, int) or _matches(selection, message_or_seq):
+                yield message_or_seq
     await read_source_state(client, selection)
 
 
@@ -240,7 +240,7 @@ async def retry_after_outages(read: Callable[[], Awaitable[T]]) -> T:
         try:
             return await read()
         except _OUTAGE_ERRORS:
-            await asyncio.sleep(_RETRY_S)
+            await asyncio.sleep(_OUTAGE_RETRY_S)
 
 
 async def read_source_state(client: Client, selection: Selection) -> dict[str, Any]:
@@ -277,12 +277,12 @@ class Gaps:
         """Create for a selection; `state` is the state of the stopped copy, if any."""
         self._selection = selection
         self._last_seq = max(state.done_seq if state else 0, selection.begin_seq - 1)
-        self._skipped = state.skipped if state else SkippedSequences()
+        self._skipped_seqs = state.skipped if state else SkippedSequences()
         self._ranges: deque[tuple[int, int]] = deque()
-        """The gaps that are not in `_skipped` yet."""
+        """The gaps that are not in `_skipped_seqs` yet."""
 
     def add(self, stream_seq: int) -> None:
-        """Add the sequences between the previous message and this one, which is read now."""
+        """Add the sequences between the message that was read before and the one read now."""
         if stream_seq > self._last_seq + 1:
             self._ranges.append((self._last_seq + 1, stream_seq - 1))
         self._last_seq = stream_seq
@@ -293,17 +293,17 @@ class Gaps:
         `done_seq` must not be smaller than in the previous call.
         """
         while self._ranges and self._ranges[0][1] <= done_seq:
-            self._skipped = self._skipped.with_range(*self._ranges.popleft())
-        return self._skipped
+            self._skipped_seqs = self._skipped_seqs.with_range(*self._ranges.popleft())
+        return self._skipped_seqs
 
     @property
     def removed_seqs(self) -> tuple[int, int] | None:
         """Return the first and last sequence between which messages were removed before they were
         read; None if none were. To be called when everything is read.
 
-        Messages were removed if more sequences have none than when the copy began.
+        Messages were removed if more sequences are without one than when the copy began.
         """
-        skipped, end_seq = self._skipped, self._selection.end_seq
+        skipped, end_seq = self._skipped_seqs, self._selection.end_seq
         for first, last in self._ranges:
             skipped = skipped.with_range(first, last)
         if self._last_seq < end_seq:
@@ -311,22 +311,24 @@ class Gaps:
         return skipped.seqs if skipped.count > self._selection.lacking_count else None
 
 
-async def find_removed(
-    client: Client, selection: Selection, last_read: StreamMessage | None
+async def find_removed_range(
+    client: Client, selection: Selection, last_read_message: StreamMessage | None
 ) -> tuple[int, int] | None:
     """Return the first and last sequence that were removed before they were read.
 
-    `last_read` is the last message that was read. Returns None if no messages followed it, or if
-    consumers remove the messages that they acknowledge.
+    `last_read_message` is the last message that was read. Returns None if no messages followed it,
+    or if consumers remove the messages that they acknowledge.
     """
     request = selection.request
     is_range = selection.seqs is None and request.consumer is None and request.until_us is None
-    if not is_range or not selection.is_limits:
+    if not is_range or not selection.has_limits_retention:
         return None
-    if selection.subjects if last_read is None else not last_read.left_msgs:
+    if selection.subjects if last_read_message is None else not last_read_message.left_msgs:
         return None
     state = await read_source_state(client, selection)
-    first_seq = selection.first_seq if last_read is None else last_read.stream_seq + 1
+    first_seq = (
+        selection.first_seq if last_read_message is None else last_read_message.stream_seq + 1
+    )
     last_seq = min(state["first_seq"] - 1, selection.end_seq)
     return (first_seq, last_seq) if first_seq <= last_seq else None
 
@@ -354,12 +356,14 @@ async def _read_by_consumer(
         request.since_us is not None
         and not after_seq
         and request.from_seq is None
-        and selection.times_rise
+        and selection.has_ascending_times
     )
     reader = Reader(
         client, selection.request.stream, selection.subjects,
         from_seq=None if starts_by_time else from_seq,
-        from_time=_rfc3339(request.since_us) if starts_by_time and request.since_us else None,
+        from_time=(
+            _format_rfc3339(request.since_us) if starts_by_time and request.since_us else None
+        ),
         headers_only=headers_only, exact_headers=True, ends_at_last_message=True,
         created_at_us=selection.created_at_us,
     )  # fmt: skip
@@ -368,7 +372,9 @@ async def _read_by_consumer(
             return
         async for message in reader:
             is_after_end = request.until_us is not None and message.stored_at_us > request.until_us
-            if message.stream_seq > selection.end_seq or (is_after_end and selection.times_rise):
+            if message.stream_seq > selection.end_seq or (
+                is_after_end and selection.has_ascending_times
+            ):
                 return
             if message.stream_seq >= from_seq:
                 yield message
@@ -376,7 +382,7 @@ async def _read_by_consumer(
                 return
 
 
-def _rfc3339(at_us: int) -> str:
+def _format_rfc3339(at_us: int) -> str:
     return datetime.fromtimestamp(at_us / 1e6, UTC).isoformat()
 
 
@@ -405,7 +411,7 @@ async def _read_without_consumer(
 async def _read_seqs(
     client: Client, selection: Selection, seqs: Iterator[int]
 ) -> AsyncGenerator[StreamMessage | int, None]:
-    while batch_seqs := tuple(islice(seqs, _MAX_REQUESTS)):
+    while batch_seqs := tuple(islice(seqs, _MAX_OPEN_REQUESTS)):
         for seq, message in zip(
             batch_seqs,
             await asyncio.gather(
@@ -421,7 +427,7 @@ async def _read_seq(client: Client, stream: str, seq: int) -> StreamMessage | No
     try:
         reply = await retry_after_outages(read)
     except NotFound as error:
-        if error.err_code != NO_MESSAGE:
+        if error.err_code != NO_MESSAGE_CODE:
             raise
         return None
     return make_stream_message(decode_api_reply(reply, None, exact_headers=True))

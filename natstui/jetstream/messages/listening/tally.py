@@ -15,14 +15,14 @@ from natstui.model.assets.subjects import is_internal
 
 MAX_NODES_COUNT = 100_000
 """Maximum number of tokens and subjects with counts of their own."""
-MAX_TEXT_BYTES = 32 * 1024 * 1024
+MAX_PATHS_BYTES = 32 * 1024 * 1024
 """Maximum size of the names of all these together."""
 _MAX_LEVELS = 16
-ROOT = 0
+ROOT_NODE = 0
 """The node above all others. Its counts are those of all subjects that have no node."""
-_BITS_COUNT = 12
-_RANKS_COUNT = 1 << _BITS_COUNT
-_BIAS_RATIO = 0.7213 / (1 + 1.079 / _RANKS_COUNT)
+_INDEX_BITS_COUNT = 12
+_RANKS_COUNT = 1 << _INDEX_BITS_COUNT
+_HYPERLOGLOG_BIAS_RATIO = 0.7213 / (1 + 1.079 / _RANKS_COUNT)
 _HASH_BITS_COUNT = 61
 """Number of bits of Python's hash of bytes; its salt differs in each process."""
 _ONE_OFF_TOKENS = {"$JS.ACK": 4, "$JS.FC": 4, "$JS.SNAPSHOT": 4}
@@ -38,10 +38,10 @@ class SubjectTree:
 
     def __init__(self) -> None:
         self.paths = [""]
-        self.parents, self.levels = array("q", [ROOT]), array("q", [0])
+        self.parents, self.levels = array("q", [ROOT_NODE]), array("q", [0])
         self.children: dict[int, array[int]] = {}
-        self._nodes: dict[tuple[int, str], int] = {}
-        self._text_bytes = 0
+        self._node_by_parent_and_token: dict[tuple[int, str], int] = {}
+        self._total_path_bytes = 0
 
     def __len__(self) -> int:
         return len(self.paths)
@@ -49,27 +49,27 @@ class SubjectTree:
     @property
     def is_full(self) -> bool:
         """Return whether no more nodes can be added."""
-        return len(self.paths) >= MAX_NODES_COUNT or self._text_bytes >= MAX_TEXT_BYTES
+        return len(self.paths) >= MAX_NODES_COUNT or self._total_path_bytes >= MAX_PATHS_BYTES
 
     def find_or_add(self, subject: str) -> int | None:
         """Return the node of a subject, adding a missing one; None if the tree is full."""
-        node = ROOT
+        node = ROOT_NODE
         for token in subject.split(".", _MAX_LEVELS - 1):
-            known = self._nodes.get((node, token))
-            if known is None and self.is_full:
+            child = self._node_by_parent_and_token.get((node, token))
+            if child is None and self.is_full:
                 return None
-            node = self._add_node(node, token) if known is None else known
+            node = self._add_node(node, token) if child is None else child
         return node
 
     def _add_node(self, parent: int, token: str) -> int:
         node = len(self.paths)
-        path = f"{self.paths[parent]}.{token}" if parent != ROOT else token
+        path = f"{self.paths[parent]}.{token}" if parent != ROOT_NODE else token
         self.paths.append(path)
         self.parents.append(parent)
         self.levels.append(self.levels[parent] + 1)
         self.children.setdefault(parent, array("q")).append(node)
-        self._nodes[parent, token] = node
-        self._text_bytes += len(path)
+        self._node_by_parent_and_token[parent, token] = node
+        self._total_path_bytes += len(path)
         return node
 
 
@@ -78,36 +78,42 @@ class Tally:
     those of the nodes below it.
     """
 
-    def __init__(self, internal: InternalSubjects) -> None:
+    def __init__(self, internal_subjects: InternalSubjects) -> None:
         self.tree = SubjectTree()
-        self.msgs, self.sizes = array("q", [0]), array("q", [0])
-        self.others = DistinctCounter()
-        self._internal = internal
-        self._known: dict[bytes, int] = {}
+        self.msgs, self.byte_counts = array("q", [0]), array("q", [0])
+        self.other_subjects = DistinctCounter()
+        self._internal_subjects = internal_subjects
+        self._nodes_by_subject: dict[bytes, int] = {}
 
     def add(self, messages: list[BlockMessage]) -> None:
         """Count the messages of a block."""
-        known, msgs, sizes = self._known.get, self.msgs, self.sizes
+        find_known_node, msgs, byte_counts = (
+            self._nodes_by_subject.get,
+            self.msgs,
+            self.byte_counts,
+        )
         for subject, _reply, _start, _header_bytes, size_bytes in messages:
-            node = known(subject)
+            node = find_known_node(subject)
             if node is None:
                 node = self._find_node(subject)
             msgs[node] += 1
-            sizes[node] += size_bytes
+            byte_counts[node] += size_bytes
 
     def _find_node(self, subject: bytes) -> int:
-        """Return the node at which messages of a subject are counted that is not known yet."""
-        is_one_off = subject.startswith(self._internal.one_off_prefixes)
+        """Return the node that counts the messages of a new subject."""
+        is_one_off = subject.startswith(self._internal_subjects.one_off_prefixes)
         text = subject_text(subject)
-        node = self.tree.find_or_add(self._internal.fold(text) if is_one_off else text)
+        node = self.tree.find_or_add(
+            self._internal_subjects.fold_one_off(text) if is_one_off else text
+        )
         if node is None:
-            self.others.add(subject)
-            return ROOT
-        missing_count = len(self.tree) - len(self.msgs)
-        self.msgs.extend([0] * missing_count)
-        self.sizes.extend([0] * missing_count)
+            self.other_subjects.add(subject)
+            return ROOT_NODE
+        missing_nodes_count = len(self.tree) - len(self.msgs)
+        self.msgs.extend([0] * missing_nodes_count)
+        self.byte_counts.extend([0] * missing_nodes_count)
         if not is_one_off:
-            self._known[subject] = node
+            self._nodes_by_subject[subject] = node
         return node
 
 
@@ -121,30 +127,30 @@ class SubjectFilter:
 
     def __init__(
         self,
-        internal: InternalSubjects,
+        internal_subjects: InternalSubjects,
         matches: Callable[[str], bool] | None,
         *,
         with_internal: bool,
     ) -> None:
-        self._internal, self._matches = internal, matches
+        self._internal_subjects, self._matches = internal_subjects, matches
         self._with_internal = with_internal
-        self.is_everything = matches is None and with_internal
-        self._known: dict[bytes, bool] = {}
+        self.matches_everything = matches is None and with_internal
+        self._matches_by_subject: dict[bytes, bool] = {}
 
     def matches_subject(self, subject: bytes) -> bool:
         """Return whether the filter matches an encoded subject."""
-        known = self._known.get(subject)
-        if known is None:
+        is_match = self._matches_by_subject.get(subject)
+        if is_match is None:
             text = subject_text(subject)
-            known = self.matches_text(self._internal.fold(text))
-            if len(self._known) >= MAX_NODES_COUNT:
-                self._known.clear()
-            self._known[subject] = known
-        return known
+            is_match = self.matches_text(self._internal_subjects.fold_one_off(text))
+            if len(self._matches_by_subject) >= MAX_NODES_COUNT:
+                self._matches_by_subject.clear()
+            self._matches_by_subject[subject] = is_match
+        return is_match
 
     def matches_text(self, subject: str) -> bool:
         """Return whether the filter matches a subject."""
-        if not self._with_internal and subject in self._internal:
+        if not self._with_internal and subject in self._internal_subjects:
             return False
         return self._matches is None or self._matches(subject)
 
@@ -157,20 +163,22 @@ class DistinctCounter:
 
     def add(self, data: bytes) -> None:
         """Add a byte string; one that was added before changes nothing."""
-        hashed = hash(data) & ((1 << _HASH_BITS_COUNT) - 1)
-        index, rest = hashed & (_RANKS_COUNT - 1), hashed >> _BITS_COUNT
-        rank = _HASH_BITS_COUNT - _BITS_COUNT - rest.bit_length() + 1
+        hash_value = hash(data) & ((1 << _HASH_BITS_COUNT) - 1)
+        index, rank_bits = hash_value & (_RANKS_COUNT - 1), hash_value >> _INDEX_BITS_COUNT
+        rank = _HASH_BITS_COUNT - _INDEX_BITS_COUNT - rank_bits.bit_length() + 1
         if rank > self._ranks[index]:
             self._ranks[index] = rank
 
     def count(self) -> int:
         """Return about how many different byte strings were added."""
-        empty = self._ranks.count(0)
-        if empty == _RANKS_COUNT:
+        empty_count = self._ranks.count(0)
+        if empty_count == _RANKS_COUNT:
             return 0
-        estimate = _BIAS_RATIO * _RANKS_COUNT**2 / sum(2.0**-rank for rank in self._ranks)
-        if estimate <= 2.5 * _RANKS_COUNT and empty:
-            estimate = _RANKS_COUNT * math.log(_RANKS_COUNT / empty)
+        estimate = (
+            _HYPERLOGLOG_BIAS_RATIO * _RANKS_COUNT**2 / sum(2.0**-rank for rank in self._ranks)
+        )
+        if estimate <= 2.5 * _RANKS_COUNT and empty_count:
+            estimate = _RANKS_COUNT * math.log(_RANKS_COUNT / empty_count)
         return max(1, round(estimate))
 
 
@@ -181,21 +189,22 @@ class InternalSubjects:
     """
 
     def __init__(self, inbox_prefix: str, subjects: Iterable[str]) -> None:
-        """Create for the subscribed subjects: if one of them names an internal subject, such as
-        `_INBOX.x.>`, such subjects are not folded.
+        """Create for the subscribed `subjects`.
+
+        If one of them names one-off subjects, such as `_INBOX.x.>`, these are counted separately.
         """
         inbox = inbox_prefix.strip(".")
         subjects = tuple(subjects)
         self._inboxes = tuple(
             f"{prefix}." for prefix in dict.fromkeys(("_INBOX", inbox, "_R_", "_GR_"))
-            if not _has_name(subjects, prefix)
+            if not _has_subject_with_prefix(subjects, prefix)
         )  # fmt: skip
         self._one_off_tokens = {
             f"{name}.": count
             for name, count in _ONE_OFF_TOKENS.items()
-            if not _has_name(subjects, name)
+            if not _has_subject_with_prefix(subjects, name)
         }
-        self._own_inboxes = f"{inbox}."
+        self._own_inbox_prefix = f"{inbox}."
         # Almost no subject starts like this: one check suffices for the others.
         self.one_off_prefixes = tuple(
             name.encode() for name in (*self._inboxes, *self._one_off_tokens)
@@ -203,11 +212,12 @@ class InternalSubjects:
 
     def __contains__(self, subject: str) -> bool:
         """Return whether a subject is internal."""
-        return is_internal(subject) or subject.startswith(self._own_inboxes)
+        return is_internal(subject) or subject.startswith(self._own_inbox_prefix)
 
-    def fold(self, subject: str) -> str:
-        """Return the subject under which a subject is counted: `_INBOX.>` for all inboxes, and so
-        on; the subject itself if it is not one of those that are used only once.
+    def fold_one_off(self, subject: str) -> str:
+        """Return the subject under which a one-off subject is counted: `_INBOX.>` for an inbox.
+
+        Returns any other subject unchanged.
         """
         for prefix in self._inboxes:
             if subject.startswith(prefix):
@@ -219,5 +229,5 @@ class InternalSubjects:
         return subject
 
 
-def _has_name(subjects: tuple[str, ...], prefix: str) -> bool:
+def _has_subject_with_prefix(subjects: tuple[str, ...], prefix: str) -> bool:
     return any(name == prefix or name.startswith(f"{prefix}.") for name in subjects)

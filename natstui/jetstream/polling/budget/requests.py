@@ -19,34 +19,34 @@ from natstui.jetstream.polling.budget.shares import (
     FIRST_VIEW_WORK_S,
     LINK_SHARE,
     SERVER_SHARE,
+    RequestWindow,
     Share,
-    Window,
     WorkMeter,
 )
 
 T = TypeVar("T")
 _INFO = "INFO"
-_DIRECT = "DIRECT.GET"
-_RECENT_COUNT = 5
-_AHEAD_S = 5.0
+_DIRECT_GET = "DIRECT.GET"
+_KEPT_ROUND_TRIPS_COUNT = 5
+_MAX_AHEAD_REPLY_AGE_S = 5.0
 """Maximum age of the reply to a request that was sent ahead."""
-_CHARGES_KEPT_COUNT = 64
-_JITTERS_COUNT = 4
+_KEPT_REPLY_COSTS_COUNT = 64
+_IGNORED_JITTERS_COUNT = 4
 _LONG_TRIP_S = 0.02
 _SLOW_LINK_BYTES_PER_S = 1_000_000
-_FIRST_BYTES = 1_500
+_FIRST_PACKET_BYTES = 1_500
 _SLOW_TRANSFER_S = 0.25
-_UNEVEN_RATIO = 2
+_SPEED_VARIATION_RATIO = 2
 """Factor of variation of a slow link's speed."""
-_MEASURED_BYTES = 2_000
-_MEASURES_COUNT = 3
+_MIN_MEASURED_BYTES = 2_000
+_KEPT_RATES_COUNT = 3
 
 
 class LinkThroughput:
     """The measured throughput of the connection, in bytes per second."""
 
     def __init__(self) -> None:
-        self._bytes_per_s: deque[float] = deque(maxlen=_MEASURES_COUNT)
+        self._bytes_per_s: deque[float] = deque(maxlen=_KEPT_RATES_COUNT)
 
     @property
     def usual_bytes_per_s(self) -> float | None:
@@ -67,23 +67,23 @@ class LinkThroughput:
     def add_reply(self, reply: TimedReply) -> None:
         """Measure the throughput from a reply that arrived in several reads."""
         arrival = reply.arrival
-        count = arrival.all_bytes - arrival.first_bytes
+        measured_bytes = arrival.message_bytes - arrival.first_bytes
         elapsed_us = arrival.ended_mono_us - arrival.began_mono_us
         # While we computed ourselves, bytes may have waited for us: that is not the link's speed.
-        is_ours = 2 * (arrival.ended_own_us - arrival.began_own_us) > elapsed_us
-        if count >= _MEASURED_BYTES and elapsed_us > 0 and not is_ours:
-            self._bytes_per_s.append(count * 1e6 / elapsed_us)
+        is_mostly_own_time = 2 * (arrival.ended_thread_us - arrival.began_thread_us) > elapsed_us
+        if measured_bytes >= _MIN_MEASURED_BYTES and elapsed_us > 0 and not is_mostly_own_time:
+            self._bytes_per_s.append(measured_bytes * 1e6 / elapsed_us)
 
-    def raise_to(self, count_bytes: int, elapsed_s: float) -> None:
-        """Raise measurements that are too low: the link has carried these bytes in this time.
+    def ensure_min_throughput(self, transferred_bytes: int, elapsed_s: float) -> None:
+        """Raise measurements below this throughput, which the link has just had.
 
         On a busy machine a process waits between two reads, and a fast link looks slow; the low
         estimate would prevent requests that show that it is fast.
         """
         if elapsed_s > 0:
-            min_bytes_per_s = count_bytes / elapsed_s
+            min_bytes_per_s = transferred_bytes / elapsed_s
             self._bytes_per_s = deque(
-                (max(speed, min_bytes_per_s) for speed in self._bytes_per_s), _MEASURES_COUNT
+                (max(speed, min_bytes_per_s) for speed in self._bytes_per_s), _KEPT_RATES_COUNT
             )
 
 
@@ -91,17 +91,17 @@ class RequestLimiter:
     """Limits the requests in any window of one second."""
 
     def __init__(self, requests_per_s: float) -> None:
-        self._passed_at_s: deque[float] = deque(maxlen=max(1, int(requests_per_s)))
-        self._turn = asyncio.Lock()
+        self._sent_at_s: deque[float] = deque(maxlen=max(1, int(requests_per_s)))
+        self._turn_lock = asyncio.Lock()
 
     async def wait_for_turn(self) -> None:
         """Wait until one more request is within the limit."""
-        async with self._turn:
-            if len(self._passed_at_s) == self._passed_at_s.maxlen:
-                wait_s = self._passed_at_s[0] + 1.0 - steady_s()
+        async with self._turn_lock:
+            if len(self._sent_at_s) == self._sent_at_s.maxlen:
+                wait_s = self._sent_at_s[0] + 1.0 - steady_s()
                 if wait_s > 0:
                     await asyncio.sleep(wait_s)
-            self._passed_at_s.append(steady_s())
+            self._sent_at_s.append(steady_s())
 
 
 class PollingApi:
@@ -110,16 +110,16 @@ class PollingApi:
     def __init__(self, client: Client, requests_per_s: float | None) -> None:
         self._client = client
         self._limiter = RequestLimiter(requests_per_s) if requests_per_s else None
-        self._trips_us: deque[int] = deque(maxlen=_RECENT_COUNT)
-        self._complete_trips_us: deque[int] = deque(maxlen=_RECENT_COUNT)
-        self._speed = LinkThroughput()
-        self.row_bytes: dict[str, float] = {}
+        self._info_first_byte_trips_us: deque[int] = deque(maxlen=_KEPT_ROUND_TRIPS_COUNT)
+        self._info_complete_trips_us: deque[int] = deque(maxlen=_KEPT_ROUND_TRIPS_COUNT)
+        self._throughput = LinkThroughput()
+        self.row_bytes_by_kind: dict[str, float] = {}
         """Mean size of a list row, by kind: STREAM or CONSUMER."""
-        self._ahead: dict[tuple[str, str], asyncio.Task[TimedReply]] = {}
+        self._tasks_sent_ahead: dict[tuple[str, str], asyncio.Task[TimedReply]] = {}
         self._tasks: set[asyncio.Task[Any]] = set()
-        self._newest_began_us = 0
+        self._last_reply_began_us = 0
         self._errors_count = 0
-        self.window = Window()
+        self.window = RequestWindow()
         self._reset_costs()
         self.begin_poll()
 
@@ -131,8 +131,8 @@ class PollingApi:
         """Whether requests wait so that others have their share of the link: not during the first
         view.
         """
-        self._meter = WorkMeter()
-        self._charges: OrderedDict[int, float] = OrderedDict()
+        self._work_meter = WorkMeter()
+        self._work_us_by_requested_us: OrderedDict[int, float] = OrderedDict()
         """Cost of the newest replies, by time of the request."""
 
     def begin_poll(self) -> None:
@@ -153,18 +153,18 @@ class PollingApi:
         self, verb: str, body: Mapping[str, Any] | None = None, timeout_s: float | None = None
     ) -> TimedReply:
         """Return the reply with its times; raises what `Client.request` raises."""
-        sent_ahead = self._ahead.pop((verb, json.dumps(body)), None)
-        if sent_ahead is not None:
-            reply = await sent_ahead
-            if steady_s() - reply.arrival.began_mono_us / 1e6 < _AHEAD_S:
+        ahead_task = self._tasks_sent_ahead.pop((verb, json.dumps(body)), None)
+        if ahead_task is not None:
+            reply = await ahead_task
+            if steady_s() - reply.arrival.began_mono_us / 1e6 < _MAX_AHEAD_REPLY_AGE_S:
                 return reply
         return await self._send(verb, body, timeout_s)
 
     def request_ahead(self, verb: str, body: Mapping[str, Any] | None) -> None:
         """Send a request for which `request_timed` will be called soon."""
         key = (verb, json.dumps(body))
-        if key not in self._ahead:
-            self._ahead[key] = self.spawn(self._send(verb, body, None))
+        if key not in self._tasks_sent_ahead:
+            self._tasks_sent_ahead[key] = self.spawn(self._send(verb, body, None))
 
     def spawn(self, request: Coroutine[None, None, T]) -> asyncio.Task[T]:
         """Run a request in parallel to the polls; `reset_for_new_link` cancels it."""
@@ -182,9 +182,9 @@ class PollingApi:
     async def reset_for_new_link(self) -> None:
         """Cancel open requests and discard the measurements: the link is another one."""
         cancelled_tasks = list(self._tasks)
-        self._ahead.clear()
-        self._speed.reset()
-        self.row_bytes.clear()
+        self._tasks_sent_ahead.clear()
+        self._throughput.reset()
+        self.row_bytes_by_kind.clear()
         self.window.reset()
         self._reset_costs()
         for task in cancelled_tasks:
@@ -197,9 +197,9 @@ class PollingApi:
         """Return all bytes received over the link so far."""
         return self._client.nc.arrived_bytes
 
-    def carried_s(self, count: int) -> float:
-        """Return the maximum time that the link was busy with so many bytes."""
-        return _UNEVEN_RATIO * count / (self.bytes_per_s or float("inf"))
+    def max_transfer_s(self, bytes_count: int) -> float:
+        """Return the longest time (s) that the link may need for `bytes_count` bytes."""
+        return _SPEED_VARIATION_RATIO * bytes_count / (self.bytes_per_s or float("inf"))
 
     async def _send(
         self, verb: str, body: Mapping[str, Any] | None, timeout_s: float | None
@@ -207,20 +207,20 @@ class PollingApi:
         if self._limiter is not None:
             await self._limiter.wait_for_turn()
         self.requests_count += 1
-        requested_own_us, before_bytes = thread_time_us(), self.arrived_bytes
+        requested_thread_us, before_bytes = thread_time_us(), self.arrived_bytes
         try:
             reply = await self._client.request_timed(verb, body, timeout_s)
         except RequestFailed as error:
             # The server counts it among the errors of the account.
             self._errors_count += error.err_code is not None
             raise
-        self._measure(verb, reply, requested_own_us, before_bytes)
+        self._measure_reply(verb, reply, requested_thread_us, before_bytes)
         return reply
 
     def pop_errors_count(self) -> int:
         """Return the number of error replies since the last call, and reset it."""
-        count, self._errors_count = self._errors_count, 0
-        return count
+        errors_count, self._errors_count = self._errors_count, 0
+        return errors_count
 
     async def get_direct(self, stream: str, body: Mapping[str, Any], timeout_s: float) -> Msg:
         """Return the reply to a direct get, from any replica; it may have a status.
@@ -230,82 +230,87 @@ class PollingApi:
         if self._limiter is not None:
             await self._limiter.wait_for_turn()
         self.requests_count += 1
-        requested_us, requested_own_us = steady_us(), thread_time_us()
+        requested_us, requested_thread_us = steady_us(), thread_time_us()
         before_bytes = self.arrived_bytes
-        subject = f"{self._client.prefix}.{_DIRECT}.{stream}"
+        subject = f"{self._client.prefix}.{_DIRECT_GET}.{stream}"
         msg = await self._client.request_subject(
             subject, json.dumps(body).encode(), timeout_s=timeout_s
         )
         reply = TimedReply(msg.data, requested_us, self._client.nc.arrival_of(msg))
-        self._measure(_DIRECT, reply, requested_own_us, before_bytes)
+        self._measure_reply(_DIRECT_GET, reply, requested_thread_us, before_bytes)
         return msg
 
-    def _measure(
-        self, verb: str, reply: TimedReply, requested_own_us: int, before_bytes: int
+    def _measure_reply(
+        self, verb: str, reply: TimedReply, requested_thread_us: int, before_bytes: int
     ) -> None:
         """Update the measurements of server and link from a reply."""
         self.received_bytes += len(reply.data)
-        self._speed.add_reply(reply)
+        self._throughput.add_reply(reply)
         elapsed_s = steady_s() - reply.requested_mono_us / 1e6
-        self._speed.raise_to(self.arrived_bytes - before_bytes, elapsed_s)
-        wait_us, is_ours = self._wait_us(reply, requested_own_us)
-        is_next = reply.arrival.began_mono_us == self._newest_began_us
-        self._newest_began_us = reply.arrival.began_mono_us
-        if verb == _INFO or not self._trips_us:
+        self._throughput.ensure_min_throughput(self.arrived_bytes - before_bytes, elapsed_s)
+        wait_us, is_mostly_own_time = self._wait_us(reply, requested_thread_us)
+        arrived_with_previous = reply.arrival.began_mono_us == self._last_reply_began_us
+        self._last_reply_began_us = reply.arrival.began_mono_us
+        if verb == _INFO or not self._info_first_byte_trips_us:
             arrival = reply.arrival
-            self._trips_us.append(wait_us)
-            self._complete_trips_us.append(arrival.ended_mono_us - reply.requested_mono_us)
+            self._info_first_byte_trips_us.append(wait_us)
+            self._info_complete_trips_us.append(arrival.ended_mono_us - reply.requested_mono_us)
         # A reply that comes in one piece with another one took its time together with that.
-        measured_us = None if is_ours or is_next else self._work_beyond_trip_us(wait_us)
-        self._charge(kind_of(verb), reply, measured_us)
-        self._adapt_window(reply, requested_own_us)
+        measured_us = (
+            None
+            if is_mostly_own_time or arrived_with_previous
+            else self._work_beyond_trip_us(wait_us)
+        )
+        self._add_reply_cost(request_kind_of(verb), reply, measured_us)
+        self._adapt_request_window(reply, requested_thread_us)
 
-    def _wait_us(self, reply: TimedReply, requested_own_us: int) -> tuple[int, bool]:
-        """Return how long the link was idle before a reply began: round trip and server work.
+    def _wait_us(self, reply: TimedReply, requested_thread_us: int) -> tuple[int, bool]:
+        """Return how long (µs) the link was idle before a reply began, for round trip and server
+        work, and whether natstui itself computed for most of that time.
 
         A server completes a reply before it sends the first byte; the time of the bytes after it,
-        and of those still in flight before it, is the link's. While we computed ourselves, the
-        reply may have been there already: True when that was most of the time.
+        and of those still in flight before it, is the link's. While natstui computes, the reply
+        may already be there.
         """
         arrival = reply.arrival
-        begun_us = max(reply.requested_mono_us, arrival.silent_since_mono_us)
-        begun_own_us = max(requested_own_us, arrival.silent_since_own_us)
-        link_us = self.carried_s(arrival.read_bytes) * 1e6
-        passed_us = max(0, arrival.began_mono_us - begun_us)
-        busy_us = max(0, arrival.began_own_us - begun_own_us)
-        return max(0, round(passed_us - busy_us - link_us)), 2 * busy_us >= passed_us
+        wait_began_us = max(reply.requested_mono_us, arrival.silent_since_mono_us)
+        wait_began_thread_us = max(requested_thread_us, arrival.silent_since_thread_us)
+        transfer_us = self.max_transfer_s(arrival.read_bytes) * 1e6
+        elapsed_us = max(0, arrival.began_mono_us - wait_began_us)
+        own_cpu_us = max(0, arrival.began_thread_us - wait_began_thread_us)
+        return max(0, round(elapsed_us - own_cpu_us - transfer_us)), 2 * own_cpu_us >= elapsed_us
 
-    def _charge(self, kind: str, reply: TimedReply, measured_us: int | None) -> None:
+    def _add_reply_cost(self, kind: str, reply: TimedReply, measured_us: int | None) -> None:
         """Add the cost of a reply for the server and the link."""
         size_bytes, now_s = len(reply.data), steady_s()
-        work_us = self._meter.work_us(kind, size_bytes, measured_us)
+        work_us = self._work_meter.work_us(kind, size_bytes, measured_us)
         self.work_us += work_us
         self.work.spend(work_us / 1e6, now_s)
-        self._charges[reply.requested_mono_us] = work_us
-        while len(self._charges) > _CHARGES_KEPT_COUNT:
-            self._charges.popitem(last=False)
-        self.link.spend(size_bytes / self._speed.max_bytes_per_s, now_s)
+        self._work_us_by_requested_us[reply.requested_mono_us] = work_us
+        while len(self._work_us_by_requested_us) > _KEPT_REPLY_COSTS_COUNT:
+            self._work_us_by_requested_us.popitem(last=False)
+        self.link.spend(size_bytes / self._throughput.max_bytes_per_s, now_s)
 
-    def _adapt_window(self, reply: TimedReply, requested_own_us: int) -> None:
-        """Adapt the window to the duration of a reply."""
+    def _adapt_request_window(self, reply: TimedReply, requested_thread_us: int) -> None:
+        """Adapt the limit of open requests to the time that a reply took."""
         arrival, now_s = reply.arrival, steady_s()
         link_s = len(reply.data) / (self.bytes_per_s or float("inf"))
-        own_s = max(0, arrival.began_own_us - requested_own_us) / 1e6
-        waited_s = (arrival.began_mono_us - reply.requested_mono_us) / 1e6 - own_s
-        usual_s = min(self._complete_trips_us) / 1e6 + link_s
+        own_cpu_s = max(0, arrival.began_thread_us - requested_thread_us) / 1e6
+        waited_s = (arrival.began_mono_us - reply.requested_mono_us) / 1e6 - own_cpu_s
+        usual_s = min(self._info_complete_trips_us) / 1e6 + link_s
         self.window.record_reply(waited_s, usual_s, reply.requested_mono_us / 1e6, now_s)
 
     def exclude_from_work(self, reply: TimedReply) -> None:
-        """Subtract the work of a reply: the server only waited for another one."""
-        work_us = self._charges.pop(reply.requested_mono_us, 0.0)
-        self._meter.discard_newest()
+        """Subtract the work counted for a reply for which the server only waited for others."""
+        work_us = self._work_us_by_requested_us.pop(reply.requested_mono_us, 0.0)
+        self._work_meter.discard_newest()
         self.work_us -= work_us
         self.work.spend(-work_us / 1e6, steady_s())
 
     @property
     def bytes_per_s(self) -> float | None:
         """Return the speed of the link; None while no reply was long enough to measure it."""
-        return self._speed.usual_bytes_per_s
+        return self._throughput.usual_bytes_per_s
 
     @property
     def is_link_free(self) -> bool:
@@ -320,15 +325,17 @@ class PollingApi:
     @property
     def trip_s(self) -> float:
         """Return the median round trip of a request and a short reply; 0 while unknown."""
-        return median_low(self._complete_trips_us) / 1e6 if self._complete_trips_us else 0.0
+        return (
+            median_low(self._info_complete_trips_us) / 1e6 if self._info_complete_trips_us else 0.0
+        )
 
     @property
     def max_trip_us(self) -> int:
         """Return the maximum time of a request and the first bytes of a long reply on the link."""
-        return round((self.trip_s + self.carried_s(_FIRST_BYTES)) * 1e6)
+        return round((self.trip_s + self.max_transfer_s(_FIRST_PACKET_BYTES)) * 1e6)
 
     @property
-    def is_far(self) -> bool:
+    def is_network_delay_long(self) -> bool:
         """Return whether delays of the network can be as long as the work of the server."""
         return (
             self.trip_s > _LONG_TRIP_S
@@ -342,7 +349,7 @@ class PollingApi:
     @property
     def slowness(self) -> float:
         """Return the factor by which the server is slower than usual; 1 at least."""
-        return self._meter.slowness
+        return self._work_meter.slowness
 
     @property
     def prefix(self) -> str:
@@ -355,20 +362,22 @@ class PollingApi:
         return bool(self._client.nc.server_info.get("cluster"))
 
     def usual_work_s(self, kind: str) -> float:
-        """Return the usual work of the server for a reply of a kind."""
-        return self._meter.usual_us(kind) / 1e6
+        """Return the usual work (s) of the server for a reply to a kind of request."""
+        return self._work_meter.usual_us(kind) / 1e6
 
     def _work_beyond_trip_us(self, wait_us: int) -> int:
-        """Return the work in the time of a reply: what exceeds a round trip of INFO.
+        """Return the work (µs) in the time of a reply: what exceeds a round trip of INFO.
 
         INFO costs nearly nothing, so its recent round trips contain the delays that network and
         busy machines add to every reply, and how much these vary.
         """
-        trip_us = median_low(self._trips_us)
-        jitter_us = sum(abs(us - trip_us) for us in self._trips_us) // len(self._trips_us)
-        return max(0, wait_us - trip_us - _JITTERS_COUNT * jitter_us)
+        trip_us = median_low(self._info_first_byte_trips_us)
+        jitter_us = sum(
+            abs(single_trip_us - trip_us) for single_trip_us in self._info_first_byte_trips_us
+        ) // len(self._info_first_byte_trips_us)
+        return max(0, wait_us - trip_us - _IGNORED_JITTERS_COUNT * jitter_us)
 
 
-def kind_of(verb: str) -> str:
+def request_kind_of(verb: str) -> str:
     """Return the kind of a request: CONSUMER.LIST for CONSUMER.LIST.ORDERS."""
     return ".".join(verb.split(".", 2)[:2])

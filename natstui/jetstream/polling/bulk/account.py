@@ -24,7 +24,8 @@ from natstui.jetstream.polling.server_clock import ServerClocks
 from natstui.jetstream.polling.snapshot import PolledConsumers, PolledStreams, make_snapshot
 from natstui.model.live.snapshot import PollCost
 
-_REPLIES = "answers"
+_POLL_NAME = "answers"
+"""Name under which a failure that ends a poll is reported."""
 _RETRY_S = 1.0
 _MAX_PAUSE_S = 30.0
 _DELETED_AFTER_S = 10.0
@@ -44,8 +45,9 @@ class AccountSource(BulkSource, Protocol):
 async def poll_account(
     client: Client, control: PollControl, sink: Sink, source: AccountSource
 ) -> None:
-    """Poll an account until cancelled: add the records that `poll` adds; close `source` at the
-    end.
+    """Poll an account until cancelled, and add to `sink` the records that `poller.poll` adds.
+
+    Closes `source` at the end.
     """
     poller = _AccountPoller(client, control, sink, source)
     try:
@@ -67,7 +69,7 @@ class _AccountPoller:
         self._rollbacks = RollbackDetector(sink)
         self._rows: dict[str, StreamRow] = {}
         """Stream → its row with the newest values."""
-        self._unreported_since_s: dict[str, float] = {}
+        self._unreported_since_s_by_stream: dict[str, float] = {}
         """Stream that no server reports now → since when."""
         self._pause_s = _RETRY_S
         self._has_polled = False
@@ -82,16 +84,16 @@ class _AccountPoller:
             if view is None:
                 raise RequestFailed("no server reports this account")
         except NatstuiError as error:
-            self._availability.report_failure(_REPLIES, error)
+            self._availability.report_failure(_POLL_NAME, error)
             self._requester.reset()
             due_s = steady_s() + max(self._pause_s, interval_s)
             self._pause_s = min(_MAX_PAUSE_S, 2 * self._pause_s)
             return due_s
         self._pause_s = _RETRY_S
-        due_s = self._requester.due_s(view, interval_s, first=not self._has_polled)
+        due_s = self._requester.compute_due_s(view, interval_s, is_first=not self._has_polled)
         self._has_polled = True
         await self._add_records(view, started_us, due_s)
-        self._availability.report_success(_REPLIES)
+        self._availability.report_success(_POLL_NAME)
         return due_s
 
     async def _add_records(self, view: BulkView, started_us: int, due_s: float) -> None:
@@ -127,53 +129,57 @@ class _AccountPoller:
             self._clocks.set_time(row, trusts_reply=True)
             # A leader that was frozen reports old values: the newer row stays.
             rows[name] = (
-                row if known_row is None or self._rollbacks.accept(known_row, row) else known_row
+                row
+                if known_row is None or self._rollbacks.accept_row(known_row, row)
+                else known_row
             )
-        missing = {
+        missing_streams = {
             name
             for name in view.names.keys() - rows.keys()
-            if (name, None) not in view.without_configuration
+            if (name, None) not in view.assets_without_configuration
         }
-        missing |= {
-            name for name in self._rows.keys() - view.names.keys() if self._may_exist(name)
+        missing_streams |= {
+            name for name in self._rows.keys() - view.names.keys() if self._may_stream_exist(name)
         }
-        for restored_stream in [name for name in self._unreported_since_s if name in view.names]:
-            del self._unreported_since_s[restored_stream]
-        kept_rows = {name: self._rows[name] for name in missing & self._rows.keys()}
+        for restored_stream in [
+            name for name in self._unreported_since_s_by_stream if name in view.names
+        ]:
+            del self._unreported_since_s_by_stream[restored_stream]
+        kept_rows = {name: self._rows[name] for name in missing_streams & self._rows.keys()}
         self._rows = {**kept_rows, **rows}
-        return PolledStreams(list(rows.values()), complete=True, missing=missing)
+        return PolledStreams(list(rows.values()), complete=True, missing=missing_streams)
 
-    def _may_exist(self, stream: str) -> bool:
+    def _may_stream_exist(self, stream: str) -> bool:
         """Return whether a stream that no server reports may still exist."""
         if self._source.silent:
             return True
-        since_s = self._unreported_since_s.setdefault(stream, steady_s())
+        since_s = self._unreported_since_s_by_stream.setdefault(stream, steady_s())
         is_clustered = bool(self._client.nc.server_info.get("cluster"))
         if is_clustered and steady_s() < since_s + _DELETED_AFTER_S:
             return True
-        del self._unreported_since_s[stream]
+        del self._unreported_since_s_by_stream[stream]
         return False
 
     def _read_consumers(self, view: BulkView, streams: PolledStreams) -> PolledConsumers:
         """Return the consumers; unreachable are those without a leader, or of a stream without
         one.
         """
-        polled = PolledConsumers(complete=True)
+        polled_consumers = PolledConsumers(complete=True)
         for stream in streams.missing:
-            known_names = self._configurations.consumer_names(stream)
-            polled.missing.update((stream, name) for name in known_names)
+            known_consumer_names = self._configurations.consumer_names(stream)
+            polled_consumers.missing.update((stream, name) for name in known_consumer_names)
         for row in streams.rows:
             stream, rows_by_name = row.name, view.consumers.get(row.name, {})
             for name, consumer_row in rows_by_name.items():
                 self._clocks.set_time(consumer_row, trusts_reply=True)
-                polled.rows[stream, name] = consumer_row
+                polled_consumers.rows[stream, name] = consumer_row
             names = set(view.names.get(stream, ()))
             if self._source.silent:
                 # A consumer with a single replica may be on a silent server.
                 names |= self._configurations.consumer_names(stream)
-            unreported = ((stream, name) for name in names - rows_by_name.keys())
-            polled.missing.update(
-                key for key in unreported if key not in view.without_configuration
+            unreported_keys = ((stream, name) for name in names - rows_by_name.keys())
+            polled_consumers.missing.update(
+                key for key in unreported_keys if key not in view.assets_without_configuration
             )
-            polled.swept.add(stream)
-        return polled
+            polled_consumers.swept_streams.add(stream)
+        return polled_consumers

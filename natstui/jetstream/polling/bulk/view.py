@@ -15,22 +15,22 @@ import msgspec
 from natstui.decoding import decoder_of
 from natstui.jetstream.connection.replies import raise_unreadable
 from natstui.jetstream.connection.times import time_or_never_us
-from natstui.jetstream.polling.decode.cluster import ClusterRow, bounded
+from natstui.jetstream.polling.decode.cluster import ClusterRow, clamp_to_int64
 from natstui.jetstream.polling.decode.consumers import ConsumerRow
 from natstui.jetstream.polling.decode.streams import StreamRow
 from natstui.model.live.snapshot import Account, StoredReplica
 
 _JSZ = "JSZ"
 _UNLIMITED = 1 << 63
-_NONE = msgspec.Raw(b"")
+_NO_CONFIGURATION = msgspec.Raw(b"")
 
 
 class _Consumer(ConsumerRow, kw_only=True):
-    config: msgspec.Raw = _NONE
+    config: msgspec.Raw = _NO_CONFIGURATION
 
 
-class _Stream(StreamRow, kw_only=True):
-    config: msgspec.Raw = _NONE
+class _JszStream(StreamRow, kw_only=True):
+    config: msgspec.Raw = _NO_CONFIGURATION
     consumer_detail: list[_Consumer] | None = None
 
 
@@ -42,14 +42,14 @@ class _Api(msgspec.Struct):
 
 
 class _AccountUse(msgspec.Struct):
-    """An account on one server; its memory and storage are those on all servers that it knows."""
+    """Use of an account, as one server reports it: memory and storage on all servers it knows."""
 
     memory: int = 0
     storage: int = 0
     reserved_memory: int = 0
     reserved_storage: int = 0
     api: _Api = msgspec.field(default_factory=_Api)
-    stream_detail: list[_Stream] | None = None
+    stream_detail: list[_JszStream] | None = None
 
 
 class _Config(msgspec.Struct):
@@ -60,29 +60,32 @@ class _Jsz(msgspec.Struct):
     """The reply to JSZ: `account_details` of several accounts, or the streams of one."""
 
     account_details: list[_AccountUse] | None = None
-    stream_detail: list[_Stream] | None = None
+    stream_detail: list[_JszStream] | None = None
     config: _Config | None = None
     now: str | None = None
 
 
-_REPLY = decoder_of(_Jsz)
+_JSZ_DECODER = decoder_of(_Jsz)
 
 
 class KnownConfigurations:
     """The last known configurations; replies without configurations are half as long."""
 
     def __init__(self) -> None:
-        self._streams: dict[str, tuple[str, msgspec.Raw]] = {}
-        self._consumers: dict[str, dict[str, tuple[str, msgspec.Raw]]] = {}
+        self._configurations_of_streams: dict[str, tuple[str, msgspec.Raw]] = {}
+        self._configurations_of_consumers: dict[str, dict[str, tuple[str, msgspec.Raw]]] = {}
 
-    def fill_in(self, row: StreamRow | ConsumerRow) -> bool:
-        """Set the configuration of a row that has none, or store it; return False if unknown."""
+    def fill_in_configuration(self, row: StreamRow | ConsumerRow) -> bool:
+        """Store the configuration of a row, or set the stored one in a row that has none.
+
+        Returns False if none is stored.
+        """
         if isinstance(row, ConsumerRow):
-            configurations = self._consumers.setdefault(row.stream_name, {})
+            configurations = self._configurations_of_consumers.setdefault(row.stream_name, {})
         else:
-            configurations = self._streams
-        created_text, config = configurations.get(row.name, ("", _NONE))
-        if row.config is not _NONE:
+            configurations = self._configurations_of_streams
+        created_text, config = configurations.get(row.name, ("", _NO_CONFIGURATION))
+        if row.config is not _NO_CONFIGURATION:
             if config != row.config:
                 # A copy: the decoded part would keep the complete reply in memory.
                 config = msgspec.Raw(bytes(row.config))
@@ -92,13 +95,13 @@ class KnownConfigurations:
         row.config = config
         return True
 
-    def keep(self, names_by_stream: Mapping[str, Container[str]]) -> None:
+    def keep_only_existing(self, names_by_stream: Mapping[str, Container[str]]) -> None:
         """Discard all streams but these, and all consumers but these."""
-        for removed in self._streams.keys() - names_by_stream.keys():
-            del self._streams[removed]
-        for removed in self._consumers.keys() - names_by_stream.keys():
-            del self._consumers[removed]
-        for stream, configurations in self._consumers.items():
+        for removed_name in self._configurations_of_streams.keys() - names_by_stream.keys():
+            del self._configurations_of_streams[removed_name]
+        for removed_name in self._configurations_of_consumers.keys() - names_by_stream.keys():
+            del self._configurations_of_consumers[removed_name]
+        for stream, configurations in self._configurations_of_consumers.items():
             for name in [name for name in configurations if name not in names_by_stream[stream]]:
                 del configurations[name]
 
@@ -117,13 +120,13 @@ class BulkView:
     """Stream → its consumers; also of streams without a row."""
     transferred_bytes: int = 0
     """Size of all replies over the link."""
-    incomplete: set[str] = field(default_factory=set)
+    incomplete_streams: set[str] = field(default_factory=set)
     """Streams that are, or have a consumer, without a leader, with two, or without a known
     configuration.
     """
-    led_twice: set[tuple[str, str | None]] = field(default_factory=set)
+    assets_with_two_leaders: set[tuple[str, str | None]] = field(default_factory=set)
     """Streams (consumer None) and consumers that two servers report to lead."""
-    without_configuration: set[tuple[str, str | None]] = field(default_factory=set)
+    assets_without_configuration: set[tuple[str, str | None]] = field(default_factory=set)
     """Streams (consumer None) and consumers whose configuration is unknown."""
     names: dict[str, set[str]] = field(default_factory=dict)
     """Every stream of which any server has a replica → the names of its consumers."""
@@ -147,14 +150,14 @@ def read_view(
     account_uses: list[_AccountUse] = []
     for reply in replies:
         with raise_unreadable(_JSZ):
-            jsz = _REPLY.decode(reply.data)
+            jsz = _JSZ_DECODER.decode(reply.data)
         if (reply.domain or (jsz.config.domain if jsz.config else None) or None) != domain:
             continue
         view.raw_bytes = max(view.raw_bytes, len(reply.data))
         with raise_unreadable(_JSZ):
-            _add_reply(view, reply, list(_set_times(reply, jsz)))
+            _add_reply(view, reply, list(_streams_with_times(reply, jsz)))
         account_uses += jsz.account_details or ()
-    _fill_in(view, known_configurations)
+    _complete_rows(view, known_configurations)
     view.account = _make_account(view, account_uses, domain)
     return view
 
@@ -192,7 +195,7 @@ def _find_max_limit(values: Iterable[int]) -> int | None:
     return max((value for value in values if 0 < value < _UNLIMITED), default=None)
 
 
-def _set_times(reply: BulkReply, jsz: _Jsz) -> Iterator[_Stream]:
+def _streams_with_times(reply: BulkReply, jsz: _Jsz) -> Iterator[_JszStream]:
     """Yield the streams of a reply, after setting the times of their rows.
 
     A stream has no time in the reply; it gets that of its first consumer, which is written just
@@ -201,8 +204,10 @@ def _set_times(reply: BulkReply, jsz: _Jsz) -> Iterator[_Stream]:
     streams = list(jsz.stream_detail or ())
     for account in jsz.account_details or ():
         streams += account.stream_detail or ()
-    times = (consumer.ts for stream in streams for consumer in stream.consumer_detail or ())
-    ts = next((time for time in times if time), jsz.now or reply.written_at)
+    consumer_times = (
+        consumer.ts for stream in streams for consumer in stream.consumer_detail or ()
+    )
+    ts = next((time for time in consumer_times if time), jsz.now or reply.written_at)
     for stream in streams:
         ts = next((detail.ts for detail in stream.consumer_detail or () if detail.ts), ts)
         stream.ts = ts
@@ -213,13 +218,13 @@ def _set_times(reply: BulkReply, jsz: _Jsz) -> Iterator[_Stream]:
         yield stream
 
 
-def _add_reply(view: BulkView, reply: BulkReply, streams: list[_Stream]) -> None:
+def _add_reply(view: BulkView, reply: BulkReply, streams: list[_JszStream]) -> None:
     """Add the rows of streams and consumers that the server leads, and the names of all others."""
     for stream in streams:
         names = view.names.setdefault(stream.name, set())
         if _is_leader(reply, stream.cluster):
             if stream.name in view.streams:
-                view.led_twice.add((stream.name, None))
+                view.assets_with_two_leaders.add((stream.name, None))
             view.streams[stream.name] = stream
         else:
             view.replicas.setdefault(stream.name, []).append(_make_replica(reply.name, stream))
@@ -228,7 +233,7 @@ def _add_reply(view: BulkView, reply: BulkReply, streams: list[_Stream]) -> None
             names.add(row.name)
             if _is_leader(reply, row.cluster):
                 if row.name in rows_by_name:
-                    view.led_twice.add((stream.name, row.name))
+                    view.assets_with_two_leaders.add((stream.name, row.name))
                 rows_by_name[row.name] = row
         stream.consumer_detail = None
 
@@ -237,7 +242,10 @@ def _make_replica(server: str, row: StreamRow) -> StoredReplica:
     """Return the stored messages of a replica that is not the leader."""
     state = row.state
     return StoredReplica(
-        server, bounded(state.first_seq), bounded(state.last_seq), bounded(state.messages)
+        server,
+        clamp_to_int64(state.first_seq),
+        clamp_to_int64(state.last_seq),
+        clamp_to_int64(state.messages),
     )
 
 
@@ -245,11 +253,12 @@ def _is_leader(reply: BulkReply, cluster: ClusterRow | None) -> bool:
     return cluster is None or cluster.leader == reply.name
 
 
-def _fill_in(view: BulkView, known_configurations: KnownConfigurations) -> None:
-    """Complete the rows with known configurations; remove ambiguous ones and find incomplete
-    streams.
+def _complete_rows(view: BulkView, known_configurations: KnownConfigurations) -> None:
+    """Set known configurations in the rows, and find the streams without complete rows.
+
+    Rows with two leaders or an unknown configuration are removed.
     """
-    for stream, consumer in view.led_twice:
+    for stream, consumer in view.assets_with_two_leaders:
         if consumer is not None:
             del view.consumers[stream][consumer]
         elif stream in view.streams:
@@ -258,13 +267,15 @@ def _fill_in(view: BulkView, known_configurations: KnownConfigurations) -> None:
         rows_by_name = view.consumers[stream]
         row = view.streams.get(stream)
         for name in [
-            name for name, row in rows_by_name.items() if not known_configurations.fill_in(row)
+            name
+            for name, row in rows_by_name.items()
+            if not known_configurations.fill_in_configuration(row)
         ]:
             del rows_by_name[name]
-            view.without_configuration.add((stream, name))
-        if row is not None and not known_configurations.fill_in(row):
+            view.assets_without_configuration.add((stream, name))
+        if row is not None and not known_configurations.fill_in_configuration(row):
             del view.streams[stream]
-            view.without_configuration.add((stream, None))
+            view.assets_without_configuration.add((stream, None))
             row = None
         if row is not None:
             row.stored_replicas = tuple(
@@ -273,8 +284,8 @@ def _fill_in(view: BulkView, known_configurations: KnownConfigurations) -> None:
             # A leader counts only the consumers on its own server.
             row.state.consumer_count = max(row.state.consumer_count, len(names))
         if row is None or len(rows_by_name) < row.state.consumer_count:
-            view.incomplete.add(stream)
-    known_configurations.keep(view.names)
+            view.incomplete_streams.add(stream)
+    known_configurations.keep_only_existing(view.names)
 
 
 class BulkReply(Protocol):

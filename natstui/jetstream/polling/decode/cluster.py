@@ -28,11 +28,11 @@ class PeerRow(msgspec.Struct):
     """Whether this is a future replica, which does not count yet."""
 
 
-class _Named(msgspec.Struct):
+class _NamedReplica(msgspec.Struct):
     name: str = ""
 
 
-class _Status(msgspec.Struct):
+class _MoveStatus(msgspec.Struct):
     type: str = ""
     description: str = ""
     err: str = ""
@@ -42,8 +42,8 @@ class DesiredRow(msgspec.Struct):
     """The section `cluster.desired`: a running move or scaling."""
 
     created: str = ""
-    replicas: tuple[_Named, ...] | None = None
-    status: _Status | None = None
+    replicas: tuple[_NamedReplica, ...] | None = None
+    status: _MoveStatus | None = None
 
 
 class ClusterRow(msgspec.Struct):
@@ -59,9 +59,10 @@ def leader_of(cluster: ClusterRow | None, server_name: str | None) -> str | None
     return server_name if cluster is None else cluster.leader or None
 
 
-def clock_of(cluster: ClusterRow | None) -> str | None:
-    """Return the server whose clock a row's `ts` is of: the leader, None without one; "" without
-    a cluster.
+def clock_server_of(cluster: ClusterRow | None) -> str | None:
+    """Return the server whose clock has set `ts` in a row: the leader, or None without one.
+
+    Returns "" without a cluster.
     """
     return "" if cluster is None else cluster.leader or None
 
@@ -73,7 +74,11 @@ def peers_of(cluster: ClusterRow | None) -> tuple[Peer, ...]:
     return tuple(
         # `active` 0 means that the leader never heard from it, not that it did just now.
         Peer(
-            peer.name, peer.current, peer.offline, bounded(peer.active) or None, bounded(peer.lag)
+            peer.name,
+            peer.current,
+            peer.offline,
+            clamp_to_int64(peer.active) or None,
+            clamp_to_int64(peer.lag),
         )
         for peer in cluster.replicas
         if not peer.pending
@@ -84,7 +89,7 @@ def desired_of(cluster: ClusterRow | None) -> DesiredPlacement | None:
     """Return the running move or scaling of a stream; None without one."""
     if cluster is None or cluster.desired is None:
         return None
-    row, status = cluster.desired, cluster.desired.status or _Status()
+    row, status = cluster.desired, cluster.desired.status or _MoveStatus()
     return DesiredPlacement(
         time_us(row.created),
         tuple(replica.name for replica in row.replicas or ()),
@@ -96,31 +101,31 @@ def desired_of(cluster: ClusterRow | None) -> DesiredPlacement | None:
     )
 
 
-def bounded(number: int) -> int:
+def clamp_to_int64(number: int) -> int:
     """Return the number, limited to 0 … 2⁶³-1, which a recording and its readers can store."""
     return min(max(0, number), MAX_INT64)
 
 
-_REFUSED_CODES = (10194, 10195)
+_OFFLINE_ASSET_CODES = (10194, 10195)
 """Error codes of `stream is offline: …` and `consumer is offline: …`."""
 
 
-def refused_reason(error: RequestFailed) -> str | None:
+def refusal_reason(error: RequestFailed) -> str | None:
     """Return why a server refuses to run a stream or consumer; None for other errors."""
-    if error.err_code not in _REFUSED_CODES:
+    if error.err_code not in _OFFLINE_ASSET_CODES:
         return None
     text = str(error)
     return text.partition("is offline: ")[2] or text
 
 
-def limit(number: int | None) -> int | None:
+def limit_or_none(number: int | None) -> int | None:
     """Return a limit; None if unlimited, which the server writes as -1, 0 or nothing."""
     return number if number is not None and 0 < number <= MAX_INT64 else None
 
 
 @dataclass(frozen=True, slots=True)
 class Page(Generic[Row]):
-    """One page of a list: rows of reachable streams or consumers, and the names of others."""
+    """One page of a list: rows of streams or consumers, and the names of unreachable ones."""
 
     rows: tuple[Row, ...]
     total_count: int

@@ -9,7 +9,13 @@ import msgspec
 from natstui.decoding import decoder_of
 from natstui.jetstream.connection.replies import raise_unreadable
 from natstui.jetstream.connection.times import time_or_never_us, time_us
-from natstui.jetstream.polling.decode.cluster import ClusterRow, Page, leader_of, limit, peers_of
+from natstui.jetstream.polling.decode.cluster import (
+    ClusterRow,
+    Page,
+    leader_of,
+    limit_or_none,
+    peers_of,
+)
 from natstui.model.assets.configuration import ConsumerConfiguration
 from natstui.model.live.snapshot import ConsumerColumns
 
@@ -20,7 +26,7 @@ class _Position(msgspec.Struct):
     last_active: str | None = None
 
 
-class _Group(msgspec.Struct):
+class _PriorityGroup(msgspec.Struct):
     pinned_client_id: str = ""
     pinned_ts: str | None = None
 
@@ -40,7 +46,7 @@ class ConsumerRow(msgspec.Struct):
     num_waiting: int = 0
     push_bound: bool = False
     paused: bool = False
-    priority_groups: list[_Group] | None = None
+    priority_groups: list[_PriorityGroup] | None = None
     cluster: ClusterRow | None = None
     ts: str | None = None
     """Time of the row by its leader's clock; None before server 2.10."""
@@ -62,8 +68,8 @@ class _Reply(msgspec.Struct):
     offline: dict[str, str] | None = None
 
 
-_REPLY = decoder_of(_Reply)
-_ROW = decoder_of(ConsumerRow)
+_LIST_DECODER = decoder_of(_Reply)
+_ROW_DECODER = decoder_of(ConsumerRow)
 
 
 def read_consumers(data: bytes, received_mono_us: int, request_us: int = 0) -> Page[ConsumerRow]:
@@ -73,7 +79,7 @@ def read_consumers(data: bytes, received_mono_us: int, request_us: int = 0) -> P
     consumers are left out: the server fills them with zeros, and leaves their names empty.
     """
     with raise_unreadable("CONSUMER.LIST"):
-        reply = _REPLY.decode(data)
+        reply = _LIST_DECODER.decode(data)
         offline = reply.offline or {}
         missing = {*(reply.missing or ()), *offline}
         rows = []
@@ -89,7 +95,7 @@ def read_consumer(data: bytes, received_mono_us: int, request_us: int = 0) -> Co
     It arrived at `received_mono_us`, `request_us` after its request.
     """
     with raise_unreadable("CONSUMER.INFO"):
-        return _set_times(_ROW.decode(data), received_mono_us, request_us)
+        return _set_times(_ROW_DECODER.decode(data), received_mono_us, request_us)
 
 
 def _set_times(row: ConsumerRow, received_mono_us: int, request_us: int) -> ConsumerRow:
@@ -99,7 +105,7 @@ def _set_times(row: ConsumerRow, received_mono_us: int, request_us: int) -> Cons
     return row
 
 
-def _find_pinned_group(row: ConsumerRow) -> _Group | None:
+def _find_pinned_group(row: ConsumerRow) -> _PriorityGroup | None:
     """Return the priority group with a pinned client; None without one."""
     groups = row.priority_groups or ()
     return next((group for group in groups if group.pinned_client_id), None)
@@ -164,7 +170,7 @@ class _Config(msgspec.Struct):
     num_replicas: int = 0
 
 
-_CONFIG = decoder_of(_Config)
+_CONFIG_DECODER = decoder_of(_Config)
 
 
 def consumer_configuration(row: ConsumerRow, stream_replicas_count: int) -> ConsumerConfiguration:
@@ -172,9 +178,9 @@ def consumer_configuration(row: ConsumerRow, stream_replicas_count: int) -> Cons
 
     `stream_replicas_count` is the default of a consumer without its own.
     """
-    raw = bytes(row.config)
+    raw_config = bytes(row.config)
     with raise_unreadable("CONSUMER.LIST"):
-        config = _CONFIG.decode(raw)
+        config = _CONFIG_DECODER.decode(raw_config)
         created_at_us = time_us(row.created)
     filters = config.filter_subjects or ((config.filter_subject,) if config.filter_subject else ())
     return ConsumerConfiguration(
@@ -186,15 +192,15 @@ def consumer_configuration(row: ConsumerRow, stream_replicas_count: int) -> Cons
         pull=not config.deliver_subject,
         deliver_policy=config.deliver_policy,
         ack_policy=config.ack_policy,
-        ack_wait_ns=limit(config.ack_wait),
-        max_deliver_count=limit(config.max_deliver),
-        max_ack_pending_msgs=limit(config.max_ack_pending),
-        max_waiting_pulls_count=limit(config.max_waiting),
+        ack_wait_ns=limit_or_none(config.ack_wait),
+        max_deliver_count=limit_or_none(config.max_deliver),
+        max_ack_pending_msgs=limit_or_none(config.max_ack_pending),
+        max_waiting_pulls_count=limit_or_none(config.max_waiting),
         filter_subjects=filters,
         deliver_subject=config.deliver_subject or None,
         deliver_group=config.deliver_group or None,
-        inactive_threshold_ns=limit(config.inactive_threshold),
+        inactive_threshold_ns=limit_or_none(config.inactive_threshold),
         priority_policy=config.priority_policy or None,
         replicas_count=config.num_replicas or stream_replicas_count,
-        config_json=raw.decode(),
+        config_json=raw_config.decode(),
     )

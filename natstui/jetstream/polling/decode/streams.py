@@ -12,17 +12,17 @@ from natstui.jetstream.connection.times import time_or_never_us, time_us
 from natstui.jetstream.polling.decode.cluster import (
     ClusterRow,
     Page,
-    bounded,
+    clamp_to_int64,
     desired_of,
     leader_of,
-    limit,
+    limit_or_none,
     peers_of,
 )
 from natstui.model.assets.configuration import StreamConfiguration, StreamKind
 from natstui.model.live.snapshot import StoredReplica, StreamColumns, Upstream
 
 
-class _Lost(msgspec.Struct):
+class _LostMessages(msgspec.Struct):
     msgs: list[int] | None = None
 
 
@@ -36,7 +36,7 @@ class _State(msgspec.Struct):
     num_deleted: int = 0
     num_subjects: int = 0
     consumer_count: int = 0
-    lost: _Lost | None = None
+    lost: _LostMessages | None = None
 
 
 class _Error(msgspec.Struct):
@@ -83,13 +83,13 @@ class _Reply(msgspec.Struct):
     offline: dict[str, str] | None = None
 
 
-class _NamedRow(msgspec.Struct):
+class _ConfigName(msgspec.Struct):
     name: str = ""
 
 
-_REPLY = decoder_of(_Reply)
-_ROW = decoder_of(StreamRow)
-_NAMED = decoder_of(_NamedRow)
+_LIST_DECODER = decoder_of(_Reply)
+_ROW_DECODER = decoder_of(StreamRow)
+_CONFIG_NAME_DECODER = decoder_of(_ConfigName)
 
 
 def read_streams(data: bytes, received_mono_us: int, request_us: int = 0) -> Page[StreamRow]:
@@ -99,14 +99,14 @@ def read_streams(data: bytes, received_mono_us: int, request_us: int = 0) -> Pag
     streams are left out: the server fills them with zeros.
     """
     with raise_unreadable("STREAM.LIST"):
-        reply = _REPLY.decode(data)
+        reply = _LIST_DECODER.decode(data)
         offline = reply.offline or {}
         missing = {*(reply.missing or ()), *offline}
         rows = tuple(
             _set_name_and_times(row, received_mono_us, request_us) for row in reply.streams or ()
         )
-    reachable = tuple(row for row in rows if row.name not in missing)
-    return Page(reachable, reply.total, reply.limit, tuple(sorted(missing)), offline)
+    reachable_rows = tuple(row for row in rows if row.name not in missing)
+    return Page(reachable_rows, reply.total, reply.limit, tuple(sorted(missing)), offline)
 
 
 def read_stream(data: bytes, received_mono_us: int, request_us: int = 0) -> StreamRow:
@@ -115,11 +115,11 @@ def read_stream(data: bytes, received_mono_us: int, request_us: int = 0) -> Stre
     It arrived at `received_mono_us`, `request_us` after its request.
     """
     with raise_unreadable("STREAM.INFO"):
-        return _set_name_and_times(_ROW.decode(data), received_mono_us, request_us)
+        return _set_name_and_times(_ROW_DECODER.decode(data), received_mono_us, request_us)
 
 
 def _set_name_and_times(row: StreamRow, received_mono_us: int, request_us: int) -> StreamRow:
-    row.name = _NAMED.decode(row.config).name
+    row.name = _CONFIG_NAME_DECODER.decode(row.config).name
     row.written_at_us = time_or_never_us(row.ts)
     row.requested_mono_us = received_mono_us - request_us
     row.sampled_mono_us = received_mono_us
@@ -129,8 +129,8 @@ def _set_name_and_times(row: StreamRow, received_mono_us: int, request_us: int) 
 def _make_upstream(row: UpstreamRow, is_mirror: bool) -> Upstream:
     error = row.error.description or "unknown" if row.error else None
     # `active` -1 means that nothing was ever received.
-    active_ns = bounded(row.active) if row.active >= 0 else None
-    return Upstream(row.name, bounded(row.lag), active_ns, error, is_mirror)
+    active_ns = clamp_to_int64(row.active) if row.active >= 0 else None
+    return Upstream(row.name, clamp_to_int64(row.lag), active_ns, error, is_mirror)
 
 
 def _make_upstreams(row: StreamRow) -> tuple[Upstream, ...]:
@@ -168,7 +168,7 @@ def stream_columns(rows: Sequence[StreamRow], server_name: str | None) -> Stream
     )
 
 
-class _Named(msgspec.Struct):
+class _NamedUpstream(msgspec.Struct):
     name: str = ""
 
 
@@ -189,11 +189,11 @@ class _Config(msgspec.Struct):
     num_replicas: int = 1
     sealed: bool = False
     allow_direct: bool = False
-    mirror: _Named | None = None
-    sources: tuple[_Named, ...] | None = None
+    mirror: _NamedUpstream | None = None
+    sources: tuple[_NamedUpstream, ...] | None = None
 
 
-_CONFIG = decoder_of(_Config)
+_CONFIG_DECODER = decoder_of(_Config)
 
 
 def stream_kind(name: str) -> StreamKind:
@@ -205,9 +205,9 @@ def stream_kind(name: str) -> StreamKind:
 
 def stream_configuration(row: StreamRow) -> StreamConfiguration:
     """Return the configuration of a row; raises RequestFailed if unreadable."""
-    raw = bytes(row.config)
+    raw_config = bytes(row.config)
     with raise_unreadable("STREAM.LIST"):
-        config = _CONFIG.decode(raw)
+        config = _CONFIG_DECODER.decode(raw_config)
         created_at_us = time_us(row.created)
     return StreamConfiguration(
         name=config.name,
@@ -218,17 +218,17 @@ def stream_configuration(row: StreamRow) -> StreamConfiguration:
         storage=config.storage,
         retention=config.retention,
         discard=config.discard,
-        max_msgs=limit(config.max_msgs),
-        max_bytes=limit(config.max_bytes),
-        max_age_ns=limit(config.max_age),
-        max_msgs_per_subject=limit(config.max_msgs_per_subject),
-        max_msg_size_bytes=limit(config.max_msg_size),
-        max_consumers_count=limit(config.max_consumers),
-        duplicate_window_ns=limit(config.duplicate_window),
+        max_msgs=limit_or_none(config.max_msgs),
+        max_bytes=limit_or_none(config.max_bytes),
+        max_age_ns=limit_or_none(config.max_age),
+        max_msgs_per_subject=limit_or_none(config.max_msgs_per_subject),
+        max_msg_size_bytes=limit_or_none(config.max_msg_size),
+        max_consumers_count=limit_or_none(config.max_consumers),
+        duplicate_window_ns=limit_or_none(config.duplicate_window),
         replicas_count=config.num_replicas,
         sealed=config.sealed,
         allow_direct=config.allow_direct,
         mirror=config.mirror.name if config.mirror else None,
         sources=tuple(source.name for source in config.sources or ()),
-        config_json=raw.decode(),
+        config_json=raw_config.decode(),
     )

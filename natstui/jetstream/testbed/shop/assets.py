@@ -13,7 +13,7 @@ _MIB = 1 << 20
 MAX_ORDERS_MSGS = 3_000
 INITIAL_RETURNS_MSGS = 150
 INVOICES_MAX_BYTES = 2 * _MIB
-_REPLICATED: Config = {"num_replicas": 3}
+_THREE_REPLICAS: Config = {"num_replicas": 3}
 """Configuration of streams that must survive the loss of one of three servers; the others have one
 replica."""
 
@@ -25,7 +25,7 @@ def _placed_on(server: str) -> Config:
 STREAMS: tuple[Config, ...] = (
     {
         "name": "ORDERS",
-        **_REPLICATED,
+        **_THREE_REPLICAS,
         "description": "Every order of the shop; the newest 3,000 are kept",
         "subjects": ["orders.>"],
         "max_msgs": MAX_ORDERS_MSGS,
@@ -35,7 +35,7 @@ STREAMS: tuple[Config, ...] = (
     },
     {
         "name": "PICKING",
-        **_REPLICATED,
+        **_THREE_REPLICAS,
         "description": "What the warehouse has to pick: each job is done once",
         "subjects": [f"warehouse.pick.{size}.>" for size in ("small", "large", "pallet")],
         "retention": "workqueue",
@@ -52,7 +52,7 @@ STREAMS: tuple[Config, ...] = (
     },
     {
         "name": "PAYMENTS",
-        **_REPLICATED,
+        **_THREE_REPLICAS,
         "description": "Card payments; some fail, and one in a while can never succeed",
         "subjects": ["payments.>"],
         "max_age": 15 * _MINUTE_NS,
@@ -62,7 +62,7 @@ STREAMS: tuple[Config, ...] = (
     },
     {
         "name": "RETURNS",
-        **_REPLICATED,
+        **_THREE_REPLICAS,
         "description": "Parcels that customers send back",
         "subjects": ["returns.>"],
         "max_msgs": 20_000,
@@ -107,7 +107,7 @@ STREAMS: tuple[Config, ...] = (
     },
     {
         "name": "KV_carts",
-        **_REPLICATED,
+        **_THREE_REPLICAS,
         "description": "Shopping carts, five revisions each",
         "subjects": ["$KV.carts.>"],
         "discard": "new",
@@ -134,7 +134,7 @@ _DAY_NS = 86_400 * _SECOND_NS
 STOREFRONT_SUBJECT = "deliver.storefront"
 """The deliver subject of the push consumer with a subscriber."""
 
-_ORDERS: tuple[Config, ...] = (
+_ORDERS_CONSUMERS: tuple[Config, ...] = (
     {
         "durable_name": "billing",
         "description": "Healthy; every acknowledgement is sampled",
@@ -181,7 +181,7 @@ _ORDERS: tuple[Config, ...] = (
     },
 )
 
-_PICKING: tuple[Config, ...] = (
+_PICKING_CONSUMERS: tuple[Config, ...] = (
     {
         "durable_name": "pickers-small",
         "description": "Two workers share it and keep up",
@@ -200,7 +200,7 @@ _PICKING: tuple[Config, ...] = (
     },
 )
 
-_SIGNUPS: tuple[Config, ...] = (
+_SIGNUPS_CONSUMERS: tuple[Config, ...] = (
     {"durable_name": "crm-sync", "ack_policy": "explicit", "ack_wait": 30 * _SECOND_NS},
     {
         "durable_name": "welcome-mail",
@@ -210,7 +210,7 @@ _SIGNUPS: tuple[Config, ...] = (
     },
 )
 
-_PAYMENTS: tuple[Config, ...] = (
+_PAYMENTS_CONSUMERS: tuple[Config, ...] = (
     {
         "durable_name": "settlement",
         "description": "Some payments need a second try; a broken one is dropped after four",
@@ -235,7 +235,7 @@ _PAYMENTS: tuple[Config, ...] = (
     },
 )
 
-_RETURNS: tuple[Config, ...] = (
+_RETURNS_CONSUMERS: tuple[Config, ...] = (
     {
         "durable_name": "fraud-check",
         "description": "Stalled: receives messages and never acknowledges one",
@@ -246,15 +246,15 @@ _RETURNS: tuple[Config, ...] = (
 )
 
 CONSUMERS: Mapping[str, tuple[Config, ...]] = {
-    "ORDERS": _ORDERS,
-    "PICKING": _PICKING,
-    "SIGNUPS": _SIGNUPS,
-    "PAYMENTS": _PAYMENTS,
-    "RETURNS": _RETURNS,
+    "ORDERS": _ORDERS_CONSUMERS,
+    "PICKING": _PICKING_CONSUMERS,
+    "SIGNUPS": _SIGNUPS_CONSUMERS,
+    "PAYMENTS": _PAYMENTS_CONSUMERS,
+    "RETURNS": _RETURNS_CONSUMERS,
 }
 """Stream → its durable consumers."""
 
-DASHBOARD: Config = {
+DASHBOARD_CONSUMER: Config = {
     "description": "A dashboard that reads the sensors for a moment",
     "deliver_policy": "new",
     "ack_policy": "none",

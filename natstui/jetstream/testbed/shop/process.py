@@ -30,12 +30,12 @@ if sys.platform != "win32":
 
 
 _CHECK_INTERVAL_S = 1.0
-_DOWN_S = 20.0
+_RESTART_DELAY_S = 20.0
 """Time until a killed node is restarted, so that the user can see natstui's findings."""
 
 _SYSTEM_USER = "admin"
 """User and password of the system account; this server is reachable only from this machine."""
-_ACCOUNTS = f"""
+_ACCOUNTS_CONFIG = f"""
 accounts {{
   SHOP {{
     jetstream {{ max_memory: 64MB, max_file: 512MB, max_streams: 50, max_consumers: 200 }}
@@ -50,17 +50,17 @@ no_auth_user: shop
 
 def main() -> None:
     """Run the demo until stdin ends."""
-    scratch = Path(sys.argv[1])
+    scratch_folder = Path(sys.argv[1])
     store = Path(sys.argv[2]) if len(sys.argv) > 2 else None
-    # The servers shall collect garbage sooner, instead of using more of the machine's memory.
+    # The servers should collect garbage sooner, instead of using more of the machine's memory.
     os.environ.setdefault("GOMEMLIMIT", "128MiB")
     try:
-        with lock_folder(store or scratch):
+        with lock_folder(store or scratch_folder):
             asyncio.run(_serve(store))
     except (NatstuiError, OSError) as error:
         _print_line({"error": str(error)})
     # Not after a crash: the folder contains the traceback, and the parent process removes it.
-    shutil.rmtree(scratch, ignore_errors=True)
+    shutil.rmtree(scratch_folder, ignore_errors=True)
 
 
 @contextmanager
@@ -86,11 +86,11 @@ def lock_folder(folder: Path) -> Iterator[None]:
 
 async def _serve(store: Path | None) -> None:
     """Run the cluster and the shop until stdin ends or a signal arrives."""
-    stdin_end = asyncio.ensure_future(_wait_for_stdin_end())
-    for number in (signal.SIGINT, signal.SIGTERM):
-        asyncio.get_running_loop().add_signal_handler(number, stdin_end.cancel)
+    stdin_end_task = asyncio.ensure_future(_wait_for_stdin_end())
+    for signal_number in (signal.SIGINT, signal.SIGTERM):
+        asyncio.get_running_loop().add_signal_handler(signal_number, stdin_end_task.cancel)
     async with Cluster(
-        accounts=_ACCOUNTS, connect_options={}, name="demo", store=store
+        accounts=_ACCOUNTS_CONFIG, connect_options={}, name="demo", store=store
     ) as cluster:
         client = await connect(Connection(servers=cluster.urls, client_name="demo shop"))
         try:
@@ -102,13 +102,18 @@ async def _serve(store: Path | None) -> None:
                     "system_password": _SYSTEM_USER,
                 }
             )
-            keep_alive_tasks = map(_keep_alive, cluster.nodes)
-            work = {stdin_end, *map(asyncio.ensure_future, (run_shop(client), *keep_alive_tasks))}
-            finished, pending = await asyncio.wait(work, return_when=asyncio.FIRST_COMPLETED)
-            for task in pending:
+            restart_tasks = map(_restart_killed_node, cluster.nodes)
+            all_tasks = {
+                stdin_end_task,
+                *map(asyncio.ensure_future, (run_shop(client), *restart_tasks)),
+            }
+            finished_tasks, pending_tasks = await asyncio.wait(
+                all_tasks, return_when=asyncio.FIRST_COMPLETED
+            )
+            for task in pending_tasks:
                 task.cancel()
-            await asyncio.wait(pending)
-            for task in finished - {stdin_end}:
+            await asyncio.wait(pending_tasks)
+            for task in finished_tasks - {stdin_end_task}:
                 task.result()
         finally:
             await client.close()
@@ -123,12 +128,12 @@ async def _wait_for_stdin_end() -> None:
         pass
 
 
-async def _keep_alive(node: Broker) -> None:
+async def _restart_killed_node(node: Broker) -> None:
     """Restart a node some time after it was killed, each time."""
     while True:
         await asyncio.sleep(_CHECK_INTERVAL_S)
         if not node.is_running:
-            await asyncio.sleep(_DOWN_S)
+            await asyncio.sleep(_RESTART_DELAY_S)
             node.spawn()
             await node.wait_until_ready()
 

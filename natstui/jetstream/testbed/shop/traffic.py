@@ -21,7 +21,7 @@ from natstui.jetstream.connection.client import Client
 from natstui.jetstream.connection.nats_client import unsubscribe
 from natstui.jetstream.testbed.shop.assets import (
     CONSUMERS,
-    DASHBOARD,
+    DASHBOARD_CONSUMER,
     INITIAL_RETURNS_MSGS,
     INVOICES_MAX_BYTES,
     MAX_ORDERS_MSGS,
@@ -46,13 +46,13 @@ class Wave:
     burst_every_s: float = 60.0
     burst_s: float = 5.0
 
-    def per_s(self, at_s: float) -> float:
+    def msgs_per_s(self, at_s: float) -> float:
         """Return the rate at a time, in messages per second."""
         wave = self.mean_per_s * (
             1 + self.swing_ratio * math.sin(2 * math.pi * at_s / self.period_s)
         )
-        in_burst = at_s % self.burst_every_s < self.burst_s
-        return wave + (self.burst_per_s if in_burst else 0.0)
+        is_in_burst = at_s % self.burst_every_s < self.burst_s
+        return wave + (self.burst_per_s if is_in_burst else 0.0)
 
 
 @dataclass(slots=True)
@@ -61,26 +61,26 @@ class DueMessages:
 
     wave: Wave
     at_s: float = 0.0
-    remainder: float = 0.0
+    due_fraction: float = 0.0
     """The fraction of a message that is due already."""
 
-    def take_due(self, until_s: float) -> int:
+    def pop_due_count(self, until_s: float) -> int:
         """Return how many messages are due since the last call."""
         # After a sleep of the machine, only the messages of two seconds are due.
         since_s = max(self.at_s, until_s - 2.0)
-        self.remainder += self.wave.per_s((since_s + until_s) / 2) * (until_s - since_s)
+        self.due_fraction += self.wave.msgs_per_s((since_s + until_s) / 2) * (until_s - since_s)
         self.at_s = until_s
-        due_count = int(self.remainder)
-        self.remainder -= due_count
+        due_count = int(self.due_fraction)
+        self.due_fraction -= due_count
         return due_count
 
 
 @dataclass(frozen=True, slots=True)
-class Pickers:
-    """The rate of slow workers who get help when the backlog is too long."""
+class WarehouseWorkersRate:
+    """Rates of warehouse workers, who get help when their backlog is too long."""
 
-    slow_per_s: float = 3.0
-    fast_per_s: float = 40.0
+    without_help_per_s: float = 3.0
+    with_help_per_s: float = 40.0
     help_above_msgs: int = 1_500
     help_until_msgs: int = 50
 
@@ -88,24 +88,24 @@ class Pickers:
         """Return whether the workers have help now; it depends on whether they had it before."""
         return backlog_msgs > (self.help_until_msgs if had_help else self.help_above_msgs)
 
-    def per_s(self, has_help: bool) -> float:
+    def msgs_per_s(self, has_help: bool) -> float:
         """Return how many messages the workers process per second."""
-        return self.fast_per_s if has_help else self.slow_per_s
+        return self.with_help_per_s if has_help else self.without_help_per_s
 
 
 _DUPLICATE_RATIO = 0.05
 _POISON_RATIO = 0.012
-_PALLET_EVERY = 100
+_JOBS_PER_PALLET_COUNT = 100
 COUNTRIES = ("de", "dk", "fr", "no", "se", "us")
 _ARTICLES = ("anorak", "boots", "candle", "kettle", "lamp", "sledge", "tent", "wool socks")
 
 _RANDOM = random.Random()
 
-Publish = Callable[[Nats, int], Awaitable[None]]
+PublishFunction = Callable[[Nats, int], Awaitable[None]]
 """Function that publishes the message with a number."""
 
 
-def payload(**fields: object) -> bytes:
+def encode_json(**fields: object) -> bytes:
     """Return a JSON object with these fields."""
     return json.dumps(fields, separators=(",", ":")).encode()
 
@@ -114,7 +114,7 @@ async def publish_order(nc: Nats, number: int) -> None:
     """Publish a new or a paid order; one in twenty is sent twice."""
     country = _RANDOM.choice(COUNTRIES)
     stage = "paid" if number % 3 == 0 else "new"
-    body = payload(
+    body = encode_json(
         order=number,
         stage=stage,
         country=country,
@@ -128,14 +128,14 @@ async def publish_order(nc: Nats, number: int) -> None:
         await nc.publish(f"orders.{stage}.{country}", body, headers=headers)
 
 
-async def publish_pick(nc: Nats, number: int) -> None:
+async def publish_picking_job(nc: Nats, number: int) -> None:
     """Publish a job for the warehouse: two small ones for each large one, and rarely a pallet.
 
     No consumer receives the pallets: they stay in the work queue.
     """
     size = "large" if number % 3 == 0 else "small"
-    size = "pallet" if number % _PALLET_EVERY == 0 else size
-    body = payload(job=number, shelf=f"{_RANDOM.choice('ABCDEF')}{number % 40:02d}", size=size)
+    size = "pallet" if number % _JOBS_PER_PALLET_COUNT == 0 else size
+    body = encode_json(job=number, shelf=f"{_RANDOM.choice('ABCDEF')}{number % 40:02d}", size=size)
     await nc.publish(f"warehouse.pick.{size}.{number % 4}", body)
 
 
@@ -143,45 +143,45 @@ async def publish_signup(nc: Nats, number: int) -> None:
     """Publish a new customer."""
     country = _RANDOM.choice(COUNTRIES)
     verb = "confirmed" if number % 2 else "requested"
-    await nc.publish(f"customers.signup.{country}.{verb}", payload(customer=number))
+    await nc.publish(f"customers.signup.{country}.{verb}", encode_json(customer=number))
 
 
 async def publish_payment(nc: Nats, number: int) -> None:
     """Publish a payment; the first one, and about one in eighty after it, can never be settled."""
-    poison = number == 1 or _RANDOM.random() < _POISON_RATIO
-    amount: object = "NaN" if poison else _RANDOM.randint(499, 24_900)
+    is_poison = number == 1 or _RANDOM.random() < _POISON_RATIO
+    amount: object = "NaN" if is_poison else _RANDOM.randint(499, 24_900)
     method = "voucher" if number % 5 == 0 else "card"
     await nc.publish(
-        f"payments.{method}.{number % 8}", payload(amount_cents=amount, payment=number)
+        f"payments.{method}.{number % 8}", encode_json(amount_cents=amount, payment=number)
     )
 
 
 async def publish_invoice(nc: Nats, number: int) -> None:
     """Publish an invoice: incompressible lines of text."""
     lines = _RANDOM.randbytes(_RANDOM.randint(300, 900)).hex()
-    await nc.publish(f"invoices.{number % 12 + 1:02d}", payload(invoice=number, scan=lines))
+    await nc.publish(f"invoices.{number % 12 + 1:02d}", encode_json(invoice=number, scan=lines))
 
 
 async def publish_return(nc: Nats, number: int) -> None:
     """Publish a returned parcel."""
     reason = _RANDOM.choice(("too small", "too large", "too late", "broken"))
     country = _RANDOM.choice(COUNTRIES)
-    await nc.publish(f"returns.{country}", payload(order=number, reason=reason))
+    await nc.publish(f"returns.{country}", encode_json(order=number, reason=reason))
 
 
 async def publish_reading(nc: Nats, number: int) -> None:
     """Publish a sensor reading."""
     kind = "scanner" if number % 4 == 0 else "shelf"
-    body = payload(reading=number, celsius=round(_RANDOM.gauss(18, 2), 1), battery_percent=83)
+    body = encode_json(reading=number, celsius=round(_RANDOM.gauss(18, 2), 1), battery_percent=83)
     await nc.publish(f"sensors.{kind}.{number % 24}", body)
 
 
-TICK_S = 0.5
-NUMBERS_PER_S = 100
+PUBLISH_INTERVAL_S = 0.5
+MESSAGE_NUMBERS_PER_S = 100
 """More numbers than a publisher uses per second, also in a burst."""
-PUBLISHERS: tuple[tuple[Publish, Wave], ...] = (
+PUBLISHERS: tuple[tuple[PublishFunction, Wave], ...] = (
     (publish_order, Wave(10, burst_per_s=30, burst_every_s=75, burst_s=6)),
-    (publish_pick, Wave(12, swing_ratio=0.4, period_s=90)),
+    (publish_picking_job, Wave(12, swing_ratio=0.4, period_s=90)),
     (publish_signup, Wave(2, swing_ratio=0.9, period_s=25)),
     (publish_payment, Wave(5, period_s=33, burst_per_s=12, burst_every_s=110, burst_s=4)),
     (publish_invoice, Wave(2, swing_ratio=0.8, period_s=120)),
@@ -190,16 +190,16 @@ PUBLISHERS: tuple[tuple[Publish, Wave], ...] = (
 )
 
 
-async def publish_wave(nc: Nats, publish: Publish, wave: Wave) -> None:
+async def publish_wave(nc: Nats, publish: PublishFunction, wave: Wave) -> None:
     """Publish messages with the rate of a wave until cancelled."""
     start_s = time.monotonic()
     due_messages = DueMessages(wave)
     # Numbers must be new after a restart on the same store, or messages would be duplicates. They
     # start at a number that grows with time faster than messages are published.
-    number = 0 if publish is publish_payment else int(time.time() * NUMBERS_PER_S)
+    number = 0 if publish is publish_payment else int(time.time() * MESSAGE_NUMBERS_PER_S)
     while True:
-        await asyncio.sleep(TICK_S)
-        for _ in range(due_messages.take_due(time.monotonic() - start_s)):
+        await asyncio.sleep(PUBLISH_INTERVAL_S)
+        for _ in range(due_messages.pop_due_count(time.monotonic() - start_s)):
             number += 1
             await publish(nc, number)
 
@@ -224,11 +224,11 @@ class PullReader:
 
     async def read_batch(self, max_msgs: int, wait_s: float = 20.0) -> list[Msg]:
         """Return the messages that are available, or else the first one within `wait_s`."""
-        first = await self._request(1, {"batch": 1, "expires": int(wait_s * 1e9)}, wait_s)
-        if not first or max_msgs == 1:
-            return first
+        first_messages = await self._request(1, {"batch": 1, "expires": int(wait_s * 1e9)}, wait_s)
+        if not first_messages or max_msgs == 1:
+            return first_messages
         remaining_msgs = max_msgs - 1
-        return first + await self._request(
+        return first_messages + await self._request(
             remaining_msgs, {"batch": remaining_msgs, "no_wait": True}, 0.0
         )
 
@@ -286,11 +286,11 @@ async def never_acknowledge(nc: Nats, stream: str, consumer: str) -> None:
 
 async def read_slowly(nc: Nats, stream: str, consumer: str) -> None:
     """Read slowly until the backlog is too long, and then fast until it is processed."""
-    pickers, has_help = Pickers(), False
+    workers, has_help = WarehouseWorkersRate(), False
     async with PullReader(nc, stream, consumer) as pull:
         while True:
-            for message in await pull.read_batch(round(pickers.per_s(has_help))):
-                has_help = pickers.has_help(message.metadata.num_pending, has_help)
+            for message in await pull.read_batch(round(workers.msgs_per_s(has_help))):
+                has_help = workers.has_help(message.metadata.num_pending, has_help)
                 await message.respond(_ACK)
             await asyncio.sleep(1.0)
 
@@ -336,8 +336,8 @@ async def receive_pushed(nc: Nats) -> None:
     """Subscribe to the deliver subject of the push consumer, and reply to its flow control."""
 
     async def on_message(message: Msg) -> None:
-        is_control = bool(message.headers) and message.headers.get("Status") == "100"
-        if is_control and is_flow_control(message.reply, "ORDERS", "storefront"):
+        is_control_message = bool(message.headers) and message.headers.get("Status") == "100"
+        if is_control_message and is_flow_control(message.reply, "ORDERS", "storefront"):
             await message.respond(b"")
 
     subscription = await nc.subscribe(STOREFRONT_SUBJECT, cb=on_message)
@@ -348,11 +348,11 @@ async def receive_pushed(nc: Nats) -> None:
 
 
 _RETRY_S = 1.0
-_REPLY_S = 3.0
-_ELECTION_S = 30.0
+_REPLY_TIMEOUT_S = 3.0
+_ELECTION_TIMEOUT_S = 30.0
 """Maximum wait for a leader; a split vote takes nine seconds."""
 
-Actor = Callable[[], Coroutine[None, None, None]]
+TaskFactory = Callable[[], Coroutine[None, None, None]]
 
 _READERS = (
     (read_promptly, "ORDERS", "billing"),
@@ -385,10 +385,13 @@ async def open_shop(client: Client) -> None:
 
 async def run_shop(client: Client) -> None:
     """Run all publishers and readers until cancelled; after an outage they are restarted."""
-    tasks = {asyncio.create_task(_restart_after_outages(actor)) for actor in _actors(client)}
+    tasks = {
+        asyncio.create_task(_restart_after_outages(task_factory))
+        for task_factory in _task_factories(client)
+    }
     try:
-        finished, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
-        for task in finished:
+        finished_tasks, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+        for task in finished_tasks:
             task.result()
     finally:
         await _cancel_tasks(tasks)
@@ -404,13 +407,13 @@ async def _cancel_tasks(tasks: set[asyncio.Task[None]]) -> None:
         _, tasks = await asyncio.wait(tasks, timeout=0.2)
 
 
-def _actors(client: Client) -> Iterator[Actor]:
+def _task_factories(client: Client) -> Iterator[TaskFactory]:
     nc = client.nc
     yield partial(_fill_streams, client)
     for publish, wave in PUBLISHERS:
         yield partial(publish_wave, nc, publish, wave)
-    for read_task, stream, consumer in _READERS:
-        yield partial(read_task, nc, stream, consumer)
+    for read_function, stream, consumer in _READERS:
+        yield partial(read_function, nc, stream, consumer)
     yield partial(receive_pushed, nc)
     yield partial(fill_carts, nc)
     yield partial(print_receipts, nc)
@@ -418,11 +421,11 @@ def _actors(client: Client) -> Iterator[Actor]:
     yield partial(read_sensors, client)
 
 
-async def _restart_after_outages(actor: Actor) -> None:
-    """Run an actor until cancelled; it is restarted after each error of the connection."""
+async def _restart_after_outages(task_factory: TaskFactory) -> None:
+    """Run a task until cancelled; it is restarted after each error of the connection."""
     while True:
         try:
-            await actor()
+            await task_factory()
         except (nats.errors.Error, NatstuiError, OSError, TimeoutError):
             await asyncio.sleep(_RETRY_S)
 
@@ -451,10 +454,10 @@ async def _request(client: Client, verb: str, body: Config | None = None) -> Non
 
     A stream or consumer that has no leader yet never replies to an earlier request.
     """
-    deadline_s = time.monotonic() + _ELECTION_S
+    deadline_s = time.monotonic() + _ELECTION_TIMEOUT_S
     while True:
         try:
-            await client.request(verb, body, timeout_s=_REPLY_S)
+            await client.request(verb, body, timeout_s=_REPLY_TIMEOUT_S)
         except RequestTimedOut:
             if time.monotonic() > deadline_s:
                 raise
@@ -483,7 +486,7 @@ async def fill_orders(nc: Nats) -> None:
     """
     for number in range(MAX_ORDERS_MSGS + 50):
         country = COUNTRIES[number % len(COUNTRIES)]
-        body = payload(order=number, stage="new", country=country, imported=True)
+        body = encode_json(order=number, stage="new", country=country, imported=True)
         publish = nc.publish if number else nc.jetstream().publish
         await publish(f"orders.imported.{country}", body)
         if number % 500 == 0:
@@ -491,8 +494,8 @@ async def fill_orders(nc: Nats) -> None:
 
 
 async def fill_returns(nc: Nats) -> None:
-    """Publish the initial messages of RETURNS, after the ack of one more, as for ORDERS."""
-    await nc.jetstream().publish(f"returns.{COUNTRIES[0]}", payload(order=0, reason="broken"))
+    """Publish a message to RETURNS, wait for its ack, and publish the initial messages."""
+    await nc.jetstream().publish(f"returns.{COUNTRIES[0]}", encode_json(order=0, reason="broken"))
     for number in range(INITIAL_RETURNS_MSGS):
         await publish_return(nc, number)
 
@@ -500,15 +503,15 @@ async def fill_returns(nc: Nats) -> None:
 async def fill_invoices(nc: Nats, missing_bytes: int) -> None:
     """Publish invoices with so many bytes of payload."""
     while missing_bytes > 0:
-        page = payload(invoice=0, scan=_RANDOM.randbytes(8_000).hex())
+        page = encode_json(invoice=0, scan=_RANDOM.randbytes(8_000).hex())
         missing_bytes -= len(page)
         await nc.publish("invoices.00", page)
         await asyncio.sleep(0)
 
 
 _CUSTOMERS_COUNT = 40
-_RECEIPTS_KEPT_COUNT = 12
-_FULL_RATIO, _TIDY_RATIO = 0.97, 0.91
+_MAX_KEPT_RECEIPTS = 12
+_INVOICES_FULL_RATIO, _INVOICES_TIDY_RATIO = 0.97, 0.91
 
 
 async def fill_carts(nc: Nats) -> None:
@@ -519,7 +522,7 @@ async def fill_carts(nc: Nats) -> None:
         if _RANDOM.random() < 0.1:
             await carts.delete(key)
         else:
-            await carts.put(key, payload(articles_count=_RANDOM.randint(1, 9)))
+            await carts.put(key, encode_json(articles_count=_RANDOM.randint(1, 9)))
         await asyncio.sleep(_RANDOM.uniform(0.1, 0.7))
 
 
@@ -528,10 +531,10 @@ async def print_receipts(nc: Nats) -> None:
     receipts = await nc.jetstream().object_store("receipts")
     number = 0
     while True:
-        name = f"till-{number % _RECEIPTS_KEPT_COUNT + 1:02d}.pdf"
+        name = f"till-{number % _MAX_KEPT_RECEIPTS + 1:02d}.pdf"
         await receipts.put(name, _RANDOM.randbytes(_RANDOM.randint(8_000, 60_000)))
         number += 1
-        await asyncio.sleep(2.0 if number < _RECEIPTS_KEPT_COUNT else 15.0)
+        await asyncio.sleep(2.0 if number < _MAX_KEPT_RECEIPTS else 15.0)
 
 
 async def _read_stored(client: Client, stream: str) -> tuple[int, int]:
@@ -543,12 +546,12 @@ async def _read_stored(client: Client, stream: str) -> tuple[int, int]:
 async def tidy_invoices(client: Client) -> None:
     """Keep INVOICES nearly full: fill it once, then delete old messages before it is full."""
     _, stored_bytes = await _read_stored(client, "INVOICES")
-    await fill_invoices(client.nc, int(_TIDY_RATIO * INVOICES_MAX_BYTES) - stored_bytes)
+    await fill_invoices(client.nc, int(_INVOICES_TIDY_RATIO * INVOICES_MAX_BYTES) - stored_bytes)
     while True:
         stored_msgs, stored_bytes = await _read_stored(client, "INVOICES")
-        if stored_bytes > _FULL_RATIO * INVOICES_MAX_BYTES:
-            keep = int(stored_msgs * _TIDY_RATIO / _FULL_RATIO)
-            await client.request("STREAM.PURGE.INVOICES", {"keep": keep})
+        if stored_bytes > _INVOICES_FULL_RATIO * INVOICES_MAX_BYTES:
+            kept_msgs = int(stored_msgs * _INVOICES_TIDY_RATIO / _INVOICES_FULL_RATIO)
+            await client.request("STREAM.PURGE.INVOICES", {"keep": kept_msgs})
         await asyncio.sleep(3.0)
 
 
@@ -556,7 +559,7 @@ async def read_sensors(client: Client) -> None:
     """Create an ephemeral consumer, read from it for a while, and let it expire; repeat that."""
     while True:
         name = f"dashboard-{_RANDOM.randrange(16**6):06x}"
-        config = {**DASHBOARD, "name": name}
+        config = {**DASHBOARD_CONSUMER, "name": name}
         await client.request(*consumer_request("TELEMETRY", name, config, "create"))
         await read_briefly(client.nc, "TELEMETRY", name, batches_count=8)
         await asyncio.sleep(8.0)

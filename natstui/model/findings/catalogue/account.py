@@ -64,7 +64,7 @@ API_SLOW = Kind(
     "NT-A26", "account", "warning", "API slow", "the JetStream API replies slowly",
     "the load of the servers, and the network to them",
     "`nats server report jetstream`; `natstui check` measures step by step",
-    "`nats server check connection`", 2.0, 5.0, ("API answers",),
+    "`nats server check connection`", 2.0, 5.0, ("API reply time",),
 )  # fmt: skip
 API_BACKLOG = Kind(
     "NT-A27", "account", "warning", "API backlog",
@@ -141,7 +141,7 @@ CLOCK_CHANGED = Kind(
     "the clock of this machine was changed: durations around that moment are not exact",
     "its time synchronization",
     "no action is needed if the change was intended",
-    "", 0.0, 0.0, ("given up",),
+    "", 0.0, 0.0, ("dropped after max deliver",),
 )  # fmt: skip
 
 ACCOUNT_KINDS = tuple(kind for kind in tuple(globals().values()) if isinstance(kind, Kind))

@@ -7,9 +7,9 @@ from natstui.model.findings.catalogue.status import UNEXPLAINED, Status
 from natstui.model.findings.thresholds import (
     LAGGING_WINDOW_S,
     LEADER_CHANGES_WINDOW_S,
+    MAX_PULL_GAP_IF_UNKNOWN_S,
     NO_SUBSCRIBER_S,
-    PACE_KNOWN_S,
-    UNKNOWN_PACE_S,
+    PULL_GAPS_KNOWN_AFTER_S,
 )
 
 UNREACHABLE = Kind(
@@ -60,7 +60,7 @@ NO_PULLS = Kind(
     "whether the client still runs: until now it pulled regularly",
     "start the client; `N` pulls one message by hand (`nats consumer next STREAM CONSUMER`)",
     "netdata pull diagnosis 2", 0.0, 0.0, ("no pulls after", "pace", "known pace"),
-    window_s=PACE_KNOWN_S,
+    window_s=PULL_GAPS_KNOWN_AFTER_S,
 )  # fmt: skip
 NO_SUBSCRIBER = Kind(
     "NT-C08", "consumer", "critical", "no subscriber",
@@ -132,7 +132,7 @@ MAX_DELIVER_REACHED = Kind(
     "messages reached max deliver and are not delivered any more",
     "the messages (`m`, or `nats stream get STREAM SEQ`), and why the client does not ack them",
     "publish the messages again (`x` on a message), then delete the old ones",
-    "surveyor delivery_exceeded_count", 0.0, 0.0, ("given up",),
+    "surveyor delivery_exceeded_count", 0.0, 0.0, ("dropped after max deliver",),
 )  # fmt: skip
 TERMINATED = Kind(
     "NT-C22", "consumer", "warning", "messages terminated",
@@ -232,7 +232,7 @@ CONSUMER_DELETED = Kind(
     "NT-C38", "consumer", "warning", "consumer deleted", "the consumer was deleted",
     "who deleted the consumer (events, `3`), or whether its inactive threshold was over",
     "`u` undoes a deletion made in natstui; otherwise create the consumer again",
-    "", 0.0, 0.0, ("gone",),
+    "", 0.0, 0.0, ("deletions",),
 )  # fmt: skip
 NO_ELIGIBLE_PULL = Kind(
     "NT-C40", "consumer", "warning", "no eligible pull",
@@ -315,7 +315,7 @@ CLIENT_CLOSED_WITH_UNACKED = Kind(
     "the log of that client: why it ended",
     "start the client: after ack wait its pull receives them again; lower ack wait (`e`)",
     "Synadia Insights CONSUMER_006", 0.0, 0.0, ("no subscriber", "unknown pace", "fetch loop"),
-    window_s=UNKNOWN_PACE_S,
+    window_s=MAX_PULL_GAP_IF_UNKNOWN_S,
 )  # fmt: skip
 NOT_PULLED_YET = Kind(
     "NT-C54", "consumer", "info", "no open pulls",
@@ -367,8 +367,7 @@ STUCK_KINDS = (
     NO_ELIGIBLE_PULL, PINNED_IDLE, FLOW_STALL, PULL_STALLED, PUSH_STALLED,
 )  # fmt: skip
 """Kinds of a stuck consumer: delivery has stopped, though messages are pending."""
-Cause = Kind | Status
-STUCK_CAUSES: tuple[Cause, ...] = (
+STUCK_CAUSES: tuple[Kind | Status, ...] = (
     NO_LEADER,
     PAUSED,
     POISON,

@@ -19,16 +19,19 @@ tool.
 
 def catalogue_text() -> str:
     """Return the entire catalogue and its thresholds as Markdown."""
-    return "\n".join([_INTRODUCTION, *_kinds(), "\n## Thresholds\n", *_thresholds()]) + "\n"
+    return (
+        "\n".join([_INTRODUCTION, *_format_kinds(), "\n## Thresholds\n", *_format_thresholds()])
+        + "\n"
+    )
 
 
-def _kinds() -> Iterator[str]:
-    titles = (
+def _format_kinds() -> Iterator[str]:
+    column_titles = (
         "code", "severity", "about", "called", "meaning", "check", "do", "thresholds", "after",
         "until", "like",
     )  # fmt: skip
-    yield f"| {' | '.join(titles)} |"
-    yield "|" + "---|" * len(titles)
+    yield f"| {' | '.join(column_titles)} |"
+    yield "|" + "---|" * len(column_titles)
     for kind in KINDS.values():
         cells = (
             kind.code, kind.severity, kind.entity, kind.word, kind.sentence, kind.check, kind.act,
@@ -37,7 +40,7 @@ def _kinds() -> Iterator[str]:
         yield "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
 
 
-def _thresholds() -> Iterator[str]:
+def _format_thresholds() -> Iterator[str]:
     yield "| threshold | default | decides |"
     yield "|---|---|---|"
     for threshold in THRESHOLDS.values():

@@ -5,9 +5,9 @@ from __future__ import annotations
 from natstui.model.findings.catalogue.account import ACCOUNT_KINDS
 from natstui.model.findings.catalogue.consumers import CONSUMER_KINDS
 from natstui.model.findings.catalogue.kind import Kind
+from natstui.model.findings.catalogue.risky_settings import SETTING_KINDS
 from natstui.model.findings.catalogue.rowless import ROWLESS_KINDS
 from natstui.model.findings.catalogue.servers import SERVER_KINDS
-from natstui.model.findings.catalogue.settings import SETTING_KINDS
 from natstui.model.findings.catalogue.streams import STREAM_KINDS
 
 KINDS: dict[str, Kind] = {
@@ -23,7 +23,7 @@ KINDS: dict[str, Kind] = {
 }
 """Code → kind of finding, for all kinds."""
 
-RETIRED: dict[str, str] = {
+SUCCESSOR_BY_RETIRED_CODE: dict[str, str] = {
     "NT-C24": "NT-C26",
     "NT-C28": "NT-C05",
     "NT-C34": "NT-C41",
@@ -34,4 +34,4 @@ RETIRED: dict[str, str] = {
 
 def successor_of(code: str) -> str:
     """Return the successor of a retired code; any other code unchanged."""
-    return RETIRED.get(code, code)
+    return SUCCESSOR_BY_RETIRED_CODE.get(code, code)

@@ -9,8 +9,8 @@ Severity = Literal["critical", "warning", "info"]
 EntityKind = Literal["account", "stream", "consumer", "monitoring", "server", "client"]
 Level = Literal["ok", "idle", "warn", "bad", "unknown"]
 
-LEVELS: dict[Severity, Level] = {"critical": "bad", "warning": "warn", "info": "idle"}
-_RANKS: dict[Severity, int] = {"critical": 3000, "warning": 2000, "info": 1000}
+LEVEL_BY_SEVERITY: dict[Severity, Level] = {"critical": "bad", "warning": "warn", "info": "idle"}
+_LEVEL_NUMBER_BY_SEVERITY: dict[Severity, int] = {"critical": 3000, "warning": 2000, "info": 1000}
 
 
 LIST_ACTIONS_KEY = "`.`"
@@ -28,7 +28,7 @@ class StreamLimit(NamedTuple):
     """The path of the field in the form of a stream."""
 
 
-STREAM_LIMITS: dict[str, StreamLimit] = {
+STREAM_LIMIT_BY_NUMBER_NAME: dict[str, StreamLimit] = {
     "max_msgs": StreamLimit("--max-msgs NUMBER", "max messages", "max_msgs"),
     "max_bytes": StreamLimit("--max-bytes SIZE", "max bytes", "max_bytes"),
     "max_age_s": StreamLimit("--max-age DURATION", "max age", "max_age"),
@@ -44,14 +44,14 @@ ANY_LIMIT_PATH = "max_bytes"
 
 
 def with_limit(advice: str, limit: StreamLimit) -> str:
-    """Return advice with its placeholders replaced by the option and label of a limit."""
-    named = advice.replace(ANY_LIMIT_OPTION, f"{limit.option}`")
-    return named.replace(ANY_LIMIT_LABEL, limit.label)
+    """Return the advice, with the option and label of a limit in place of its placeholders."""
+    advice_with_option = advice.replace(ANY_LIMIT_OPTION, f"{limit.option}`")
+    return advice_with_option.replace(ANY_LIMIT_LABEL, limit.label)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Kind:
-    """A kind of finding: its code and texts, its times, and the advice."""
+    """A kind of finding: its code, its texts and advice, and the times until report and end."""
 
     code: str
     """`NT-`, a letter for the kind of entity, and a number, lowest for the worst of a severity."""
@@ -84,9 +84,9 @@ class Kind:
     @property
     def level(self) -> Level:
         """Return the level that decides the style on screens."""
-        return LEVELS[self.severity]
+        return LEVEL_BY_SEVERITY[self.severity]
 
     @property
     def severity_level(self) -> int:
         """Return the number for sorting by severity; the worst kind has the highest."""
-        return _RANKS[self.severity] - int(self.code[-2:])
+        return _LEVEL_NUMBER_BY_SEVERITY[self.severity] - int(self.code[-2:])

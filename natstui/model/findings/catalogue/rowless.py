@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from natstui.model.findings.catalogue.kind import Kind
 
-_UPGRADE = (
+_UPGRADE_ADVICE = (
     "run the server version that created it, or a newer one; or start that version once more "
     "and remove the setting that the reason names"
 )
@@ -12,14 +12,14 @@ STREAM_UNSUPPORTED = Kind(
     "NT-S09", "stream", "critical", "stream unsupported",
     "the server refuses to run it because of an unknown setting or API level",
     "the reason shown here, and whether the server was downgraded (`nats server list`)",
-    _UPGRADE,
+    _UPGRADE_ADVICE,
     "error 10194 of STREAM.INFO",
 )  # fmt: skip
 CONSUMER_UNSUPPORTED = Kind(
     "NT-C14", "consumer", "critical", "consumer unsupported",
     "the server refuses to run it because of an unknown setting or API level",
     "the reason shown here, and whether the server was downgraded (`nats server list`)",
-    _UPGRADE,
+    _UPGRADE_ADVICE,
     "error 10195 of CONSUMER.INFO",
 )  # fmt: skip
 CONSUMERS_UNLISTED = Kind(

@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 from natstui.model.findings.catalogue.kind import ANY_LIMIT_LABEL, Kind
-from natstui.model.findings.thresholds import LEADER_CHANGES_WINDOW_S, MIN_SILENCE_S, STEADY_RUN_S
+from natstui.model.findings.thresholds import (
+    LEADER_CHANGES_WINDOW_S,
+    MIN_PUBLISHER_SILENCE_S,
+    STEADY_PUBLISHER_AFTER_S,
+)
 
 STREAM_UNREACHABLE = Kind(
     "NT-S01", "stream", "critical", "leader unreachable",
@@ -151,13 +155,13 @@ STORE_ROLLED_BACK = Kind(
     "the last sequence decreased: after a restore, or after a server lost its newest data",
     "who restored the stream, or which server crashed",
     "publish the missing messages again",
-    "", 0.0, 0.0, ("given up",),
+    "", 0.0, 0.0, ("dropped after max deliver",),
 )  # fmt: skip
 STREAM_DELETED = Kind(
     "NT-S31", "stream", "warning", "stream deleted", "the stream was deleted",
     "who deleted the stream: the events (`3`)",
     "`u` undoes a deletion made in natstui; otherwise restore a backup",
-    "", 0.0, 0.0, ("gone",),
+    "", 0.0, 0.0, ("deletions",),
 )  # fmt: skip
 ORIGIN_MISSING = Kind(
     "NT-S11", "stream", "critical", "mirror origin missing",
@@ -194,7 +198,7 @@ PUBLISHER_STOPPED = Kind(
     "start the publisher, or fix the rejects: the stream is full or sealed, or messages too large",
     "", 0.0, 0.0, ("steady publisher", "steady publisher, gap", "publisher stopped",
                    "publisher stopped, gaps"),
-    window_s=STEADY_RUN_S + MIN_SILENCE_S,
+    window_s=STEADY_PUBLISHER_AFTER_S + MIN_PUBLISHER_SILENCE_S,
 )  # fmt: skip
 SOURCE_FILTER_MATCHES_NOTHING = Kind(
     "NT-S35", "stream", "warning", "filter of source matches nothing",
@@ -261,7 +265,7 @@ STREAM_RECREATED = Kind(
     "the stream was deleted and recreated: its old messages and consumers are deleted",
     "who deleted the stream: the events (`3`)",
     "restore a backup, or create the consumers again",
-    "", 0.0, 0.0, ("gone",),
+    "", 0.0, 0.0, ("deletions",),
 )  # fmt: skip
 
 STREAM_KINDS = tuple(kind for kind in tuple(globals().values()) if isinstance(kind, Kind))

@@ -18,7 +18,7 @@ FactsT = TypeVar("FactsT")
 
 
 class Cause(NamedTuple, Generic[FactsT]):
-    """A cause: its condition, and the facts of the condition."""
+    """A cause of a finding: its kind, its condition, and the facts (named values) behind it."""
 
     kind: Kind
     find_symptom: Callable[[FactsT, bool], Symptom | None]
@@ -26,27 +26,29 @@ class Cause(NamedTuple, Generic[FactsT]):
 
     The second argument is whether a finding of this kind is open.
     """
-    facts: tuple[str, ...] = ()
+    fact_names: tuple[str, ...] = ()
     """Names of the deciding facts, which are shown and recorded with the finding."""
     topics: tuple[Topic, ...] = ()
     required_flags: int = 0
     """The cause is checked only for entities with at least one of these flags; 0: for all."""
 
 
-class Rank(NamedTuple):
-    """The position and topics of a cause in the order of precedence."""
+class CauseRank(NamedTuple):
+    """The index of a cause in the order of precedence, 0 first, and its topics."""
 
-    order: int
+    precedence_index: int
     topics: frozenset[Topic]
 
 
-Order = Mapping[Kind, Rank]
+RankByKind = Mapping[Kind, CauseRank]
 """The order of precedence of the causes of one kind of entity."""
 
 
-def order_of(causes: Sequence[Cause[FactsT]]) -> Order:
-    """Return the order of precedence of causes, which is their order in the list."""
-    return {cause.kind: Rank(index, frozenset(cause.topics)) for index, cause in enumerate(causes)}
+def rank_causes(causes: Sequence[Cause[FactsT]]) -> RankByKind:
+    """Return the rank of each cause; the first in the list has precedence."""
+    return {
+        cause.kind: CauseRank(index, frozenset(cause.topics)) for index, cause in enumerate(causes)
+    }
 
 
 def diagnose(
@@ -58,11 +60,11 @@ def diagnose(
     `open_kinds` are the kinds of the entity's open findings.
     """
     symptoms = []
-    for kind, find_symptom, names, _, required_flags in causes:
+    for kind, find_symptom, fact_names, _, required_flags in causes:
         if required_flags and not required_flags & entity_flags:
             continue
         symptom = find_symptom(facts, kind in open_kinds)
         if symptom is not None:
-            numbers = {**fact_values(facts, names), **symptom.numbers}
+            numbers = {**fact_values(facts, fact_names), **symptom.numbers}
             symptoms.append((kind, replace(symptom, numbers=numbers) if numbers else symptom))
     return symptoms

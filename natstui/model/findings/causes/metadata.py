@@ -24,27 +24,31 @@ def metadata_of(settings: Mapping[str, object]) -> Mapping[str, str]:
     return metadata if isinstance(metadata, dict) else {}
 
 
-def find_consumer_threshold(f: Consumer, is_open: bool) -> Symptom | None:
-    """A critical threshold in the metadata of a consumer is reached."""
-    return _symptom(checks_of_consumer(f), "critical")
+def find_consumer_threshold(f: Consumer, is_finding_open: bool) -> Symptom | None:
+    """Return the evidence if a critical threshold in the metadata of a consumer is reached."""
+    return _make_symptom(check_consumer_thresholds(f), "critical")
 
 
-def find_stream_threshold(f: Stream, is_open: bool) -> Symptom | None:
-    """A critical threshold in the metadata of a stream is reached."""
-    return _symptom(checks_of_stream(f), "critical")
+def find_stream_threshold(f: Stream, is_finding_open: bool) -> Symptom | None:
+    """Return the evidence if a critical threshold in the metadata of a stream is reached."""
+    return _make_symptom(check_stream_thresholds(f), "critical")
 
 
-def find_stream_warning(f: Stream, is_open: bool) -> Symptom | None:
-    """A warning threshold in the metadata of a stream is reached."""
-    return _symptom(checks_of_stream(f), "warning")
+def find_stream_warning(f: Stream, is_finding_open: bool) -> Symptom | None:
+    """Return the evidence if a warning threshold in the metadata of a stream is reached."""
+    return _make_symptom(check_stream_thresholds(f), "warning")
 
 
-def _symptom(checks: list[ThresholdResult], severity: Severity) -> Symptom | None:
-    texts = [f"{check.name}: {check.text}" for check in checks if check.severity == severity]
+def _make_symptom(threshold_results: list[ThresholdResult], severity: Severity) -> Symptom | None:
+    texts = [
+        f"{result.name}: {result.text}"
+        for result in threshold_results
+        if result.severity == severity
+    ]
     return Symptom("; ".join(texts)) if texts else None
 
 
-def checks_of_stream(f: Stream) -> list[ThresholdResult]:
+def check_stream_thresholds(f: Stream) -> list[ThresholdResult]:
     """Return the results of all thresholds in a stream's metadata; empty without any."""
     metadata, config = metadata_of(f.settings), f.config
     if config is None or not is_monitored(metadata):
@@ -62,7 +66,7 @@ def checks_of_stream(f: Stream) -> list[ThresholdResult]:
     return stream_checks(metadata, facts)
 
 
-def checks_of_consumer(f: Consumer) -> list[ThresholdResult]:
+def check_consumer_thresholds(f: Consumer) -> list[ThresholdResult]:
     """Return the results of all thresholds in a consumer's metadata; empty without any."""
     metadata, config = metadata_of(f.settings), f.config
     if config is None or not is_monitored(metadata):
@@ -73,13 +77,13 @@ def checks_of_consumer(f: Consumer) -> list[ThresholdResult]:
         waiting_pulls_count=columns.waiting_pulls_count[row],
         pending_msgs=f.pending,
         redelivered_msgs=f.redelivered,
-        delivered_ago_ns=_ago_ns(f.at_us, columns.delivered_at_us[row]),
-        acked_ago_ns=_ago_ns(f.at_us, columns.acked_at_us[row]),
-        pins=config.priority_policy == "pinned_client",
+        delivered_ago_ns=_time_since_ns(f.at_us, columns.delivered_at_us[row]),
+        acked_ago_ns=_time_since_ns(f.at_us, columns.acked_at_us[row]),
+        pins_client=config.priority_policy == "pinned_client",
         pinned_client=columns.pinned_client[row],
     )
     return consumer_checks(metadata, facts)
 
 
-def _ago_ns(now_us: int, at_us: int | None) -> int | None:
+def _time_since_ns(now_us: int, at_us: int | None) -> int | None:
     return None if at_us is None else max(0, now_us - at_us) * 1000

@@ -6,10 +6,10 @@ from natstui.model.assets.buckets import KV, OBJECTS
 from natstui.model.assets.configuration import StreamConfiguration
 from natstui.model.assets.monitor_keys import PREFIX
 from natstui.model.assets.subjects import overlap
-from natstui.model.bench.plan import BENCHMARK_STREAM
+from natstui.model.bench.plan import BENCHMARK_STREAM_DESCRIPTION
 from natstui.model.findings.catalogue import streams as kinds
 from natstui.model.findings.catalogue.kind import Kind
-from natstui.model.findings.causes.cause import Cause, diagnose, order_of
+from natstui.model.findings.causes.cause import Cause, diagnose, rank_causes
 from natstui.model.findings.causes.consumers import (
     find_leader_changes,
     find_lost_quorum,
@@ -20,33 +20,33 @@ from natstui.model.findings.facts.row import unreachable_replicas
 from natstui.model.findings.facts.stream import StreamFacts
 from natstui.model.findings.finding import Symptom
 from natstui.model.findings.thresholds import (
-    DROPPED_KEPT_S,
-    DROPPED_SHARE,
-    DROPPED_WINDOW_S,
-    FULL_END_SHARE,
-    FULL_SOON_HOLD_S,
+    DELETED_SEQUENCES_SHARE,
+    DROPPED_MSGS_REPORTED_S,
     FULL_SOON_S,
-    HOLES_SHARE,
-    LOST_KEPT_S,
+    LOST_MSGS_REPORTED_S,
     MAX_SUBJECTS,
-    MIN_HOLES,
+    MIN_DELETED_SEQUENCES,
+    MIN_FILL_TREND_S,
+    MIN_FULL_FORECAST_HOLD_S,
     MIN_ORPHANED_POLLS,
-    MIN_OWN_SUBJECTS,
-    MIN_PILE_UP,
-    MIN_TREND_S,
-    MOVE_HANGS_S,
-    NEAR_SHARE,
-    ORIGIN_ACTIVE_S,
-    OWN_SUBJECTS_SHARE,
+    MIN_PILED_UP_CONSUMERS,
+    MIN_UNIQUE_SUBJECTS,
+    NEAR_LIMIT_SHARE,
+    NO_INTEREST_SHARE,
+    NO_INTEREST_WINDOW_S,
+    OBJECT_UPLOAD_PAUSE_S,
+    ORIGIN_CHECKED_AFTER_SILENCE_S,
     PEER_LAG_MSGS,
-    PILE_UP_S,
-    SETTLING_UPSTREAM_S,
-    SILENCE_GAPS_FACTOR,
+    PILE_UP_WINDOW_S,
+    PUBLISHER_SILENCE_GAPS_FACTOR,
+    SILENT_AFTER_RESTART_S,
     SILENT_UPSTREAM_S,
-    UPLOAD_PAUSE_S,
+    STREAM_FULL_END_SHARE,
+    STREAM_MOVE_HANGS_AFTER_S,
+    UNIQUE_SUBJECTS_SHARE,
     UPSTREAM_LAG_MSGS,
 )
-from natstui.model.live.limits import Fill, bytes_are_full, is_near
+from natstui.model.live.limits import StreamFill, bytes_are_full, is_near_limit
 from natstui.units import bytes_text, counted, duration_text
 
 Facts = StreamFacts
@@ -55,8 +55,8 @@ Facts = StreamFacts
 # Contact.
 
 
-def find_unreachable_leader(f: Facts, is_open: bool) -> Symptom | None:
-    """The leader of the stream does not reply."""
+def find_unreachable_leader(f: Facts, is_finding_open: bool) -> Symptom | None:
+    """Return the evidence if the leader of the stream does not reply."""
     if (f.name, "") in f.state.offline:
         # The reason of the server is a finding of its own.
         return None
@@ -64,103 +64,113 @@ def find_unreachable_leader(f: Facts, is_open: bool) -> Symptom | None:
     return Symptom(kinds.STREAM_UNREACHABLE.sentence) if is_unreachable else None
 
 
-def find_missing_leader(f: Facts, is_open: bool) -> Symptom | None:
-    """No server leads the stream."""
+def find_missing_leader(f: Facts, is_finding_open: bool) -> Symptom | None:
+    """Return the evidence if no server leads the stream."""
     if f.columns.leader[f.row] is not None or (f.name, "") in f.state.offline:
         return None
     return Symptom(kinds.STREAM_WITHOUT_LEADER.sentence)
 
 
-def find_lagging_replicas(f: Facts, is_open: bool) -> Symptom | None:
-    """A replica that has contact is far behind."""
+def find_lagging_replicas(f: Facts, is_finding_open: bool) -> Symptom | None:
+    """Return the evidence if a replica that has contact is far behind."""
     peers = f.columns.peers[f.row]
     unreachable = unreachable_replicas(peers)
-    behind = [peer for peer in peers if peer.lag_msgs > PEER_LAG_MSGS and peer not in unreachable]
-    if not behind:
+    lagging_peers = [
+        peer for peer in peers if peer.lag_msgs > PEER_LAG_MSGS and peer not in unreachable
+    ]
+    if not lagging_peers:
         return None
-    lags = (f"{peer.name} is {counted(peer.lag_msgs, 'entry')} behind" for peer in behind)
-    return Symptom(", ".join(lags))
+    lag_texts = (
+        f"{peer.name} is {counted(peer.lag_msgs, 'entry')} behind" for peer in lagging_peers
+    )
+    return Symptom(", ".join(lag_texts))
 
 
-def find_differing_replicas(f: Facts, is_open: bool) -> Symptom | None:
-    """A replica has other messages than the leader, though its lag is 0."""
+def find_differing_replicas(f: Facts, is_finding_open: bool) -> Symptom | None:
+    """Return the evidence if a replica has other messages than the leader, though its lag is 0."""
     if not f.differing_msgs:
         return None
     columns, row = f.columns, f.row
-    leader = columns.first_seq[row], columns.last_seq[row], columns.stored_msgs[row]
+    leader_seqs_and_msgs = columns.first_seq[row], columns.last_seq[row], columns.stored_msgs[row]
     replica_texts = [
         f"{replica.name} has {counted(replica.stored_msgs, 'message')} from "
         f"{replica.first_seq} to {replica.last_seq}"
         for replica in columns.replicas[row]
-        if (replica.first_seq, replica.last_seq, replica.stored_msgs) != leader
+        if (replica.first_seq, replica.last_seq, replica.stored_msgs) != leader_seqs_and_msgs
     ]
-    first, last, stored = leader
-    leader_text = f"the leader {columns.leader[row]} {stored:,} from {first} to {last}"
+    first_seq, last_seq, stored_msgs = leader_seqs_and_msgs
+    leader_text = (
+        f"the leader {columns.leader[row]} {stored_msgs:,} from {first_seq} to {last_seq}"
+    )
     return Symptom(f"{', '.join(replica_texts)}; {leader_text}") if replica_texts else None
 
 
-def find_hanging_move(f: Facts, is_open: bool) -> Symptom | None:
-    """A move or scale waits for a server, and copies no messages."""
-    desired, moving_s = f.columns.desired[f.row], f.moving_s
-    if desired is None or moving_s is None or moving_s < MOVE_HANGS_S:
+def find_hanging_move(f: Facts, is_finding_open: bool) -> Symptom | None:
+    """Return the evidence if a move or scale waits for a server, and copies no messages."""
+    desired_placement, move_s = f.columns.desired[f.row], f.moving_s
+    if desired_placement is None or move_s is None or move_s < STREAM_MOVE_HANGS_AFTER_S:
         return None
-    if desired.status in ("catchup", "snapshot"):
+    if desired_placement.status in ("catchup", "snapshot"):
         return None
-    text = f"to {', '.join(desired.servers)} since {duration_text(moving_s)}"
-    reason = f": {desired.reason}" if desired.reason else ""
-    return Symptom(text + reason, desired.created_at_us)
+    text = f"to {', '.join(desired_placement.servers)} since {duration_text(move_s)}"
+    reason = f": {desired_placement.reason}" if desired_placement.reason else ""
+    return Symptom(text + reason, desired_placement.created_at_us)
 
 
 # Storing.
 
 
-def find_lost_messages(f: Facts, is_open: bool) -> Symptom | None:
-    """The store lost messages, by the server's count or since a restart of the server."""
+def find_lost_messages(f: Facts, is_finding_open: bool) -> Symptom | None:
+    """Return the evidence if the server counts lost messages, or misses some since its restart."""
     count = f.columns.lost_msgs[f.row]
     if count:
         return Symptom(f"{counted(count, 'message')} lost by damage of the store")
     missing = f.missing_messages
-    if missing is None or f.at_us - missing.at_us > LOST_KEPT_S * 1e6:
+    if missing is None or f.at_us - missing.at_us > LOST_MSGS_REPORTED_S * 1e6:
         return None
     text = f"{counted(missing.missing_msgs, 'message')} missing since its server was restarted"
     return Symptom(text, missing.at_us, (), {"missing_msgs": missing.missing_msgs})
 
 
-def find_store_rollback(f: Facts, is_open: bool) -> Symptom | None:
-    """The last sequence of the stream decreased within the last minutes."""
+def find_store_rollback(f: Facts, is_finding_open: bool) -> Symptom | None:
+    """Return the evidence if the last sequence of the stream decreased within the last minutes."""
     at_us = f.advisories.rolled_back_at_us if f.advisories else 0
-    if not at_us or f.at_us - at_us > DROPPED_KEPT_S * 1e6:
+    if not at_us or f.at_us - at_us > DROPPED_MSGS_REPORTED_S * 1e6:
         return None
     return Symptom(f.advisories.rolled_back_text if f.advisories else "", at_us)
 
 
-def find_recreation(f: Facts, is_open: bool) -> Symptom | None:
-    """The stream was deleted and recreated."""
+def find_recreation(f: Facts, is_finding_open: bool) -> Symptom | None:
+    """Return the evidence if the stream was deleted and recreated."""
     at_us = f.recreated_at_us
-    if at_us is None or f.config is None or f.config.description == BENCHMARK_STREAM:
+    if at_us is None or f.config is None or f.config.description == BENCHMARK_STREAM_DESCRIPTION:
         return None
     return Symptom("a new stream has the name of the old one", at_us)
 
 
-def find_full_stream(f: Facts, is_open: bool) -> Symptom | None:
-    """The stream is full and rejects publishes."""
+def find_full_stream(f: Facts, is_finding_open: bool) -> Symptom | None:
+    """Return the evidence if the stream is full and rejects publishes."""
     config = f.config
     if config is None or config.discard != "new":
         return None
-    stored, size = f.columns.stored_msgs[f.row], f.columns.stored_bytes[f.row]
+    stored_msgs, stored_bytes = f.columns.stored_msgs[f.row], f.columns.stored_bytes[f.row]
     # A full work queue has room only for a moment after each ack.
-    min_msgs = (config.max_msgs or 0) * (FULL_END_SHARE if is_open else 1)
-    if config.max_msgs and stored >= min_msgs:
-        text = f"{stored} of {counted(config.max_msgs, 'message')}: publishes are rejected"
+    min_full_msgs = (config.max_msgs or 0) * (STREAM_FULL_END_SHARE if is_finding_open else 1)
+    if config.max_msgs and stored_msgs >= min_full_msgs:
+        text = f"{stored_msgs} of {counted(config.max_msgs, 'message')}: publishes are rejected"
         return Symptom(text, numbers={"max_msgs": config.max_msgs})
-    if bytes_are_full(Fill(stored, size, None, config.max_bytes), losing=False):
-        text = f"{bytes_text(size)} of {bytes_text(config.max_bytes)}: publishes are rejected"
+    if bytes_are_full(
+        StreamFill(stored_msgs, stored_bytes, None, config.max_bytes), is_deleting=False
+    ):
+        text = (
+            f"{bytes_text(stored_bytes)} of {bytes_text(config.max_bytes)}: publishes are rejected"
+        )
         return Symptom(text, numbers={"max_bytes": config.max_bytes or 0})
     return None
 
 
-def find_full_subjects(f: Facts, is_open: bool) -> Symptom | None:
-    """Some subjects are full, and publishes to them are rejected."""
+def find_full_subjects(f: Facts, is_finding_open: bool) -> Symptom | None:
+    """Return the evidence if some subjects are full, and publishes to them are rejected."""
     config, counts = f.config, f.subject_counts
     if config is None or config.discard != "new" or counts is None or not f.full_subjects_count:
         return None
@@ -172,18 +182,18 @@ def find_full_subjects(f: Facts, is_open: bool) -> Symptom | None:
     return Symptom(f"{', '.join(subjects[:5])}: {limit_text}, publishes are rejected")
 
 
-def find_objects_without_meta(f: Facts, is_open: bool) -> Symptom | None:
-    """An object store has chunks of uploads that were not completed."""
+def find_objects_without_meta(f: Facts, is_finding_open: bool) -> Symptom | None:
+    """Return the evidence if an object store has chunks of uploads that were not completed."""
     count = f.objects_without_meta_count
     if f.config is None or f.config.kind != "object" or not count:
         return None
-    if f.silent_s is None or f.silent_s < UPLOAD_PAUSE_S:
+    if f.silent_s is None or f.silent_s < OBJECT_UPLOAD_PAUSE_S:
         return None
     return Symptom(f"chunks of at least {counted(count, 'object')} have no meta entry")
 
 
-def find_reached_consumer_limit(f: Facts, is_open: bool) -> Symptom | None:
-    """The stream is at its limit of consumers."""
+def find_reached_consumer_limit(f: Facts, is_finding_open: bool) -> Symptom | None:
+    """Return the evidence if the stream is at its limit of consumers."""
     limit = f.config.max_consumers_count if f.config else None
     count = f.columns.consumers_count[f.row]
     if not limit or count < limit:
@@ -192,39 +202,48 @@ def find_reached_consumer_limit(f: Facts, is_open: bool) -> Symptom | None:
     return Symptom(text, numbers={"max_consumers": limit})
 
 
-def find_seal(f: Facts, is_open: bool) -> Symptom | None:
-    """The stream is sealed."""
+def find_seal(f: Facts, is_finding_open: bool) -> Symptom | None:
+    """Return the evidence if the stream is sealed."""
     return (
         Symptom(kinds.STREAM_SEALED.sentence) if f.config is not None and f.config.sealed else None
     )
 
 
-def find_near_limit(f: Facts, is_open: bool) -> Symptom | None:
-    """The stream is near a limit that rejects publishes or consumers."""
+def find_near_limit(f: Facts, is_finding_open: bool) -> Symptom | None:
+    """Return the evidence if the stream is near a limit that rejects publishes or consumers."""
     config = f.config
     if config is None:
         return None
-    consumers, max_count = f.columns.consumers_count[f.row], config.max_consumers_count
-    if max_count and is_near(consumers, max_count):
-        text = f"{consumers} of {max_count} consumers"
+    consumers_count, max_count = f.columns.consumers_count[f.row], config.max_consumers_count
+    if max_count and is_near_limit(consumers_count, max_count):
+        text = f"{consumers_count} of {max_count} consumers"
         return Symptom(text, numbers={"max_consumers": max_count})
-    if _used_share(f) < NEAR_SHARE:
+    if _used_share(f) < NEAR_LIMIT_SHARE:
         return None
-    full_s, (level_text, limit) = _full_in_s(f), _describe_most_used_limit(f)
-    forecast_text = f", full in {duration_text(full_s)}" if full_s is not None else ""
-    return Symptom(level_text + forecast_text, numbers=limit)
+    time_to_full_s, (used_text, limit_numbers) = _full_in_s(f), _describe_most_used_limit(f)
+    forecast_text = (
+        f", full in {duration_text(time_to_full_s)}" if time_to_full_s is not None else ""
+    )
+    return Symptom(used_text + forecast_text, numbers=limit_numbers)
 
 
-def find_limit_forecast(f: Facts, is_open: bool) -> Symptom | None:
-    """By its growth, the stream soon reaches a limit that rejects publishes."""
-    if not 0 < _used_share(f) < NEAR_SHARE:
+def find_limit_forecast(f: Facts, is_finding_open: bool) -> Symptom | None:
+    """Return the evidence if the stream will soon reach a limit that rejects publishes."""
+    if not 0 < _used_share(f) < NEAR_LIMIT_SHARE:
         return None
-    full_s = _full_in_s(f)
-    if full_s is None or full_s >= FULL_SOON_S:
+    time_to_full_s = _full_in_s(f)
+    if time_to_full_s is None or time_to_full_s >= FULL_SOON_S:
         return None
     # The first messages of a stream, or a burst, are no trend.
-    hold_s, (level_text, limit) = min(FULL_SOON_HOLD_S, full_s / 10), _describe_most_used_limit(f)
-    return Symptom(f"{level_text}, full in {duration_text(full_s)}", numbers=limit, hold_s=hold_s)
+    report_after_s, (used_text, limit_numbers) = (
+        min(MIN_FULL_FORECAST_HOLD_S, time_to_full_s / 10),
+        _describe_most_used_limit(f),
+    )
+    return Symptom(
+        f"{used_text}, full in {duration_text(time_to_full_s)}",
+        numbers=limit_numbers,
+        hold_s=report_after_s,
+    )
 
 
 def _used_share(f: Facts) -> float:
@@ -237,52 +256,61 @@ def _used_share(f: Facts) -> float:
 
 def _used_shares(f: Facts, config: StreamConfiguration) -> tuple[float, float]:
     """Return the used shares of the limits of messages and bytes; 0 without a limit."""
-    msgs, size = f.columns.stored_msgs[f.row], f.columns.stored_bytes[f.row]
+    stored_msgs, stored_bytes = f.columns.stored_msgs[f.row], f.columns.stored_bytes[f.row]
     return (
-        msgs / config.max_msgs if config.max_msgs else 0.0,
-        size / config.max_bytes if config.max_bytes else 0.0,
+        stored_msgs / config.max_msgs if config.max_msgs else 0.0,
+        stored_bytes / config.max_bytes if config.max_bytes else 0.0,
     )
 
 
 def _describe_most_used_limit(f: Facts) -> tuple[str, dict[str, float]]:
-    """Return a text about the most used limit, and the limit by its name."""
+    """Return a text about the most used limit, and the name and value of that limit."""
     config = f.config
     assert config is not None
     msgs_used_ratio, bytes_used_ratio = _used_shares(f, config)
     if msgs_used_ratio >= bytes_used_ratio:
         text = f"{f.columns.stored_msgs[f.row]} of {counted(config.max_msgs or 0, 'message')}"
         return text, {"max_msgs": config.max_msgs or 0}
-    size, max_bytes = f.columns.stored_bytes[f.row], config.max_bytes or 0
-    return f"{bytes_text(size)} of {bytes_text(max_bytes)}", {"max_bytes": max_bytes}
+    stored_bytes, max_bytes = f.columns.stored_bytes[f.row], config.max_bytes or 0
+    return f"{bytes_text(stored_bytes)} of {bytes_text(max_bytes)}", {"max_bytes": max_bytes}
 
 
 def _full_in_s(f: Facts) -> float | None:
     """Return the seconds until the first limit is reached; None if the trend is too short."""
-    values = f.history.values("stored_msgs", MIN_TREND_S)
-    if values[0][0] - values[-1][0] < MIN_TREND_S * 1e6:
+    values = f.history.values("stored_msgs", MIN_FILL_TREND_S)
+    if values[0][0] - values[-1][0] < MIN_FILL_TREND_S * 1e6:
         return None
     full_in_s: float | None = f.full_in_s
     return full_in_s
 
 
-def find_stopped_publisher(f: Facts, is_open: bool) -> Symptom | None:
-    """A publisher that published steadily has stopped."""
-    allowed_s, silent_s, steady_s = f.allowed_silence_s, f.silent_s, f.steady_s
-    if allowed_s is None or silent_s is None or steady_s is None or silent_s <= allowed_s:
+def find_stopped_publisher(f: Facts, is_finding_open: bool) -> Symptom | None:
+    """Return the evidence if a publisher that published steadily has stopped."""
+    allowed_s, silent_s, steadily_published_s = f.allowed_silence_s, f.silent_s, f.steady_s
+    if (
+        allowed_s is None
+        or silent_s is None
+        or steadily_published_s is None
+        or silent_s <= allowed_s
+    ):
         return None
-    if f.config is None or f.config.description == BENCHMARK_STREAM or f.config.mirror:
+    if f.config is None or f.config.description == BENCHMARK_STREAM_DESCRIPTION or f.config.mirror:
         return None
     # A publisher of two minutes is not missed for a day.
-    if silent_s > SILENCE_GAPS_FACTOR * steady_s:
+    if silent_s > PUBLISHER_SILENCE_GAPS_FACTOR * steadily_published_s:
         return None
     text = f"nothing stored for {duration_text(silent_s)}, steady before that for"
-    return Symptom(f"{text} {duration_text(steady_s)}", f.columns.last_at_us[f.row])
+    return Symptom(f"{text} {duration_text(steadily_published_s)}", f.columns.last_at_us[f.row])
 
 
-def find_purge(f: Facts, is_open: bool) -> Symptom | None:
-    """A user purged the stream: no limit explains that its first messages were removed."""
+def find_purge(f: Facts, is_finding_open: bool) -> Symptom | None:
+    """Return the evidence if a user purged the stream: no limit removed its first messages."""
     loss = f.purge
-    if loss is None or f.missing_messages is not None or f.at_us - loss.at_us > LOST_KEPT_S * 1e6:
+    if (
+        loss is None
+        or f.missing_messages is not None
+        or f.at_us - loss.at_us > LOST_MSGS_REPORTED_S * 1e6
+    ):
         return None
     # Clients of buckets purge the values that they replace.
     if f.name.startswith((KV, OBJECTS)):
@@ -291,12 +319,12 @@ def find_purge(f: Facts, is_open: bool) -> Symptom | None:
     return Symptom(text, loss.at_us, (), {"purged_msgs": loss.purged_msgs})
 
 
-def find_abandoned_batches(f: Facts, is_open: bool) -> Symptom | None:
-    """Atomic batches were begun and not committed."""
+def find_abandoned_batches(f: Facts, is_finding_open: bool) -> Symptom | None:
+    """Return the evidence if atomic batches were begun and not committed."""
     batches = f.advisories.abandoned_batches if f.advisories else None
     if batches is None or not batches.total_count:
         return None
-    if f.at_us - batches.last_at_us > LOST_KEPT_S * 1e6:
+    if f.at_us - batches.last_at_us > LOST_MSGS_REPORTED_S * 1e6:
         return None
     reason = f": {batches.last_reason}" if batches.last_reason else ""
     return Symptom(f"{batches.total_count} of its batches abandoned{reason}", None, (),
@@ -306,7 +334,7 @@ def find_abandoned_batches(f: Facts, is_open: bool) -> Symptom | None:
 # Origins.
 
 
-def _origins(f: Facts) -> list[tuple[str, dict[str, object]]]:
+def _list_origins(f: Facts) -> list[tuple[str, dict[str, object]]]:
     """Return the name and settings of the mirror and each source in the configuration."""
     mirror, sources = f.settings.get("mirror"), f.settings.get("sources")
     origins = [mirror] if isinstance(mirror, dict) else []
@@ -318,60 +346,69 @@ def _origins(f: Facts) -> list[tuple[str, dict[str, object]]]:
     return [(str(origin.get("name")), origin) for origin in origins]
 
 
-def find_missing_origin(f: Facts, is_open: bool) -> Symptom | None:
-    """The origin of the stream does not exist in the account."""
-    existing_streams = f.state.streams.roster.rows_of_stream
-    inactive = {
+def find_missing_origin(f: Facts, is_finding_open: bool) -> Symptom | None:
+    """Return the evidence if the origin of the stream does not exist in the account."""
+    rows_of_existing_stream = f.state.streams.roster.rows_of_stream
+    inactive_origin_names = {
         upstream.name for upstream in f.columns.upstreams[f.row]
-        if upstream.active_ns is None or upstream.active_ns > ORIGIN_ACTIVE_S * 1e9
+        if upstream.active_ns is None or upstream.active_ns > ORIGIN_CHECKED_AFTER_SILENCE_S * 1e9
     }  # fmt: skip
-    missing = [
+    missing_origin_names = [
         name
-        for name, settings in _origins(f)
-        if name in inactive
-        and name not in existing_streams
+        for name, settings in _list_origins(f)
+        if name in inactive_origin_names
+        and name not in rows_of_existing_stream
         and name not in f.state.unreachable_streams
         and not settings.get("external")
     ]
     account = f.state.account
-    if not missing or account is None or account.streams_count > len(f.state.streams):
+    if not missing_origin_names or account is None or account.streams_count > len(f.state.streams):
         return None
-    return Symptom(f"there is no stream {', '.join(missing)}", hold_s=5.0)
+    return Symptom(f"there is no stream {', '.join(missing_origin_names)}", hold_s=5.0)
 
 
-def find_origin_error(f: Facts, is_open: bool) -> Symptom | None:
-    """The origin of the stream replies with an error."""
+def find_origin_error(f: Facts, is_finding_open: bool) -> Symptom | None:
+    """Return the evidence if the origin of the stream replies with an error."""
     for upstream in f.columns.upstreams[f.row]:
         if upstream.error:
             return Symptom(f"{upstream.name}: {upstream.error}")
     return None
 
 
-def find_silent_origin(f: Facts, is_open: bool) -> Symptom | None:
-    """The stream has lost contact with an origin; usual is contact within a second."""
-    silent = [
+def find_silent_origin(f: Facts, is_finding_open: bool) -> Symptom | None:
+    """Return the evidence if the stream had no contact with an origin for `SILENT_UPSTREAM_S`."""
+    silent_upstreams = [
         upstream
         for upstream in f.columns.upstreams[f.row]
         if upstream.active_ns is None or upstream.active_ns > SILENT_UPSTREAM_S * 1e9
     ]
-    if not silent:
+    if not silent_upstreams:
         return None
-    worst = max(silent, key=lambda upstream: upstream.active_ns or 0)
-    if f.state.servers.is_settling(f.at_us) and (worst.active_ns or 0) < SETTLING_UPSTREAM_S * 1e9:
+    most_silent_upstream = max(silent_upstreams, key=lambda upstream: upstream.active_ns or 0)
+    if (
+        f.state.servers.has_server_returned_recently(f.at_us)
+        and (most_silent_upstream.active_ns or 0) < SILENT_AFTER_RESTART_S * 1e9
+    ):
         return None
-    if worst.active_ns is None:
-        return Symptom(f"never had contact with {worst.name}", hold_s=SILENT_UPSTREAM_S)
-    text = f"no contact with {worst.name} for {duration_text(worst.active_ns / 1e9)}"
-    return Symptom(f"{text}, its lag says {worst.lag_msgs}", f.at_us - worst.active_ns // 1000)
+    if most_silent_upstream.active_ns is None:
+        return Symptom(
+            f"never had contact with {most_silent_upstream.name}", hold_s=SILENT_UPSTREAM_S
+        )
+    silence_text = duration_text(most_silent_upstream.active_ns / 1e9)
+    text = f"no contact with {most_silent_upstream.name} for {silence_text}"
+    return Symptom(
+        f"{text}, its lag says {most_silent_upstream.lag_msgs}",
+        f.at_us - most_silent_upstream.active_ns // 1000,
+    )
 
 
-def find_ahead_of_origin(f: Facts, is_open: bool) -> Symptom | None:
-    """The stream mirrors a recreated origin, and has later sequences than the origin."""
+def find_ahead_of_origin(f: Facts, is_finding_open: bool) -> Symptom | None:
+    """Return the evidence if the stream mirrors a recreated origin, and has later sequences."""
     config, table = f.config, f.state.streams
     if config is None or not config.mirror:
         return None
     rows = table.roster.rows_of_stream.get(config.mirror, ())
-    if not rows or any(settings.get("external") for _, settings in _origins(f)):
+    if not rows or any(settings.get("external") for _, settings in _list_origins(f)):
         return None
     origin_seq = table.columns.last_seq[rows[-1]]
     # Rows of a poll are read one after the other: the mirror's must be the older one.
@@ -382,9 +419,9 @@ def find_ahead_of_origin(f: Facts, is_open: bool) -> Symptom | None:
     return Symptom(text, None, (), {"ahead_msgs": last_seq - origin_seq}, hold_s=2.0)
 
 
-def find_unmatched_source_filter(f: Facts, is_open: bool) -> Symptom | None:
-    """The filter of the only source matches no message of the origin."""
-    origins = _origins(f)
+def find_unmatched_source_filter(f: Facts, is_finding_open: bool) -> Symptom | None:
+    """Return the evidence if the filter of the only source matches no message of the origin."""
+    origins = _list_origins(f)
     if len(origins) != 1 or f.columns.last_seq[f.row]:
         return None
     name, settings = origins[0]
@@ -402,36 +439,43 @@ def find_unmatched_source_filter(f: Facts, is_open: bool) -> Symptom | None:
         return None
     if (f.at_us - f.columns.created_at_us[f.row]) / 1e6 < 10:
         return None
-    stored = table.columns.stored_msgs[rows[-1]]
+    origin_msgs = table.columns.stored_msgs[rows[-1]]
     return Symptom(
-        f"{', '.join(filter_subjects)} matches none of {counted(stored, 'message')} of {name}"
+        f"{', '.join(filter_subjects)} matches none of {counted(origin_msgs, 'message')} of {name}"
     )
 
 
-def find_lag_behind_origin(f: Facts, is_open: bool) -> Symptom | None:
-    """The stream is far behind its mirror origin or a source."""
-    min_lag_msgs = UPSTREAM_LAG_MSGS // 2 if is_open else UPSTREAM_LAG_MSGS
-    behind = [
+def find_lag_behind_origin(f: Facts, is_finding_open: bool) -> Symptom | None:
+    """Return the evidence if the stream is far behind its mirror origin or a source."""
+    min_lag_msgs = UPSTREAM_LAG_MSGS // 2 if is_finding_open else UPSTREAM_LAG_MSGS
+    lagging_upstreams = [
         upstream for upstream in f.columns.upstreams[f.row] if upstream.lag_msgs > min_lag_msgs
     ]
-    if not behind:
+    if not lagging_upstreams:
         return None
-    worst = max(behind, key=lambda upstream: upstream.lag_msgs)
-    return Symptom(f"{counted(worst.lag_msgs, 'message')} behind {worst.name}")
+    most_lagging_upstream = max(lagging_upstreams, key=lambda upstream: upstream.lag_msgs)
+    return Symptom(
+        f"{counted(most_lagging_upstream.lag_msgs, 'message')} behind {most_lagging_upstream.name}"
+    )
 
 
 # Consumers: messages without a consumer, and consumers without a client.
 
 
-def find_orphaned_messages(f: Facts, is_open: bool) -> Symptom | None:
-    """A work queue has messages that no consumer filter matches."""
-    config, stored = f.config, f.columns.stored_msgs[f.row]
-    if config is None or config.retention != "workqueue" or not stored:
+def find_orphaned_messages(f: Facts, is_finding_open: bool) -> Symptom | None:
+    """Return the evidence if a work queue has messages that no consumer filter matches."""
+    config, stored_msgs = f.config, f.columns.stored_msgs[f.row]
+    if config is None or config.retention != "workqueue" or not stored_msgs:
         return None
     if not f.columns.consumers_count[f.row]:
-        return Symptom(f"{counted(stored, 'message')}, and no consumer", hold_s=1.0)
+        return Symptom(f"{counted(stored_msgs, 'message')}, and no consumer", hold_s=1.0)
     count, filters, counts = f.orphaned_msgs, f.filters, f.subject_counts
-    if not count or f.orphaned_polls < MIN_ORPHANED_POLLS or filters is None or f.is_covered:
+    if (
+        not count
+        or f.orphaned_polls < MIN_ORPHANED_POLLS
+        or filters is None
+        or f.is_covered_by_filters
+    ):
         return None
     # Scheduled messages wait for their time on subjects of their own.
     if f.settings.get("allow_msg_schedules") and counts is None:
@@ -445,17 +489,19 @@ def find_orphaned_messages(f: Facts, is_open: bool) -> Symptom | None:
         orphaned_subjects = [
             subject for subject in unmatched_subjects if subject not in counts.scheduled_subjects
         ]
-        is_newer = counts.at_us >= (f.orphaned_since_us or 0)
-        is_complete = counts.subjects_count == len(counts.msgs_by_subject)
-        if not orphaned_subjects and (unmatched_subjects or (is_newer and is_complete)):
+        are_counts_newer = counts.at_us >= (f.orphaned_since_us or 0)
+        are_counts_complete = counts.subjects_count == len(counts.msgs_by_subject)
+        if not orphaned_subjects and (
+            unmatched_subjects or (are_counts_newer and are_counts_complete)
+        ):
             return None
         if orphaned_subjects:
             text = f"{counted(count, 'message')} that no consumer filter matches, on"
             return Symptom(f"{text} {', '.join(orphaned_subjects[:5])}", f.orphaned_since_us)
     subjects_without_filter = [
-        s
-        for s in config.subjects
-        if not any(overlap(s, filter_subject) for filter_subject in filters)
+        stream_subject
+        for stream_subject in config.subjects
+        if not any(overlap(stream_subject, filter_subject) for filter_subject in filters)
     ]
     reason = f"the consumer filters are {', '.join(filters[:5])}"
     if subjects_without_filter:
@@ -464,8 +510,8 @@ def find_orphaned_messages(f: Facts, is_open: bool) -> Symptom | None:
     return Symptom(text, f.orphaned_since_us)
 
 
-def find_unmatched_publishes(f: Facts, is_open: bool) -> Symptom | None:
-    """Published messages are dropped at once, because no consumer filter matches them."""
+def find_unmatched_publishes(f: Facts, is_finding_open: bool) -> Symptom | None:
+    """Return the evidence if published messages that no consumer filter matches are dropped."""
     config = f.config
     if config is None or config.retention != "interest" or config.mirror or config.sealed:
         return None
@@ -475,11 +521,11 @@ def find_unmatched_publishes(f: Facts, is_open: bool) -> Symptom | None:
             return None
         text = f"no consumer: {counted(f.published_alone_msgs, 'message')} published and not kept"
         return Symptom(text, f.consumerless_since_us, hold_s=0.0)
-    if f.is_covered or f.came_per_s is None or f.unwanted_per_s is None:
+    if f.is_covered_by_filters or f.came_per_s is None or f.unwanted_per_s is None:
         return None
-    share = DROPPED_SHARE / 2 if is_open else DROPPED_SHARE
-    if f.unwanted_per_s * DROPPED_WINDOW_S < MIN_ORPHANED_POLLS or (
-        f.unwanted_per_s < share * f.came_per_s
+    min_unmatched_share = NO_INTEREST_SHARE / 2 if is_finding_open else NO_INTEREST_SHARE
+    if f.unwanted_per_s * NO_INTEREST_WINDOW_S < MIN_ORPHANED_POLLS or (
+        f.unwanted_per_s < min_unmatched_share * f.came_per_s
     ):
         return None
     text = f"at least {f.unwanted_per_s:.1f} of {f.came_per_s:.1f} messages a second are dropped"
@@ -487,21 +533,23 @@ def find_unmatched_publishes(f: Facts, is_open: bool) -> Symptom | None:
     return Symptom(f"{text}; the consumer filters are {filters}")
 
 
-def find_unused_new_consumers(f: Facts, is_open: bool) -> Symptom | None:
-    """Consumers are created repeatedly, and no client uses them."""
-    if f.columns.consumers_count[f.row] < MIN_PILE_UP:
+def find_unused_new_consumers(f: Facts, is_finding_open: bool) -> Symptom | None:
+    """Return the evidence if consumers are created repeatedly, and no client uses them."""
+    if f.columns.consumers_count[f.row] < MIN_PILED_UP_CONSUMERS:
         return None
     count = f.unused_new_consumers_count
-    if count < (MIN_PILE_UP // 2 if is_open else MIN_PILE_UP):
+    if count < (MIN_PILED_UP_CONSUMERS // 2 if is_finding_open else MIN_PILED_UP_CONSUMERS):
         return None
     consumers_count = f.columns.consumers_count[f.row]
-    text = f"{count} of {consumers_count} consumers were created in {PILE_UP_S / 60:.0f} min"
+    text = (
+        f"{count} of {consumers_count} consumers were created in {PILE_UP_WINDOW_S / 60:.0f} min"
+    )
     text += " and are not used"
     return Symptom(text, None)
 
 
-def find_left_consumers(f: Facts, is_open: bool) -> Symptom | None:
-    """Clients left ephemeral consumers behind, which the server deletes later."""
+def find_left_consumers(f: Facts, is_finding_open: bool) -> Symptom | None:
+    """Return the evidence if clients left ephemeral consumers, which the server deletes later."""
     count = f.left_consumers_count
     if not count:
         return None
@@ -512,31 +560,37 @@ def find_left_consumers(f: Facts, is_open: bool) -> Symptom | None:
 # Size.
 
 
-def find_many_subjects(f: Facts, is_open: bool) -> Symptom | None:
-    """The stream has more subjects than the threshold."""
+def find_many_subjects(f: Facts, is_finding_open: bool) -> Symptom | None:
+    """Return the evidence if the stream has more subjects than the threshold."""
     count = f.columns.subjects_count[f.row]
     return Symptom(f"{count:,} subjects") if count > MAX_SUBJECTS else None
 
 
-def find_subject_per_message(f: Facts, is_open: bool) -> Symptom | None:
-    """Nearly every message has its own subject, without a limit per subject."""
+def find_subject_per_message(f: Facts, is_finding_open: bool) -> Symptom | None:
+    """Return the evidence if nearly every message has its own subject, without a limit."""
     columns, row, config = f.columns, f.row, f.config
-    subjects, stored = columns.subjects_count[row], columns.stored_msgs[row]
-    if config is None or config.max_msgs_per_subject or subjects > MAX_SUBJECTS:
+    subjects_count, stored_msgs = columns.subjects_count[row], columns.stored_msgs[row]
+    if config is None or config.max_msgs_per_subject or subjects_count > MAX_SUBJECTS:
         return None
-    share = OWN_SUBJECTS_SHARE - (0.1 if is_open else 0.0)
-    if subjects < MIN_OWN_SUBJECTS or subjects < share * stored:
+    min_subjects_per_message = UNIQUE_SUBJECTS_SHARE - (0.1 if is_finding_open else 0.0)
+    if (
+        subjects_count < MIN_UNIQUE_SUBJECTS
+        or subjects_count < min_subjects_per_message * stored_msgs
+    ):
         return None
-    return Symptom(f"{subjects:,} subjects for {stored:,} messages")
+    return Symptom(f"{subjects_count:,} subjects for {stored_msgs:,} messages")
 
 
-def find_holes(f: Facts, is_open: bool) -> Symptom | None:
-    """Most sequences between the first and last message are deleted."""
-    deleted, columns = f.removed_msgs, f.columns
-    span = columns.last_seq[f.row] - columns.first_seq[f.row] + 1
-    if deleted < MIN_HOLES or deleted < HOLES_SHARE * span:
+def find_holes(f: Facts, is_finding_open: bool) -> Symptom | None:
+    """Return the evidence if most sequences between the first and last message are deleted."""
+    deleted_msgs, columns = f.removed_msgs, f.columns
+    sequences_count = columns.last_seq[f.row] - columns.first_seq[f.row] + 1
+    if (
+        deleted_msgs < MIN_DELETED_SEQUENCES
+        or deleted_msgs < DELETED_SEQUENCES_SHARE * sequences_count
+    ):
         return None
-    return Symptom(f"{deleted:,} of {span:,} sequences are deleted", None,
+    return Symptom(f"{deleted_msgs:,} of {sequences_count:,} sequences are deleted", None,
                    (columns.first_seq[f.row],))  # fmt: skip
 
 
@@ -593,11 +647,11 @@ STREAM_CAUSES: tuple[Cause[StreamFacts], ...] = (
 
 Not `STREAM_DELETED`, which compares two polls.
 """
-STREAM_ORDER = order_of(STREAM_CAUSES)
+STREAM_ORDER = rank_causes(STREAM_CAUSES)
 
 
-def needs_attention(config: StreamConfiguration) -> bool:
-    """Return whether a stream's configuration allows findings with inconspicuous counters."""
+def stream_needs_attention(config: StreamConfiguration) -> bool:
+    """Return whether a stream's configuration allows findings that its counters do not show."""
     return (
         config.discard == "new"
         or config.retention != "limits"

@@ -1,4 +1,4 @@
-"""The facts about one consumer, at the time when its row was sampled."""
+"""The facts, numbers that rules compare, about one consumer when its row was sampled."""
 
 from __future__ import annotations
 
@@ -6,10 +6,11 @@ import math
 from collections.abc import Mapping
 from functools import cached_property
 from itertools import pairwise
+from typing import NamedTuple
 
 from natstui.model.assets.configuration import ConsumerConfiguration
 from natstui.model.findings.facts.fact import consumer_fact
-from natstui.model.findings.facts.memory import Loss, Memory
+from natstui.model.findings.facts.memory import MessageLoss, RuleMemory
 from natstui.model.findings.facts.row import (
     RowHistory,
     dropped_after_max_deliver,
@@ -18,11 +19,11 @@ from natstui.model.findings.facts.row import (
 )
 from natstui.model.findings.facts.stream import StreamFacts
 from natstui.model.findings.thresholds import (
-    FETCH_LOOP_S,
-    MIN_ONE_MESSAGE_POLLS,
-    RECENT_S,
-    REPEATS_WINDOW_S,
-    UNKNOWN_PACE_S,
+    MAX_FETCH_LOOP_PAUSE_S,
+    MAX_PULL_GAP_IF_UNKNOWN_S,
+    MIN_POISON_POLLS,
+    NAKS_WINDOW_S,
+    REDELIVERIES_WINDOW_S,
 )
 from natstui.model.live.age import next_message_age_s
 from natstui.model.live.message_counts import NOTHING_COUNTED, MessageCounts
@@ -31,17 +32,28 @@ from natstui.model.live.state import State
 from natstui.model.records.evidence import AdvisoryCounts
 
 _US = 1_000_000
-_FLOOR_WINDOW_S = 120.0
+_ACK_FLOOR_WINDOW_S = 120.0
 _MAX_CLOCK_DIFFERENCE_US = 30_000_000
 """Maximum difference of synchronized clocks."""
-_CHANGES_WINDOW_S = 60.0
+_COUNTER_CHANGES_WINDOW_S = 60.0
 """In this time, polls show the last delivery or ack whatever the server's clock says."""
 
 
-class ConsumerFacts:
-    """One consumer: its row, its settings and its facts."""
+class _DeliveryPoll(NamedTuple):
+    """The counters of a consumer's deliveries at one poll."""
 
-    def __init__(self, state: State, row: int, memory: Memory | None = None) -> None:
+    mono_us: int
+    deliveries: int
+    """Number of deliveries until then."""
+    stream_seq: int
+    """Stream sequence of the last delivered message."""
+    redelivered_msgs: int
+
+
+class ConsumerFacts:
+    """A consumer as rules check it: its row, its settings, and its facts (numbers)."""
+
+    def __init__(self, state: State, row: int, memory: RuleMemory | None = None) -> None:
         self.state = state
         self.row = row
         self._memory = state.findings.evaluation.memory if memory is None else memory
@@ -67,7 +79,7 @@ class ConsumerFacts:
 
     @property
     def naks(self) -> MessageCounts:
-        """The naks of the consumer's clients, by message."""
+        """The naks of the consumer's clients, counted by message."""
         return NOTHING_COUNTED if self.advisories is None else self.advisories.naks
 
     @cached_property
@@ -104,7 +116,7 @@ class ConsumerFacts:
         return self.columns.leader[self.row] is None or self.columns.paused[self.row]
 
     @property
-    def is_at_limit(self) -> bool:
+    def is_at_max_ack_pending(self) -> bool:
         """Whether ack pending is at max ack pending, so that delivery waits for acks."""
         return bool(self.max_ack_pending) and self.unacked >= (self.max_ack_pending or 0)
 
@@ -131,9 +143,9 @@ class ConsumerFacts:
         config = self.config
         if config is None or config.durable or self.has_client:
             return False
-        pace = self._memory.pulls.get(self.key)
+        activity = self._memory.client_activity.get(self.key)
         return not config.pull or (
-            unused_s(self.columns, self.row, pace, self.at_us) > FETCH_LOOP_S
+            unused_s(self.columns, self.row, activity, self.at_us) > MAX_FETCH_LOOP_PAUSE_S
         )
 
     @property
@@ -187,11 +199,11 @@ class ConsumerFacts:
     def idle_since_us(self) -> int:
         """The time of the last delivery or ack, else of the creation, UTC.
 
-        If the server forgot it at a restart, since when polls have seen neither.
+        If a restart of the server erased both times, the time of the last change that polls saw.
         """
         counters = ("delivered_consumer_seq", "ack_floor_consumer_seq")
         if not self.has_known_activity:
-            return max(map(self._find_unchanged_us, counters))
+            return max(map(self._find_unchanged_since_us, counters))
         times = (self.delivered_at_us, self.acked_at_us, *map(self._find_change_us, counters))
         return max((self.columns.created_at_us[self.row], *(at for at in times if at is not None)))
 
@@ -201,7 +213,7 @@ class ConsumerFacts:
         since_us = self.columns.created_at_us[self.row]
         for at_us in (self.delivered_at_us, self._find_change_us("delivered_consumer_seq")):
             since_us = max(since_us, at_us or 0)
-        since_us = self._find_start_us("pending_msgs", since_us)
+        since_us = self._find_above_zero_us("pending_msgs", since_us)
         since_us = max(since_us, self._oldest_pending_us or 0)
         return min(since_us, self.at_us)
 
@@ -209,79 +221,83 @@ class ConsumerFacts:
     def last_ack_us(self) -> int:
         """The time of the last ack, else of the creation, UTC.
 
-        If the server forgot it at a restart, since when polls have seen none.
+        If a restart of the server erased the time, that of the last change that polls saw.
         """
         if self.acked_at_us is None and not self.was_never_acked:
-            return self._find_unchanged_us("ack_floor_consumer_seq")
+            return self._find_unchanged_since_us("ack_floor_consumer_seq")
         since_us = self.acked_at_us or self.columns.created_at_us[self.row]
         return max(since_us, self._find_change_us("ack_floor_consumer_seq") or 0)
 
     @property
     def unacked_since_us(self) -> int:
         """The time since which messages are ack pending and none is acked, UTC."""
-        return min(self._find_start_us("ack_pending_msgs", self.last_ack_us), self.at_us)
+        return min(self._find_above_zero_us("ack_pending_msgs", self.last_ack_us), self.at_us)
 
     def _find_change_us(self, counter: str) -> int | None:
         """Return the time of the newest poll that saw `counter` change, UTC; None without one.
 
         Times of the server are by its own clock, which may differ from the current clock.
         """
-        mono_us = self.history.last_change_us(counter, _CHANGES_WINDOW_S)
+        mono_us = self.history.last_change_us(counter, _COUNTER_CHANGES_WINDOW_S)
         return None if mono_us is None else self.at_us - (self.mono_us - mono_us)
 
-    def _find_unchanged_us(self, counter: str) -> int:
+    def _find_unchanged_since_us(self, counter: str) -> int:
         """Return the time since which polls have seen no change of `counter`, UTC."""
         polls = self.history.values(counter, math.inf)
         changes_us = (us for (us, value), (_, before) in pairwise(polls) if value != before)
         return self.at_us - (self.mono_us - next(changes_us, polls[-1][0]))
 
-    def _find_start_us(self, name: str, since_us: int) -> int:
-        """Return the time when a gauge rose above zero, UTC; `since_us` if no poll shows 0."""
-        known_mono_us = self.mono_us - (self.at_us - since_us)
-        appeared_mono_us = self.history.above_zero_since(name, known_mono_us)
-        if appeared_mono_us is None:
+    def _find_above_zero_us(self, gauge: str, since_us: int) -> int:
+        """Return the time when `gauge` rose above zero, UTC; `since_us` if no poll shows 0."""
+        since_mono_us = self.mono_us - (self.at_us - since_us)
+        above_zero_mono_us = self.history.above_zero_since(gauge, since_mono_us)
+        if above_zero_mono_us is None:
             return since_us
-        return max(since_us, self.at_us - (self.mono_us - appeared_mono_us))
+        return max(since_us, self.at_us - (self.mono_us - above_zero_mono_us))
 
     @cached_property
     def delivered_at_us(self) -> int | None:
         """The time of the last delivery, UTC by the current clock; None if unknown."""
-        return self._correct_time("delivered_consumer_seq", self.columns.delivered_at_us[self.row])
+        return self._correct_server_time_us(
+            "delivered_consumer_seq", self.columns.delivered_at_us[self.row]
+        )
 
     @cached_property
     def acked_at_us(self) -> int | None:
         """The time of the last ack, UTC by the current clock; None if unknown."""
-        return self._correct_time("ack_floor_consumer_seq", self.columns.acked_at_us[self.row])
+        return self._correct_server_time_us(
+            "ack_floor_consumer_seq", self.columns.acked_at_us[self.row]
+        )
 
-    def _correct_time(self, counter: str, at_us: int | None) -> int | None:
-        """Return the time `at_us` of the server, UTC.
+    def _correct_server_time_us(self, counter: str, at_us: int | None) -> int | None:
+        """Return `at_us`, a time by the server's clock, UTC.
 
         After a change of the clock, return instead the time when polls saw `counter` change.
         """
         if at_us is None or not self._was_clock_changed:
             return at_us
-        for (after_us, value), (before_us, value_before) in pairwise(
+        for (newer_us, newer_value), (older_us, older_value) in pairwise(
             self.history.values(counter, math.inf)
         ):
-            if value != value_before:
-                first_us = self.at_us - (self.mono_us - before_us)
-                last_us = self.at_us - (self.mono_us - after_us)
-                is_in_time = (
-                    first_us - _MAX_CLOCK_DIFFERENCE_US
+            if newer_value != older_value:
+                earliest_us = self.at_us - (self.mono_us - older_us)
+                latest_us = self.at_us - (self.mono_us - newer_us)
+                is_time_between_polls = (
+                    earliest_us - _MAX_CLOCK_DIFFERENCE_US
                     <= at_us
-                    <= last_us + _MAX_CLOCK_DIFFERENCE_US
+                    <= latest_us + _MAX_CLOCK_DIFFERENCE_US
                 )
-                return at_us if is_in_time else first_us
+                return at_us if is_time_between_polls else earliest_us
         return at_us
 
     @property
     def _was_clock_changed(self) -> bool:
         """Whether the clock of UTC was changed since the oldest poll in the history."""
         tiers = self.state.consumer_history.tiers
-        oldest = next((tier.samples[0] for tier in reversed(tiers) if tier.samples), None)
-        if oldest is None:
+        oldest_sample = next((tier.samples[0] for tier in reversed(tiers) if tier.samples), None)
+        if oldest_sample is None:
             return False
-        difference_us = (self.at_us - self.mono_us) - (oldest.at_us - oldest.mono_us)
+        difference_us = (self.at_us - self.mono_us) - (oldest_sample.at_us - oldest_sample.mono_us)
         return abs(difference_us) > _MAX_CLOCK_DIFFERENCE_US
 
     @property
@@ -297,40 +313,34 @@ class ConsumerFacts:
         return None
 
     @property
-    def loss(self) -> Loss | None:
+    def loss(self) -> MessageLoss | None:
         """The messages that the stream removed before the consumer received them."""
         return self._memory.losses.get(self.key)
 
     @cached_property
-    def _floor_polls(self) -> list[tuple[int, int, int, int]]:
-        """The polls since the ack floor moved, newest first.
-
-        Each is time (µs), deliveries, delivered stream sequence and redelivered messages.
-        """
+    def _polls_since_floor_moved(self) -> list[_DeliveryPoll]:
+        """The polls since the ack floor moved, newest first."""
         names = (
             "ack_floor_stream_seq", "delivered_consumer_seq", "delivered_stream_seq",
             "redelivered_msgs",
         )  # fmt: skip
-        columns = [self.history.values(name, _FLOOR_WINDOW_S) for name in names]
+        columns = [self.history.values(name, _ACK_FLOOR_WINDOW_S) for name in names]
         polls = []
-        for (us, floor), (_, deliveries), (_, seq), (_, repeated) in zip(*columns, strict=True):
+        for (us, floor), (_, deliveries), (_, seq), (_, redelivered) in zip(*columns, strict=True):
             if floor != self.ack_floor:
                 break
-            polls.append((us, deliveries, seq, repeated))
+            polls.append(_DeliveryPoll(us, deliveries, seq, redelivered))
         return polls
 
     @cached_property
-    def _blocked_polls(self) -> list[tuple[int, int]]:
-        """The newest polls in which messages beyond the same ack floor were acked.
-
-        Each is time (µs) and delivered stream sequence.
-        """
-        unacked = self.history.values("ack_pending_msgs", _FLOOR_WINDOW_S)
+    def _polls_with_blocked_floor(self) -> list[_DeliveryPoll]:
+        """The newest polls in which messages beyond the present ack floor were acked."""
+        unacked = self.history.values("ack_pending_msgs", _ACK_FLOOR_WINDOW_S)
         polls = []
-        for (us, _, seq, _), (_, count) in zip(self._floor_polls, unacked, strict=False):
-            if seq - self.ack_floor <= count:
+        for poll, (_, count) in zip(self._polls_since_floor_moved, unacked, strict=False):
+            if poll.stream_seq - self.ack_floor <= count:
                 break
-            polls.append((us, seq))
+            polls.append(poll)
         return polls
 
     # Facts.
@@ -406,19 +416,21 @@ class ConsumerFacts:
         config = self.config
         if config is None or config.ack_policy == "none":
             return None
-        waits = [config.ack_wait_ns or 0]
+        waits_ns = [config.ack_wait_ns or 0]
         backoff = self.settings.get("backoff")
         if isinstance(backoff, list):
-            waits += [pause for pause in backoff if isinstance(pause, int)]
-        return max(waits) / 1e9 if max(waits) else None
+            waits_ns += [pause for pause in backoff if isinstance(pause, int)]
+        return max(waits_ns) / 1e9 if max(waits_ns) else None
 
     @consumer_fact("s", needs="two polls")
     def pull_gap_s(self) -> float | None:
         """Time since a client pulled, received or acked; 0 while a pull request is open."""
         if self.has_client:
             return 0.0
-        pace = self._memory.pulls.get(self.key)
-        gap_s = None if pace is None else max(0.0, (self.at_us - pace.seen_at_us) / _US)
+        activity = self._memory.client_activity.get(self.key)
+        gap_s = (
+            None if activity is None else max(0.0, (self.at_us - activity.last_active_at_us) / _US)
+        )
         gaps_s = [
             known_gap_s
             for known_gap_s in (gap_s, self.quiet_s, self.acked_ago_s)
@@ -429,75 +441,82 @@ class ConsumerFacts:
     @consumer_fact("s", needs="two polls")
     def unanswered_pulls_s(self) -> float | None:
         """Time in which clients pulled while messages were pending, without a delivery."""
-        pace = self._memory.pulls.get(self.key)
-        seen_us = self.at_us if self.has_client else (pace.seen_at_us if pace else None)
-        return None if seen_us is None else max(0.0, (seen_us - self.waiting_since_us) / _US)
+        activity = self._memory.client_activity.get(self.key)
+        last_active_us = (
+            self.at_us if self.has_client else (activity.last_active_at_us if activity else None)
+        )
+        return (
+            None
+            if last_active_us is None
+            else max(0.0, (last_active_us - self.waiting_since_us) / _US)
+        )
 
     @consumer_fact("s", needs="two polls")
     def longest_pull_gap_s(self) -> float | None:
         """Longest ended gap between pulls or deliveries; unknown until two gaps ended."""
-        pace = self._memory.pulls.get(self.key)
-        return None if pace is None else pace.longest_gap_s
+        activity = self._memory.client_activity.get(self.key)
+        return None if activity is None else activity.longest_gap_s
 
     @consumer_fact("s", needs="two polls")
     def allowed_gap_s(self) -> float:
         """Allowed gap between pulls or deliveries: three longest gaps, or 20 s if unknown."""
-        pace = self._memory.pulls.get(self.key)
-        return UNKNOWN_PACE_S if pace is None else pace.allowed_gap_s
+        activity = self._memory.client_activity.get(self.key)
+        return MAX_PULL_GAP_IF_UNKNOWN_S if activity is None else activity.allowed_gap_s
 
-    @consumer_fact("s", window_s=_FLOOR_WINDOW_S, needs="three polls")
+    @consumer_fact("s", window_s=_ACK_FLOOR_WINDOW_S, needs="three polls")
     def floor_blocked_s(self) -> float:
         """Time in which messages beyond the ack floor were acked while the floor stayed.
 
-        If it began before the first poll, the time is estimated from the current pace.
+        If it began before the first poll, the time is estimated from the present rate of acks.
         """
-        polls = self._blocked_polls
-        if len(polls) < MIN_ONE_MESSAGE_POLLS:
+        polls = self._polls_with_blocked_floor
+        if len(polls) < MIN_POISON_POLLS:
             return 0.0
-        seen_s = (polls[0][0] - polls[-1][0]) / _US
-        if len(polls) < len(self.history.values("ack_pending_msgs", _FLOOR_WINDOW_S)):
-            return seen_s
-        delivered = polls[0][1] - polls[-1][1]
-        behind = polls[0][1] - self.ack_floor
-        return max(seen_s, seen_s * behind / delivered) if delivered > 0 else seen_s
+        blocked_s = (polls[0].mono_us - polls[-1].mono_us) / _US
+        if len(polls) < len(self.history.values("ack_pending_msgs", _ACK_FLOOR_WINDOW_S)):
+            return blocked_s
+        delivered_seqs = polls[0].stream_seq - polls[-1].stream_seq
+        if delivered_seqs <= 0:
+            return blocked_s
+        seqs_beyond_floor = polls[0].stream_seq - self.ack_floor
+        return max(blocked_s, blocked_s * seqs_beyond_floor / delivered_seqs)
 
     @consumer_fact("msgs")
     def acked_behind_floor_msgs(self) -> int | None:
         """Acked messages beyond the ack floor; unknown with filters."""
         if self.is_filtered:
             return None
-        behind = self.columns.delivered_stream_seq[self.row] - self.ack_floor
-        return max(0, behind - self.unacked)
+        seqs_beyond_floor = self.columns.delivered_stream_seq[self.row] - self.ack_floor
+        return max(0, seqs_beyond_floor - self.unacked)
 
-    @consumer_fact("deliveries", window_s=REPEATS_WINDOW_S, needs="two polls")
+    @consumer_fact("deliveries", window_s=REDELIVERIES_WINDOW_S, needs="two polls")
     def deliveries(self) -> int | None:
         """Deliveries, including redeliveries."""
-        return self.history.growth("delivered_consumer_seq", REPEATS_WINDOW_S)
+        return self.history.growth("delivered_consumer_seq", REDELIVERIES_WINDOW_S)
 
-    @consumer_fact("deliveries", window_s=REPEATS_WINDOW_S, needs="two polls")
+    @consumer_fact("deliveries", window_s=REDELIVERIES_WINDOW_S, needs="two polls")
     def repeats(self) -> int | None:
         """Redeliveries; with filters, a minimum."""
-        steps = self._repeat_steps
-        return sum(steps) if steps else None
+        counts = self._redeliveries_by_poll
+        return sum(counts) if counts else None
 
     @cached_property
-    def _repeat_steps(self) -> list[int]:
-        deliveries = self.history.values("delivered_consumer_seq", REPEATS_WINDOW_S)
-        sequences = self.history.values("delivered_stream_seq", REPEATS_WINDOW_S)
+    def _redeliveries_by_poll(self) -> list[int]:
+        """The redeliveries since the previous poll, for each poll of the window."""
+        deliveries = self.history.values("delivered_consumer_seq", REDELIVERIES_WINDOW_S)
+        sequences = self.history.values("delivered_stream_seq", REDELIVERIES_WINDOW_S)
         rows = list(zip(deliveries, sequences, strict=True))
         return [
-            max(0, (delivered - delivered_before) - (seq - seq_before))
-            for ((_, delivered), (_, seq)), ((_, delivered_before), (_, seq_before)) in pairwise(
-                rows
-            )
+            max(0, (delivered - old_delivered) - (seq - old_seq))
+            for ((_, delivered), (_, seq)), ((_, old_delivered), (_, old_seq)) in pairwise(rows)
         ]
 
-    @consumer_fact("polls", window_s=REPEATS_WINDOW_S, needs="two polls")
+    @consumer_fact("polls", window_s=REDELIVERIES_WINDOW_S, needs="two polls")
     def repeat_polls(self) -> int:
         """Number of polls with new redeliveries."""
-        return sum(step > 0 for step in self._repeat_steps)
+        return sum(count > 0 for count in self._redeliveries_by_poll)
 
-    @consumer_fact("share", window_s=REPEATS_WINDOW_S, needs="two polls")
+    @consumer_fact("share", window_s=REDELIVERIES_WINDOW_S, needs="two polls")
     def repeat_share(self) -> float | None:
         """Share of redeliveries among the deliveries."""
         deliveries, repeats = self.deliveries, self.repeats
@@ -505,76 +524,76 @@ class ConsumerFacts:
             return None
         return min(1.0, repeats / deliveries)
 
-    @consumer_fact("msgs", window_s=REPEATS_WINDOW_S, needs="two polls")
+    @consumer_fact("msgs", window_s=REDELIVERIES_WINDOW_S, needs="two polls")
     def floor_moved_msgs(self) -> int | None:
         """Growth of the ack floor, counted in deliveries."""
-        return self.history.growth("ack_floor_consumer_seq", REPEATS_WINDOW_S)
+        return self.history.growth("ack_floor_consumer_seq", REDELIVERIES_WINDOW_S)
 
-    @consumer_fact("s", window_s=_FLOOR_WINDOW_S)
+    @consumer_fact("s", window_s=_ACK_FLOOR_WINDOW_S)
     def watched_s(self) -> float:
         """Time between the oldest and newest poll of the consumer."""
-        polls = self.history.values("ack_floor_stream_seq", _FLOOR_WINDOW_S)
+        polls = self.history.values("ack_floor_stream_seq", _ACK_FLOOR_WINDOW_S)
         return (polls[0][0] - polls[-1][0]) / _US
 
-    @consumer_fact("s", window_s=_FLOOR_WINDOW_S, needs="three polls")
+    @consumer_fact("s", window_s=_ACK_FLOOR_WINDOW_S, needs="three polls")
     def one_message_s(self) -> float:
         """Time span of the polls in which only one message was redelivered."""
-        polls = self._floor_polls[: self.one_message_polls]
+        polls = self._polls_since_floor_moved[: self.one_message_polls]
         return (polls[0][0] - polls[-1][0]) / _US if polls else 0.0
 
-    @consumer_fact("polls", window_s=_FLOOR_WINDOW_S, needs="three polls")
+    @consumer_fact("polls", window_s=_ACK_FLOOR_WINDOW_S, needs="three polls")
     def one_message_polls(self) -> int:
         """Newest polls with an unchanged ack floor and exactly one redelivered message."""
         count = 0
-        for _, _, _, repeated in self._floor_polls:
-            if repeated != 1:
+        for _, _, _, redelivered in self._polls_since_floor_moved:
+            if redelivered != 1:
                 break
             count += 1
         return count
 
-    @consumer_fact("deliveries", window_s=_FLOOR_WINDOW_S, needs="two polls")
+    @consumer_fact("deliveries", window_s=_ACK_FLOOR_WINDOW_S, needs="two polls")
     def one_message_repeats(self) -> int:
         """Redeliveries since the ack floor moved; without filters also before the first poll."""
-        polls = self._floor_polls[: max(1, self.one_message_polls)]
-        seen_repeats = sum(
-            max(0, (delivered - delivered_before) - (seq - seq_before))
-            for (_, delivered, seq, _), (_, delivered_before, seq_before, _) in pairwise(polls)
+        polls = self._polls_since_floor_moved[: max(1, self.one_message_polls)]
+        counted_repeats = sum(
+            max(0, (delivered - old_delivered) - (seq - old_seq))
+            for (_, delivered, seq, _), (_, old_delivered, old_seq, _) in pairwise(polls)
         )
         if self.is_filtered:
-            return seen_repeats
+            return counted_repeats
         columns, row = self.columns, self.row
         deliveries = columns.delivered_consumer_seq[row] - columns.ack_floor_consumer_seq[row]
         distinct_msgs = columns.delivered_stream_seq[row] - columns.ack_floor_stream_seq[row]
-        return max(seen_repeats, deliveries - distinct_msgs)
+        return max(counted_repeats, deliveries - distinct_msgs)
 
-    @consumer_fact("deliveries", window_s=_FLOOR_WINDOW_S, needs="two polls")
+    @consumer_fact("deliveries", window_s=_ACK_FLOOR_WINDOW_S, needs="two polls")
     def watched_repeats(self) -> int:
-        """Redeliveries between the polls since the ack floor moved."""
-        polls = self._floor_polls
+        """Redeliveries since the ack floor moved, between its first and newest poll."""
+        polls = self._polls_since_floor_moved
         return sum(
-            max(0, (delivered - delivered_before) - (seq - seq_before))
-            for (_, delivered, seq, _), (_, delivered_before, seq_before, _) in pairwise(polls)
+            max(0, (delivered - old_delivered) - (seq - old_seq))
+            for (_, delivered, seq, _), (_, old_delivered, old_seq, _) in pairwise(polls)
         )
 
-    @consumer_fact("count", window_s=RECENT_S, needs="advisories")
+    @consumer_fact("count", window_s=NAKS_WINDOW_S, needs="advisories")
     def recent_naks_count(self) -> int:
-        """Naks of the clients."""
-        return self.naks.recent_count(self.at_us, RECENT_S)
+        """Naks of the clients in the last 10 s."""
+        return self.naks.recent_count(self.at_us, NAKS_WINDOW_S)
 
-    @consumer_fact("count", window_s=REPEATS_WINDOW_S, needs="advisories")
+    @consumer_fact("count", window_s=REDELIVERIES_WINDOW_S, needs="advisories")
     def naks_count(self) -> int:
-        """Naks of the clients, in the window of redeliveries."""
-        return self.naks.recent_count(self.at_us, REPEATS_WINDOW_S)
+        """Naks of the clients in the last 30 s, as for redeliveries."""
+        return self.naks.recent_count(self.at_us, REDELIVERIES_WINDOW_S)
 
-    @consumer_fact("share", window_s=RECENT_S, needs="advisories")
+    @consumer_fact("share", window_s=NAKS_WINDOW_S, needs="advisories")
     def nak_share(self) -> float:
-        """Share of the deliveries that the clients nak'd."""
-        polls = self.history.values("delivered_consumer_seq", RECENT_S)
+        """Naks of the clients in the last 10 s, as a share of the deliveries."""
+        polls = self.history.values("delivered_consumer_seq", NAKS_WINDOW_S)
         (until_us, newest_seq), (from_us, oldest_seq) = polls[0], polls[-1]
         # Polls may be further apart: naks and deliveries must be of the same time.
-        count = self.naks.recent_count(self.at_us, max(RECENT_S, (until_us - from_us) / _US))
+        count = self.naks.recent_count(self.at_us, max(NAKS_WINDOW_S, (until_us - from_us) / _US))
         acked_msgs, delivered_msgs = (
-            self.history.growth("ack_floor_consumer_seq", RECENT_S),
+            self.history.growth("ack_floor_consumer_seq", NAKS_WINDOW_S),
             newest_seq - oldest_seq,
         )
         return min(1.0, count / max(1, delivered_msgs, count if acked_msgs == 0 else 0))
@@ -582,8 +601,10 @@ class ConsumerFacts:
     @consumer_fact("msgs")
     def dropped_msgs(self) -> int:
         """Minimum number of stored messages that were dropped after max deliver."""
-        announced = 0 if self.advisories is None else self.advisories.give_ups.total_count
-        return dropped_after_max_deliver(self.config, self.redelivered, self.unacked, announced)
+        advisories_count = 0 if self.advisories is None else self.advisories.give_ups.total_count
+        return dropped_after_max_deliver(
+            self.config, self.redelivered, self.unacked, advisories_count
+        )
 
     @consumer_fact("msgs", window_s=300.0, needs="two polls")
     def lost_msgs(self) -> int | None:

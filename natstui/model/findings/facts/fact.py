@@ -1,4 +1,4 @@
-"""The table of facts: name, unit, window, requirements and meaning of each."""
+"""The table of facts, the named numbers that rules compare with thresholds."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Literal, TypeVar
 FactUnit = Literal[
     "s", "msgs", "msgs/s", "msgs/min", "share", "deliveries", "pulls", "polls", "count"
 ]
-Needs = Literal[
+FactRequirement = Literal[
     "one poll",
     "two polls",
     "three polls",
@@ -26,14 +26,14 @@ Value = TypeVar("Value")
 
 @dataclass(frozen=True, slots=True)
 class Fact:
-    """A kind of evidence about a stream or consumer: its name, unit and window."""
+    """A named number about a stream or consumer that rules compare with thresholds."""
 
     name: str
     """Ends with its unit."""
     unit: FactUnit
     window_s: float | None
     """The time before now that the fact reads; None for the newest poll, or all polls."""
-    needs: Needs
+    needs: FactRequirement
     meaning: str
 
 
@@ -44,25 +44,25 @@ STREAM_FACTS: dict[str, Fact] = {}
 
 
 def consumer_fact(
-    unit: FactUnit, *, window_s: float | None = None, needs: Needs = "one poll"
+    unit: FactUnit, *, window_s: float | None = None, needs: FactRequirement = "one poll"
 ) -> Callable[[Callable[[Owner], Value]], cached_property[Value]]:
     """Return a decorator: the method becomes a fact about a consumer, computed once."""
-    return lambda compute: _listed(CONSUMER_FACTS, compute, unit, window_s, needs)
+    return lambda compute: _register_fact(CONSUMER_FACTS, compute, unit, window_s, needs)
 
 
 def stream_fact(
-    unit: FactUnit, *, window_s: float | None = None, needs: Needs = "one poll"
+    unit: FactUnit, *, window_s: float | None = None, needs: FactRequirement = "one poll"
 ) -> Callable[[Callable[[Owner], Value]], cached_property[Value]]:
     """Return a decorator: the method becomes a fact about a stream, computed once."""
-    return lambda compute: _listed(STREAM_FACTS, compute, unit, window_s, needs)
+    return lambda compute: _register_fact(STREAM_FACTS, compute, unit, window_s, needs)
 
 
-def _listed(
+def _register_fact(
     table: dict[str, Fact],
     compute: Callable[[Owner], Value],
     unit: FactUnit,
     window_s: float | None,
-    needs: Needs,
+    needs: FactRequirement,
 ) -> cached_property[Value]:
     name, meaning = compute.__name__, (compute.__doc__ or "").strip().splitlines()[0]
     table[name] = Fact(name, unit, window_s, needs, meaning)
@@ -70,7 +70,7 @@ def _listed(
 
 
 def fact_values(facts: object, names: tuple[str, ...]) -> dict[str, float]:
-    """Return the known facts among `names`: name → value."""
+    """Return name → value of each fact in `names` whose value is known."""
     values = ((name, getattr(facts, name)) for name in names)
     return {name: value for name, value in values if value is not None}
 

@@ -9,25 +9,25 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from natstui.model.findings.thresholds import (
+    ALLOWED_PULL_GAP_FACTOR,
+    MAX_PULL_GAP_IF_UNKNOWN_S,
     NO_PULLS_AFTER_S,
-    PACE_FACTOR,
-    PACE_KNOWN_S,
-    UNKNOWN_PACE_S,
+    PULL_GAPS_KNOWN_AFTER_S,
 )
+from natstui.model.live.known_rows import Roster, RowKey
 from natstui.model.live.snapshot import ConsumerColumns, StreamColumns
-from natstui.model.live.table import Key, Roster
 
-Name = tuple[str | int, ...]
-"""The key of a row without the time of its creation."""
+RowName = tuple[str | int, ...]
+"""The names of a stream, or of a stream and a consumer: a row's key without its last part."""
 
 
 @dataclass(frozen=True, slots=True)
-class PullPace:
-    """The activity of a consumer's clients: pull requests or deliveries, and the gaps between."""
+class ClientActivity:
+    """Times of a consumer's pull requests or deliveries, and the gaps between them."""
 
     first_at_us: int
     """Time of the first seen pull request or delivery, UTC."""
-    seen_at_us: int
+    last_active_at_us: int
     """Time of the last seen pull request or delivery, UTC."""
     gaps_count: int = 0
     """Number of ended gaps."""
@@ -36,29 +36,31 @@ class PullPace:
 
     @property
     def longest_gap_s(self) -> float | None:
-        """Return the longest ended gap in client activity, in s.
+        """Return the longest ended gap between pull requests or deliveries, in s.
 
         None until two gaps have ended, unless 10 s have passed without any gap.
         """
-        watched_s = (self.seen_at_us - self.first_at_us) / 1e6
-        if self.gaps_count < 2 and not (watched_s >= PACE_KNOWN_S and self.gaps_count == 0):
+        watched_s = (self.last_active_at_us - self.first_at_us) / 1e6
+        if self.gaps_count < 2 and not (
+            watched_s >= PULL_GAPS_KNOWN_AFTER_S and self.gaps_count == 0
+        ):
             return None
         return self.longest_gap_us / 1e6
 
     @property
     def allowed_gap_s(self) -> float:
-        """Return the allowed gap in client activity, in s; 20 s while the longest is unknown.
+        """Return the allowed gap between pull requests or deliveries, in s.
 
-        Else it is three times the longest gap, at least 10 s.
+        It is three times the longest gap, at least 10 s; 20 s while the longest is unknown.
         """
         longest_s = self.longest_gap_s
         if longest_s is None:
-            return UNKNOWN_PACE_S
-        return max(NO_PULLS_AFTER_S, PACE_FACTOR * longest_s)
+            return MAX_PULL_GAP_IF_UNKNOWN_S
+        return max(NO_PULLS_AFTER_S, ALLOWED_PULL_GAP_FACTOR * longest_s)
 
 
 @dataclass(frozen=True, slots=True)
-class Loss:
+class MessageLoss:
     """Messages that the stream removed before a consumer received them."""
 
     lost_msgs: int
@@ -69,7 +71,7 @@ class Loss:
     first_seq: int
     last_seq: int
     """Range of the lost sequences."""
-    purged: bool
+    is_purge: bool
     """Whether the newest loss was a purge: no limit of the stream explains it."""
     counted_since_us: int | None = None
     """Time of the poll before the first loss, UTC, from which losses are counted."""
@@ -83,10 +85,10 @@ class Loss:
 
 
 @dataclass(frozen=True, slots=True)
-class StoreFlow:
-    """The steadiness of publishing to a stream."""
+class SteadyPublishing:
+    """A time in which messages were published to a stream without a long gap."""
 
-    run_since_us: int
+    steady_since_us: int
     """Start of the time without a long gap between messages, UTC."""
     stored_at_us: int
     """Time of the newest message, UTC."""
@@ -116,50 +118,50 @@ class MissingMessages:
 
 
 @dataclass(frozen=True, slots=True)
-class WithoutConsumers:
-    """The last sequence of an interest stream at its first poll without a consumer."""
+class ConsumerlessStart:
+    """Time and last sequence of an interest stream at its first poll without a consumer."""
 
     last_seq: int
     at_us: int
 
 
 @dataclass(frozen=True, slots=True)
-class PositiveRun:
-    """A series of polls in which a number of messages was above zero."""
+class PollsAboveZero:
+    """Consecutive polls in which a number of messages was above zero."""
 
     polls_count: int
     lowest_msgs: int
     """The lowest of the three newest values."""
     since_at_us: int
     newest_msgs: tuple[int, ...] = ()
-    missed_polls_count: int = 0
+    newest_zero_polls_count: int = 0
     """Number of newest polls in which the number was 0 again."""
 
 
 @dataclass(frozen=True, slots=True)
-class Memory:
-    """Data about rows that is passed from poll to poll."""
+class RuleMemory:
+    """Data about streams and consumers that rules need and that is kept from poll to poll."""
 
-    pulls: Mapping[Key, PullPace] = field(default_factory=dict)
-    losses: Mapping[Key, Loss] = field(default_factory=dict)
-    flows: Mapping[Key, StoreFlow] = field(default_factory=dict)
-    purges: Mapping[Key, Purge] = field(default_factory=dict)
-    missing_messages: Mapping[Key, MissingMessages] = field(default_factory=dict)
+    client_activity: Mapping[RowKey, ClientActivity] = field(default_factory=dict)
+    losses: Mapping[RowKey, MessageLoss] = field(default_factory=dict)
+    steady_publishing: Mapping[RowKey, SteadyPublishing] = field(default_factory=dict)
+    purges: Mapping[RowKey, Purge] = field(default_factory=dict)
+    missing_messages: Mapping[RowKey, MissingMessages] = field(default_factory=dict)
     """Messages that a user deleted, or the store lost while its server was down."""
-    orphans: Mapping[Key, PositiveRun] = field(default_factory=dict)
+    orphans: Mapping[RowKey, PollsAboveZero] = field(default_factory=dict)
     """Work queues with messages that match no consumer."""
-    differing_replicas: Mapping[Key, PositiveRun] = field(default_factory=dict)
+    differing_replicas: Mapping[RowKey, PollsAboveZero] = field(default_factory=dict)
     """Streams with a replica that has other messages than the leader."""
-    consumerless: Mapping[Key, WithoutConsumers] = field(default_factory=dict)
+    consumerless: Mapping[RowKey, ConsumerlessStart] = field(default_factory=dict)
     """Interest streams without a consumer."""
     recreated_at_us: Mapping[tuple[str, str], tuple[int, ...]] = field(default_factory=dict)
     """Name of a consumer → times at which it was seen recreated, UTC, the newest last."""
-    deleted_at_us: Mapping[Name, int] = field(default_factory=dict)
-    """Key of a consumer → time at which it was seen deleted, UTC, of the last minute."""
+    deleted_at_us: Mapping[RowName, int] = field(default_factory=dict)
+    """Names of a deleted stream and consumer → time of the deletion, UTC, in the last minute."""
     streams_recreated_at_us: Mapping[str, int] = field(default_factory=dict)
     """Name of a stream → time at which it was seen recreated, UTC."""
-    streams_deleted_at_us: Mapping[Name, int] = field(default_factory=dict)
-    """Key of a stream → time at which it was seen deleted, UTC."""
+    streams_deleted_at_us: Mapping[RowName, int] = field(default_factory=dict)
+    """Name of a stream → time at which it was seen deleted, UTC."""
 
 
 @dataclass(frozen=True, slots=True)

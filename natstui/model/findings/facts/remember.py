@@ -7,86 +7,96 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
+from typing import NamedTuple
 
 from natstui.model.assets.configuration import StreamConfiguration
 from natstui.model.findings.facts.memory import (
-    Loss,
-    Memory,
+    ClientActivity,
+    ConsumerlessStart,
+    MessageLoss,
     MissingMessages,
-    Name,
-    PositiveRun,
+    PollsAboveZero,
     PreviousRows,
-    PullPace,
     Purge,
-    StoreFlow,
-    WithoutConsumers,
+    RowName,
+    RuleMemory,
+    SteadyPublishing,
 )
 from natstui.model.findings.facts.row import settings_of
 from natstui.model.findings.thresholds import (
-    DELETED_KEPT_S,
-    LOST_KEPT_S,
+    DELETION_REPORTED_S,
+    LONGEST_PULL_GAP_DECAY_SHARE,
+    LOST_MSGS_REPORTED_S,
     MIN_ORPHANED_POLLS,
-    PACE_FORGET_SHARE,
     RECREATIONS_WINDOW_S,
-    STEADY_GAP_S,
+    STEADY_PUBLISHER_GAP_S,
 )
-from natstui.model.live.limits import is_near
+from natstui.model.live.known_rows import Roster, RowKey
+from natstui.model.live.limits import is_near_limit
 from natstui.model.live.snapshot import ConsumerColumns, StreamColumns
 from natstui.model.live.state import State
-from natstui.model.live.table import Key, Roster
-from natstui.model.servers.replicas import is_away
+from natstui.model.servers.replicas import has_lost_leader_contact
 
 _US = 1_000_000
-_CLOCKS_US = 20_000
+_MAX_SERVER_CLOCK_DIFFERENCE_US = 20_000
 """Maximum difference of the clocks of the servers of two rows."""
 
 
 def update_memory(
-    memory: Memory,
+    memory: RuleMemory,
     before: PreviousRows | None,
     state: State,
     consumer_rows: Iterable[int],
     stream_rows: Iterable[int],
-) -> Memory:
-    """Return the memory after a poll.
+) -> RuleMemory:
+    """Return the data that is kept after a poll.
 
     `consumer_rows` and `stream_rows` are the rows that the poll refreshed; `before` are the rows
     of the previous poll, None at the first.
     """
     consumer_rows, stream_rows = list(consumer_rows), list(stream_rows)
-    current_memory = _drop_deleted(memory, before, state)
-    pulls = _update_paces(current_memory.pulls, before, state, consumer_rows)
-    stream_memory = _StreamMemory(current_memory, before, state)
-    for row in stream_rows:
-        stream_memory.update(row)
-    losses = _update_losses(
-        current_memory.losses, before, state, consumer_rows, stream_memory.raised_first_seqs
+    current_memory = _drop_deleted_rows(memory, before, state)
+    client_activity = _update_client_activity(
+        current_memory.client_activity, before, state, consumer_rows
     )
-    return Memory(
-        pulls, losses, stream_memory.flows, stream_memory.purges, stream_memory.missing_messages,
-        stream_memory.orphans,
-        stream_memory.differing_replicas, stream_memory.consumerless,
+    stream_updater = _StreamMemoryUpdater(current_memory, before, state)
+    for row in stream_rows:
+        stream_updater.update(row)
+    losses = _update_losses(
+        current_memory.losses, before, state, consumer_rows, stream_updater.first_seq_rises
+    )
+    return RuleMemory(
+        client_activity, losses, stream_updater.steady_publishing, stream_updater.purges,
+        stream_updater.missing_messages,
+        stream_updater.orphans,
+        stream_updater.differing_replicas, stream_updater.consumerless,
         *_update_recreated_consumers(current_memory, before, state),
         *_update_recreated_streams(current_memory, before, state),
     )  # fmt: skip
 
 
-def _drop_deleted(memory: Memory, before: PreviousRows | None, state: State) -> Memory:
-    """Return the memory without the data of deleted streams and consumers."""
+def _drop_deleted_rows(
+    memory: RuleMemory, before: PreviousRows | None, state: State
+) -> RuleMemory:
+    """Return the kept data without that of deleted streams and consumers."""
     if before is None:
         return memory
     if before.consumers is not state.consumers.roster:
         existing_keys = state.consumers.roster.row_of
         memory = replace(
             memory,
-            pulls={key: fact for key, fact in memory.pulls.items() if key in existing_keys},
+            client_activity={
+                key: fact for key, fact in memory.client_activity.items() if key in existing_keys
+            },
             losses={key: fact for key, fact in memory.losses.items() if key in existing_keys},
         )
     if before.streams is not state.streams.roster:
         existing_keys = state.streams.roster.row_of
         memory = replace(
             memory,
-            flows={key: fact for key, fact in memory.flows.items() if key in existing_keys},
+            steady_publishing={
+                key: fact for key, fact in memory.steady_publishing.items() if key in existing_keys
+            },
             purges={key: fact for key, fact in memory.purges.items() if key in existing_keys},
             missing_messages={
                 key: fact for key, fact in memory.missing_messages.items() if key in existing_keys
@@ -104,61 +114,70 @@ def _drop_deleted(memory: Memory, before: PreviousRows | None, state: State) -> 
     return memory
 
 
-def _sample_time_us(state: State, mono_us: int) -> int:
+def _sampled_at_us(state: State, mono_us: int) -> int:
     return state.now_at_us - max(0, state.now_mono_us - mono_us)
 
 
-def _update_paces(
-    known_paces: Mapping[Key, PullPace], before: PreviousRows | None, state: State, rows: list[int]
-) -> Mapping[Key, PullPace]:
-    """Return the paces of clients, updated by new pull requests and deliveries.
+def _update_client_activity(
+    known_activity: Mapping[RowKey, ClientActivity],
+    before: PreviousRows | None,
+    state: State,
+    rows: list[int],
+) -> Mapping[RowKey, ClientActivity]:
+    """Return the activity of clients, updated by new pull requests and deliveries.
 
-    While a pull request is open at each poll, the pace stays; it is updated when none is open.
+    It stays unchanged while a pull request is open at each poll.
     """
     columns, keys = state.consumers.columns, state.consumers.roster.keys
-    waiting, bound = columns.waiting_pulls_count, columns.push_bound
+    waiting_pulls, push_bound = columns.waiting_pulls_count, columns.push_bound
     delivered = columns.delivered_consumer_seq
     if before is None:
-        return _create_initial_paces(state, rows)
+        return _create_initial_activity(state, rows)
     columns_before, old_row_of = before.consumer_columns, before.consumers.row_of
     is_same_roster = before.consumers is state.consumers.roster
-    changed_paces: dict[Key, PullPace] = {}
+    changed_activity: dict[RowKey, ClientActivity] = {}
     for row in rows:
         key = keys[row]
         row_before = row if is_same_roster else old_row_of.get(key)
         if row_before is None:
-            changed_paces |= _create_initial_paces(state, [row])
+            changed_activity |= _create_initial_activity(state, [row])
             continue
-        was_served = (
+        had_client = (
             columns_before.waiting_pulls_count[row_before] > 0
             or columns_before.push_bound[row_before]
         )
-        is_served = waiting[row] > 0 or bound[row]
-        if is_served and was_served:
+        has_client = waiting_pulls[row] > 0 or push_bound[row]
+        if has_client and had_client:
             continue
         has_delivered = delivered[row] != columns_before.delivered_consumer_seq[row_before]
-        if not (is_served or was_served or has_delivered):
+        if not (has_client or had_client or has_delivered):
             continue
-        at_us = _sample_time_us(state, columns.sampled_mono_us[row])
-        seen_at_us = (
-            at_us if is_served else _seen_at_us(columns, row, columns_before, row_before, state)
+        at_us = _sampled_at_us(state, columns.sampled_mono_us[row])
+        last_active_at_us = (
+            at_us
+            if has_client
+            else _last_active_at_us(columns, row, columns_before, row_before, state)
         )
-        pace = known_paces.get(key)
-        if pace is None:
-            changed_paces[key] = PullPace(seen_at_us, seen_at_us)
+        activity = known_activity.get(key)
+        if activity is None:
+            changed_activity[key] = ClientActivity(last_active_at_us, last_active_at_us)
             continue
-        gap_us = 0 if was_served else max(0, seen_at_us - pace.seen_at_us)
-        lowered_us = (
-            round(pace.longest_gap_us * PACE_FORGET_SHARE) if gap_us else pace.longest_gap_us
+        gap_us = 0 if had_client else max(0, last_active_at_us - activity.last_active_at_us)
+        decayed_longest_us = (
+            round(activity.longest_gap_us * LONGEST_PULL_GAP_DECAY_SHARE)
+            if gap_us
+            else activity.longest_gap_us
         )
-        longest_us = max(gap_us, lowered_us)
-        gaps_count = pace.gaps_count + (1 if gap_us else 0)
-        seen_at_us = max(seen_at_us, pace.seen_at_us)
-        changed_paces[key] = PullPace(pace.first_at_us, seen_at_us, gaps_count, longest_us)
-    return {**known_paces, **changed_paces} if changed_paces else known_paces
+        longest_us = max(gap_us, decayed_longest_us)
+        gaps_count = activity.gaps_count + (1 if gap_us else 0)
+        last_active_at_us = max(last_active_at_us, activity.last_active_at_us)
+        changed_activity[key] = ClientActivity(
+            activity.first_at_us, last_active_at_us, gaps_count, longest_us
+        )
+    return {**known_activity, **changed_activity} if changed_activity else known_activity
 
 
-def _seen_at_us(
+def _last_active_at_us(
     columns: ConsumerColumns,
     row: int,
     columns_before: ConsumerColumns,
@@ -167,49 +186,57 @@ def _seen_at_us(
 ) -> int:
     """Return the time of the clients' last activity, UTC, without an open pull request."""
     delivered_at_us = columns.delivered_at_us[row] or 0
-    was_served = (
+    had_client = (
         columns_before.waiting_pulls_count[row_before] > 0 or columns_before.push_bound[row_before]
     )
     polled_at_us = (
-        _sample_time_us(state, columns_before.sampled_mono_us[row_before]) if was_served else 0
+        _sampled_at_us(state, columns_before.sampled_mono_us[row_before]) if had_client else 0
     )
     return max(delivered_at_us, polled_at_us)
 
 
-def _create_initial_paces(state: State, rows: Iterable[int]) -> dict[Key, PullPace]:
-    """Return key of a consumer → the pace of its clients after its first poll.
+def _create_initial_activity(state: State, rows: Iterable[int]) -> dict[RowKey, ClientActivity]:
+    """Return key of a consumer → the activity of its clients after its first poll.
 
     A consumer has none without an open pull request, a push subscriber or a delivery.
     """
     columns, keys = state.consumers.columns, state.consumers.roster.keys
-    paces = {}
+    initial_activity = {}
     for row in rows:
         at_us = columns.delivered_at_us[row]
         if columns.waiting_pulls_count[row] or columns.push_bound[row]:
-            at_us = _sample_time_us(state, columns.sampled_mono_us[row])
+            at_us = _sampled_at_us(state, columns.sampled_mono_us[row])
         if at_us is not None:
-            paces[keys[row]] = PullPace(at_us, at_us)
-    return paces
+            initial_activity[keys[row]] = ClientActivity(at_us, at_us)
+    return initial_activity
 
 
-class _StreamMemory:
-    """Updates the memory about streams, row by row."""
+class _FirstSeqRise(NamedTuple):
+    """The rise of a stream's first sequence between two polls."""
 
-    def __init__(self, memory: Memory, before: PreviousRows | None, state: State) -> None:
+    old_first_seq: int
+    first_seq: int
+    is_explained_by_limit: bool
+
+
+class _StreamMemoryUpdater:
+    """Updates the data about streams that is kept from poll to poll, row by row."""
+
+    def __init__(self, memory: RuleMemory, before: PreviousRows | None, state: State) -> None:
         self._state = state
-        self._before = before
-        self.flows = dict(memory.flows)
+        self._previous_rows = before
+        self.steady_publishing = dict(memory.steady_publishing)
         self.purges = dict(memory.purges)
         self.missing_messages = dict(memory.missing_messages)
         self.orphans = dict(memory.orphans)
         self.differing_replicas = dict(memory.differing_replicas)
         self.consumerless = dict(memory.consumerless)
-        self.raised_first_seqs: dict[str, tuple[int, int, bool]] = {}
-        """Stream → old and new first sequence, and whether a limit explains the rise."""
+        self.first_seq_rises: dict[str, _FirstSeqRise] = {}
+        """Stream → the rise of its first sequence since the previous poll."""
 
     def update(self, row: int) -> None:
-        """Update the memory about the stream in `row`, compared with the previous poll."""
-        state, before = self._state, self._before
+        """Update the data about the stream in `row` by a comparison with the previous poll."""
+        state, before = self._state, self._previous_rows
         columns, key = state.streams.columns, state.streams.roster.keys[row]
         if columns.leader[row] is None:
             return
@@ -218,32 +245,34 @@ class _StreamMemory:
         else:
             is_same_roster = before.streams is state.streams.roster
             row_before = row if is_same_roster else before.streams.row_of.get(key)
-        at_us = _sample_time_us(state, columns.sampled_mono_us[row])
+        at_us = _sampled_at_us(state, columns.sampled_mono_us[row])
         config = state.stream_configurations.get(str(key[0]))
         if config is not None and config.retention == "workqueue":
-            _update_run(self.orphans, key, estimate_orphaned_msgs(state, row, before), at_us)
+            _update_polls_above_zero(
+                self.orphans, key, estimate_orphaned_msgs(state, row, before), at_us
+            )
         if config is not None and config.retention == "interest":
             if columns.consumers_count[row]:
                 self.consumerless.pop(key, None)
             else:
-                self.consumerless.setdefault(key, WithoutConsumers(columns.last_seq[row], at_us))
+                self.consumerless.setdefault(key, ConsumerlessStart(columns.last_seq[row], at_us))
         if row_before is None or before is None:
-            self._start_flow(row, key)
+            self._start_steady_publishing(row, key)
             return
         columns_before = before.stream_columns
         if columns.replicas[row]:
-            _update_run(
+            _update_polls_above_zero(
                 self.differing_replicas,
                 key,
-                compare_replicas(state, row, columns_before, row_before),
+                find_replica_difference_msgs(state, row, columns_before, row_before),
                 at_us,
             )
-        self._update_flow(
-            row, key, stored=columns.last_seq[row] > columns_before.last_seq[row_before]
+        self._update_steady_publishing(
+            row, key, has_new_messages=columns.last_seq[row] > columns_before.last_seq[row_before]
         )
-        before_us = _sample_time_us(state, columns_before.sampled_mono_us[row_before])
+        before_us = _sampled_at_us(state, columns_before.sampled_mono_us[row_before])
         if config is not None and _removes_only_first(config):
-            self._add_missing(
+            self._add_missing_messages(
                 key,
                 columns.deleted_msgs[row] - columns_before.deleted_msgs[row_before],
                 before_us,
@@ -255,67 +284,75 @@ class _StreamMemory:
             and columns_before.stored_msgs[row_before]
             and columns_before.first_seq[row_before]
         ):
-            is_limit = _is_explained_by_limit(state, row, columns_before, row_before, at_us)
-            self.raised_first_seqs[str(key[0])] = (
+            is_explained_by_limit = _is_removal_explained_by_limit(
+                state, row, columns_before, row_before, at_us
+            )
+            self.first_seq_rises[str(key[0])] = _FirstSeqRise(
                 columns_before.first_seq[row_before],
                 columns.first_seq[row],
-                is_limit,
+                is_explained_by_limit,
             )
             removed_msgs = columns_before.stored_msgs[row_before] - columns.stored_msgs[row]
             removed_msgs += max(0, columns.last_seq[row] - columns_before.last_seq[row_before])
             has_limits_retention = config is not None and config.retention == "limits"
-            if has_limits_retention and not is_limit and removed_msgs > 0:
+            if has_limits_retention and not is_explained_by_limit and removed_msgs > 0:
                 self.purges[key] = Purge(removed_msgs, at_us)
-                self._add_missing(key, removed_msgs, before_us, at_us)
+                self._add_missing_messages(key, removed_msgs, before_us, at_us)
 
-    def _add_missing(self, key: Key, msgs: int, before_us: int, at_us: int) -> None:
-        """Store missing messages; during continued deletions, only the first ones."""
+    def _add_missing_messages(self, key: RowKey, msgs: int, before_us: int, at_us: int) -> None:
+        """Store that `msgs` are missing; within 5 min of the last report, store only the time."""
         if msgs <= 0:
             return
         missing = self.missing_messages.get(key)
-        if missing is None or at_us - missing.latest_at_us > LOST_KEPT_S * _US:
+        if missing is None or at_us - missing.latest_at_us > LOST_MSGS_REPORTED_S * _US:
             self.missing_messages[key] = MissingMessages(msgs, before_us, at_us, at_us)
         else:
             self.missing_messages[key] = replace(missing, latest_at_us=at_us)
 
-    def _start_flow(self, row: int, key: Key) -> None:
+    def _start_steady_publishing(self, row: int, key: RowKey) -> None:
         at_us = self._state.streams.columns.last_at_us[row]
         if at_us is not None:
-            self.flows[key] = StoreFlow(at_us, at_us)
+            self.steady_publishing[key] = SteadyPublishing(at_us, at_us)
 
-    def _update_flow(self, row: int, key: Key, *, stored: bool) -> None:
+    def _update_steady_publishing(self, row: int, key: RowKey, *, has_new_messages: bool) -> None:
         at_us = self._state.streams.columns.last_at_us[row]
-        if not stored or at_us is None:
+        if not has_new_messages or at_us is None:
             return
-        flow = self.flows.get(key)
-        if flow is None or at_us - flow.stored_at_us > STEADY_GAP_S * _US:
-            self.flows[key] = StoreFlow(at_us, at_us)
+        publishing = self.steady_publishing.get(key)
+        if publishing is None or at_us - publishing.stored_at_us > STEADY_PUBLISHER_GAP_S * _US:
+            self.steady_publishing[key] = SteadyPublishing(at_us, at_us)
             return
-        longest_us = max(flow.longest_gap_us, at_us - flow.stored_at_us)
-        self.flows[key] = StoreFlow(flow.run_since_us, at_us, longest_us)
+        longest_us = max(publishing.longest_gap_us, at_us - publishing.stored_at_us)
+        self.steady_publishing[key] = SteadyPublishing(
+            publishing.steady_since_us, at_us, longest_us
+        )
 
 
-def _update_run(runs: dict[Key, PositiveRun], key: Key, msgs: int | None, at_us: int) -> None:
-    """Add the number of this poll to its run, which continues while the number is above 0.
+def _update_polls_above_zero(
+    polls_by_key: dict[RowKey, PollsAboveZero], key: RowKey, msgs: int | None, at_us: int
+) -> None:
+    """Add a poll with `msgs` messages to the consecutive polls with more than 0 messages.
 
-    A reported run ends only when several polls show 0.
+    A poll with 0 messages ends them; after enough polls for a report, only several such polls do.
     """
-    run = runs.get(key)
-    if msgs is None or (msgs <= 0 and run is None):
+    polls = polls_by_key.get(key)
+    if msgs is None or (msgs <= 0 and polls is None):
         return
-    if run is not None and msgs <= 0:
-        missed_count = run.missed_polls_count + 1
-        if run.polls_count < MIN_ORPHANED_POLLS or missed_count >= MIN_ORPHANED_POLLS:
-            del runs[key]
+    if polls is not None and msgs <= 0:
+        zero_polls_count = polls.newest_zero_polls_count + 1
+        if polls.polls_count < MIN_ORPHANED_POLLS or zero_polls_count >= MIN_ORPHANED_POLLS:
+            del polls_by_key[key]
         else:
-            runs[key] = replace(run, missed_polls_count=missed_count)
+            polls_by_key[key] = replace(polls, newest_zero_polls_count=zero_polls_count)
         return
-    run = run or PositiveRun(0, 0, at_us)
-    newest_msgs = (*run.newest_msgs[-2:], msgs)
-    runs[key] = PositiveRun(run.polls_count + 1, min(newest_msgs), run.since_at_us, newest_msgs)
+    polls = polls or PollsAboveZero(0, 0, at_us)
+    newest_msgs = (*polls.newest_msgs[-2:], msgs)
+    polls_by_key[key] = PollsAboveZero(
+        polls.polls_count + 1, min(newest_msgs), polls.since_at_us, newest_msgs
+    )
 
 
-def _is_explained_by_limit(
+def _is_removal_explained_by_limit(
     state: State, row: int, columns_before: StreamColumns, row_before: int, at_us: int
 ) -> bool:
     """Return whether a limit of the stream explains the removal of its first messages."""
@@ -323,9 +360,9 @@ def _is_explained_by_limit(
     config = state.stream_configurations.get(columns.name[row])
     if config is None:
         return True
-    if is_near(columns.stored_msgs[row], config.max_msgs):
+    if is_near_limit(columns.stored_msgs[row], config.max_msgs):
         return True
-    if is_near(columns.stored_bytes[row], config.max_bytes):
+    if is_near_limit(columns.stored_bytes[row], config.max_bytes):
         return True
     if settings_of(config.config_json).get("allow_msg_ttl"):
         return True
@@ -360,12 +397,14 @@ def estimate_orphaned_msgs(state: State, row: int, before: PreviousRows | None) 
     if before is None or row_before is None:
         return streams.stored_msgs[row] - waiting_msgs
     columns_before, row_of = before.consumer_columns, before.consumers.row_of
-    flow_msgs = max(0, streams.last_seq[row] - before.stream_columns.last_seq[row_before])
-    max_distance_us = 0
+    stored_and_acked_msgs = max(
+        0, streams.last_seq[row] - before.stream_columns.last_seq[row_before]
+    )
+    max_reply_distance_us = 0
     for consumer_row in rows:
         consumer_row_before = row_of.get(state.consumers.roster.keys[consumer_row])
-        max_distance_us = max(
-            max_distance_us,
+        max_reply_distance_us = max(
+            max_reply_distance_us,
             abs(consumers.sampled_mono_us[consumer_row] - streams.sampled_mono_us[row]),
         )
         if consumer_row_before is not None:
@@ -373,13 +412,21 @@ def estimate_orphaned_msgs(state: State, row: int, before: PreviousRows | None) 
                 consumers.ack_floor_consumer_seq[consumer_row]
                 - columns_before.ack_floor_consumer_seq[consumer_row_before]
             )
-            flow_msgs += max(0, acked_msgs)
-    poll_us = streams.sampled_mono_us[row] - before.stream_columns.sampled_mono_us[row_before]
-    share = min(1.0, (max_distance_us + _CLOCKS_US) / poll_us) if poll_us > 0 else 1.0
-    return streams.stored_msgs[row] - waiting_msgs - round(2 * share * flow_msgs)
+            stored_and_acked_msgs += max(0, acked_msgs)
+    poll_interval_us = (
+        streams.sampled_mono_us[row] - before.stream_columns.sampled_mono_us[row_before]
+    )
+    interval_share = (
+        min(1.0, (max_reply_distance_us + _MAX_SERVER_CLOCK_DIFFERENCE_US) / poll_interval_us)
+        if poll_interval_us > 0
+        else 1.0
+    )
+    return (
+        streams.stored_msgs[row] - waiting_msgs - round(2 * interval_share * stored_and_acked_msgs)
+    )
 
 
-def compare_replicas(
+def find_replica_difference_msgs(
     state: State, row: int, columns_before: StreamColumns, row_before: int
 ) -> int | None:
     """Return the largest difference between a replica and its leader in messages; None if unknown.
@@ -390,30 +437,33 @@ def compare_replicas(
     earlier messages.
     """
     columns = state.streams.columns
-    leader = columns.first_seq[row], columns.last_seq[row], columns.stored_msgs[row]
-    is_unchanged = leader == (
+    leader_values = columns.first_seq[row], columns.last_seq[row], columns.stored_msgs[row]
+    is_leader_unchanged = leader_values == (
         columns_before.first_seq[row_before],
         columns_before.last_seq[row_before],
         columns_before.stored_msgs[row_before],
     )
-    current_names = {
+    current_replica_names = {
         peer.name
         for peer in columns.peers[row]
-        if peer.current and not peer.lag_msgs and not is_away(peer)
+        if peer.current and not peer.lag_msgs and not has_lost_leader_contact(peer)
     }
     max_msgs = None
     for replica in columns.replicas[row]:
-        if replica.name not in current_names or not (
-            is_unchanged or replica.last_seq == leader[1]
+        if replica.name not in current_replica_names or not (
+            is_leader_unchanged or replica.last_seq == leader_values[1]
         ):
             continue
-        stored = replica.first_seq, replica.last_seq, replica.stored_msgs
-        if stored == leader:
+        replica_values = replica.first_seq, replica.last_seq, replica.stored_msgs
+        if replica_values == leader_values:
             max_msgs = max_msgs or 0
-        elif is_unchanged or _removes_only_by_size(
+        elif is_leader_unchanged or _removes_only_by_size(
             state.stream_configurations.get(columns.name[row])
         ):
-            difference_msgs = max(abs(a - b) for a, b in zip(stored, leader, strict=True))
+            difference_msgs = max(
+                abs(value - leader_value)
+                for value, leader_value in zip(replica_values, leader_values, strict=True)
+            )
             max_msgs = max(max_msgs or 0, difference_msgs)
     return max_msgs
 
@@ -433,30 +483,32 @@ def _removes_only_first(config: StreamConfiguration) -> bool:
 
 
 def _update_losses(
-    known_losses: Mapping[Key, Loss],
+    known_losses: Mapping[RowKey, MessageLoss],
     before: PreviousRows | None,
     state: State,
     rows: list[int],
-    raised_first_seqs: Mapping[str, tuple[int, int, bool]],
-) -> Mapping[Key, Loss]:
-    """Return the losses of consumers, updated by the streams whose first sequence rose."""
+    first_seq_rises: Mapping[str, _FirstSeqRise],
+) -> Mapping[RowKey, MessageLoss]:
+    """Return the lost messages of consumers, updated by the rises of streams' first sequences."""
     now_us = state.now_at_us
     expired_keys = [
-        key for key, loss in known_losses.items() if now_us - loss.at_us > LOST_KEPT_S * _US
+        key
+        for key, loss in known_losses.items()
+        if now_us - loss.at_us > LOST_MSGS_REPORTED_S * _US
     ]
-    if not raised_first_seqs and not expired_keys:
+    if not first_seq_rises and not expired_keys:
         return known_losses
     losses = {key: loss for key, loss in known_losses.items() if key not in expired_keys}
-    if before is None or not raised_first_seqs:
+    if before is None or not first_seq_rises:
         return losses
     columns, keys = state.consumers.columns, state.consumers.roster.keys
     refreshed_rows = set(rows)
-    for stream, (first_seq_before, first_seq, is_limit) in raised_first_seqs.items():
+    for stream, (old_first_seq, first_seq, is_explained_by_limit) in first_seq_rises.items():
         config = state.stream_configurations.get(stream)
         if config is None or config.max_msgs_per_subject:
             continue
-        is_kept_by_limits = config.retention == "limits"
-        if not is_kept_by_limits and not is_limit:
+        has_limits_retention = config.retention == "limits"
+        if not has_limits_retention and not is_explained_by_limit:
             # Acks remove its first messages, or a user did.
             continue
         for row in state.consumers.roster.rows_of_stream.get(stream, ()):
@@ -466,32 +518,34 @@ def _update_losses(
             consumer = state.consumer_configurations.get((columns.stream[row], columns.name[row]))
             if consumer is None:
                 continue
-            if not is_kept_by_limits:
-                msgs = _count_unreceived(
+            if not has_limits_retention:
+                msgs = _count_deleted_pending_msgs(
                     state, row, before, row_before, bool(consumer.filter_subjects)
                 )
             elif consumer.filter_subjects:
-                msgs = _count_vanished(columns, row, before.consumer_columns, row_before)
+                msgs = _count_deleted_matching_msgs(
+                    columns, row, before.consumer_columns, row_before
+                )
             else:
                 msgs = _count_removed_before_delivery(columns, row, before.consumer_columns,
                                                       row_before,
-                                                first_seq_before, first_seq)  # fmt: skip
+                                                old_first_seq, first_seq)  # fmt: skip
             if msgs <= 0:
                 continue
             earlier_loss = losses.get(keys[row])
             from_seq = max(
-                before.consumer_columns.delivered_stream_seq[row_before] + 1, first_seq_before
+                before.consumer_columns.delivered_stream_seq[row_before] + 1, old_first_seq
             )
-            losses[keys[row]] = Loss(
+            losses[keys[row]] = MessageLoss(
                 msgs + (earlier_loss.lost_msgs if earlier_loss else 0),
                 now_us,
                 earlier_loss.since_at_us if earlier_loss else now_us,
                 earlier_loss.first_seq if earlier_loss else from_seq,
                 first_seq - 1,
-                not is_limit,
+                not is_explained_by_limit,
                 earlier_loss.counted_since_us
                 if earlier_loss
-                else _sample_time_us(state, before.consumer_columns.sampled_mono_us[row_before]),
+                else _sampled_at_us(state, before.consumer_columns.sampled_mono_us[row_before]),
             )
     return losses
 
@@ -506,7 +560,7 @@ def _count_removed_before_delivery(
 ) -> int:
     """Return the number of messages deleted between two polls before the consumer received them.
 
-    These are removed sequences after its position, and passed sequences without a delivery.
+    Counted are removed sequences beyond its last delivery, and sequences it passed undelivered.
     """
     delivered = columns.delivered_stream_seq[row]
     if not delivered and not columns_before.delivered_stream_seq[row_before]:
@@ -521,12 +575,12 @@ def _count_removed_before_delivery(
     return max(0, waiting_msgs) + max(0, skipped_msgs)
 
 
-def _count_vanished(
+def _count_deleted_matching_msgs(
     columns: ConsumerColumns, row: int, columns_before: ConsumerColumns, row_before: int
 ) -> int:
     """Return the minimum number of a filtered consumer's pending messages that were deleted.
 
-    Matching messages stored meanwhile are unknown, and hide as many deleted ones.
+    Matching messages stored between the two polls are unknown, and make the number too low.
     """
     received_msgs = (
         columns.delivered_consumer_seq[row] - columns_before.delivered_consumer_seq[row_before]
@@ -536,36 +590,43 @@ def _count_vanished(
     )
 
 
-def _count_unreceived(
+def _count_deleted_pending_msgs(
     state: State, row: int, before: PreviousRows, row_before: int, is_filtered: bool
 ) -> int:
     """Return the minimum number of a consumer's pending messages that were deleted.
 
     Acks delete the first messages of the stream, so pending counts are compared, not sequences.
-    Without filters, messages stored meanwhile are added, less twice the uncertain ones between
-    the replies of stream and consumer.
+    Without filters, messages stored between the two polls are added, less twice those that may
+    have been stored between the replies of stream and consumer.
     """
     consumers, streams = state.consumers.columns, state.streams.columns
-    vanished_msgs = _count_vanished(consumers, row, before.consumer_columns, row_before)
-    if is_filtered:
-        return vanished_msgs
-    stream = state.streams.roster.rows_of_stream[consumers.stream[row]][-1]
-    stream_row_before = before.streams.row_of.get(state.streams.roster.keys[stream])
-    if stream_row_before is None:
-        return vanished_msgs
-    stored_msgs = streams.last_seq[stream] - before.stream_columns.last_seq[stream_row_before]
-    poll_us = (
-        streams.sampled_mono_us[stream] - before.stream_columns.sampled_mono_us[stream_row_before]
+    deleted_pending_msgs = _count_deleted_matching_msgs(
+        consumers, row, before.consumer_columns, row_before
     )
-    distance_us = abs(consumers.sampled_mono_us[row] - streams.sampled_mono_us[stream])
-    share = min(1.0, (distance_us + _CLOCKS_US) / poll_us) if poll_us > 0 else 1.0
-    return vanished_msgs + stored_msgs - round(2 * share * max(0, stored_msgs))
+    if is_filtered:
+        return deleted_pending_msgs
+    stream_row = state.streams.roster.rows_of_stream[consumers.stream[row]][-1]
+    stream_row_before = before.streams.row_of.get(state.streams.roster.keys[stream_row])
+    if stream_row_before is None:
+        return deleted_pending_msgs
+    stored_msgs = streams.last_seq[stream_row] - before.stream_columns.last_seq[stream_row_before]
+    poll_interval_us = (
+        streams.sampled_mono_us[stream_row]
+        - before.stream_columns.sampled_mono_us[stream_row_before]
+    )
+    reply_distance_us = abs(consumers.sampled_mono_us[row] - streams.sampled_mono_us[stream_row])
+    interval_share = (
+        min(1.0, (reply_distance_us + _MAX_SERVER_CLOCK_DIFFERENCE_US) / poll_interval_us)
+        if poll_interval_us > 0
+        else 1.0
+    )
+    return deleted_pending_msgs + stored_msgs - round(2 * interval_share * max(0, stored_msgs))
 
 
 def _update_recreated_consumers(
-    memory: Memory, before: PreviousRows | None, state: State
-) -> tuple[Mapping[tuple[str, str], tuple[int, ...]], Mapping[Name, int]]:
-    """Return the times of recreated and of deleted consumers within the last minute, UTC."""
+    memory: RuleMemory, before: PreviousRows | None, state: State
+) -> tuple[Mapping[tuple[str, str], tuple[int, ...]], Mapping[RowName, int]]:
+    """Return the times (UTC) of recreated, and of deleted, consumers within the last minute."""
     from_us = state.now_at_us - round(RECREATIONS_WINDOW_S * _US)
     recreated_at_us = {
         name: tuple(at_us for at_us in times if at_us >= from_us)
@@ -588,10 +649,10 @@ def _update_recreated_consumers(
 
 
 def _update_recreated_streams(
-    memory: Memory, before: PreviousRows | None, state: State
-) -> tuple[Mapping[str, int], Mapping[Name, int]]:
-    """Return the times of recreated and of deleted streams within the last minutes, UTC."""
-    from_us = state.now_at_us - round(DELETED_KEPT_S * _US)
+    memory: RuleMemory, before: PreviousRows | None, state: State
+) -> tuple[Mapping[str, int], Mapping[RowName, int]]:
+    """Return the times (UTC) of recreated, and of deleted, streams within the last 5 minutes."""
+    from_us = state.now_at_us - round(DELETION_REPORTED_S * _US)
     recreated_at_us, deleted_at_us = memory.streams_recreated_at_us, memory.streams_deleted_at_us
     recreated_at_us = {name: at_us for name, at_us in recreated_at_us.items() if at_us >= from_us}
     deleted_at_us = {name: at_us for name, at_us in deleted_at_us.items() if at_us >= from_us}
@@ -602,9 +663,9 @@ def _update_recreated_streams(
 
 
 def _find_recreated_names(
-    deleted_at_us: dict[Name, int], before: Roster, after: Roster, state: State
-) -> list[Name]:
-    """Return the names of recreated entities, and update the times in `deleted_at_us`."""
+    deleted_at_us: dict[RowName, int], before: Roster, after: Roster, state: State
+) -> list[RowName]:
+    """Return the names of recreated streams or consumers, and update `deleted_at_us`."""
     deleted_at_us |= {key[:-1]: state.now_at_us for key in before.keys if key not in after.row_of}
     if not deleted_at_us:
         return []

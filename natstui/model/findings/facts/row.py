@@ -1,4 +1,4 @@
-"""Inputs of facts: settings and recent values of a row, replicas, dropped messages."""
+"""Inputs of facts, the numbers that rules compare: settings, recent values, replicas, drops."""
 
 from __future__ import annotations
 
@@ -7,16 +7,17 @@ from array import array
 from collections.abc import Iterator, Mapping
 from functools import lru_cache
 from itertools import chain, pairwise
+from typing import NamedTuple
 
 from natstui.model.assets.configuration import ConsumerConfiguration
-from natstui.model.findings.facts.memory import PullPace
+from natstui.model.findings.facts.memory import ClientActivity
 from natstui.model.live.history import History
+from natstui.model.live.known_rows import RowKey
 from natstui.model.live.snapshot import ConsumerColumns, Peer
-from natstui.model.live.table import Key
-from natstui.model.servers.replicas import is_away
+from natstui.model.servers.replicas import has_lost_leader_contact
 
 _US = 1_000_000
-_MIN_DISTANCE_US = 500_000
+_MIN_REPLY_DISTANCE_US = 500_000
 """Minimum distance of two replies whose order is certain."""
 
 
@@ -33,7 +34,7 @@ def settings_of(config_json: str) -> Mapping[str, object]:
 
 def unreachable_replicas(peers: tuple[Peer, ...]) -> list[Peer]:
     """Return the replicas that have no contact with the leader."""
-    return [peer for peer in peers if is_away(peer)]
+    return [peer for peer in peers if has_lost_leader_contact(peer)]
 
 
 def replicas_count(leader: str | None, peers: tuple[Peer, ...]) -> int:
@@ -42,49 +43,59 @@ def replicas_count(leader: str | None, peers: tuple[Peer, ...]) -> int:
 
 
 def dropped_after_max_deliver(
-    config: ConsumerConfiguration | None, redelivered: int, unacked: int, announced: int
+    config: ConsumerConfiguration | None, redelivered: int, unacked: int, advisories_count: int
 ) -> int:
     """Return the minimum number of stored messages that were dropped after max deliver.
 
-    `redelivered` and `unacked` are num_redelivered and num_ack_pending, `announced` the number of
-    max deliver advisories. Dropped messages still count as redelivered, but not as ack pending.
+    `redelivered` and `unacked` are num_redelivered and num_ack_pending, `advisories_count` is the
+    number of max deliver advisories. Dropped messages count as redelivered, not as ack pending.
     With `unacked` 0 the number is exact. With max deliver 1, only advisories show the messages.
     """
     if config is None or not config.max_deliver_count:
         return 0
     if config.max_deliver_count == 1:
-        return announced
-    return max(0, redelivered - unacked, min(announced, redelivered))
+        return advisories_count
+    return max(0, redelivered - unacked, min(advisories_count, redelivered))
 
 
-def unused_s(columns: ConsumerColumns, row: int, pace: PullPace | None, at_us: int) -> float:
+def unused_s(
+    columns: ConsumerColumns, row: int, activity: ClientActivity | None, at_us: int
+) -> float:
     """Return the seconds since a consumer had a client; 0 with a client.
 
-    `at_us` is the time of the sample in UTC µs, `pace` the activity of the clients, if known.
+    `at_us` is the time of the sample in UTC µs, `activity` that of the clients, None if unknown.
     """
     if columns.waiting_pulls_count[row] or columns.push_bound[row]:
         return 0.0
-    seen_us = max(
+    last_active_us = max(
         columns.created_at_us[row],
         columns.delivered_at_us[row] or 0,
-        pace.seen_at_us if pace is not None else 0,
+        activity.last_active_at_us if activity is not None else 0,
     )
-    return max(0.0, (at_us - seen_us) / _US)
+    return max(0.0, (at_us - last_active_us) / _US)
+
+
+class _RowSample(NamedTuple):
+    """The position of a row in the columns of one sample."""
+
+    mono_us: int
+    columns: Mapping[str, array[int]]
+    row: int
 
 
 class RowHistory:
     """The recent values of one row, read from the history on demand."""
 
-    def __init__(self, history: History, key: Key, row: int) -> None:
+    def __init__(self, history: History, key: RowKey, row: int) -> None:
         self._history = history
         self._key = key
         self._row = row
-        self._samples: list[tuple[int, Mapping[str, array[int]], int]] = []
-        """Time (µs), columns and row number of each sample read so far, newest first."""
+        self._read_so_far: list[_RowSample] = []
+        """The samples of the row that were read so far, newest first."""
         self._unread_samples = self._read_samples()
 
-    def _read_samples(self) -> Iterator[tuple[int, Mapping[str, array[int]], int]]:
-        """Yield time, columns and row number of each sample, newest first, and store them."""
+    def _read_samples(self) -> Iterator[_RowSample]:
+        """Yield each sample of the row, newest first, and store it."""
         recent = self._history.recent
         newest_roster = recent[-1].roster if recent else None
         latest_us = None
@@ -100,8 +111,8 @@ class RowHistory:
             mono_us = sample.columns["sampled_mono_us"][row]
             if latest_us is None or mono_us < latest_us:
                 latest_us = mono_us
-                self._samples.append((mono_us, sample.columns, row))
-                yield self._samples[-1]
+                self._read_so_far.append(_RowSample(mono_us, sample.columns, row))
+                yield self._read_so_far[-1]
 
     def values(self, name: str, window_s: float, min_count: int = 2) -> list[tuple[int, int]]:
         """Return (time, value) of the samples of `window_s`, newest first.
@@ -110,7 +121,7 @@ class RowHistory:
         up to `min_count`, if the history has them.
         """
         samples: list[tuple[int, int]] = []
-        for mono_us, columns, row in chain(self._samples[:], self._unread_samples):
+        for mono_us, columns, row in chain(self._read_so_far[:], self._unread_samples):
             samples.append((mono_us, columns[name][row]))
             if len(samples) >= min_count and samples[0][0] - mono_us >= window_s * _US:
                 break
@@ -126,17 +137,17 @@ class RowHistory:
 
         None without one among the recent samples.
         """
-        samples = self.values(name, 2 * _MIN_DISTANCE_US / _US, min_count=3)
-        earlier_us = mono_us - _MIN_DISTANCE_US
+        samples = self.values(name, 2 * _MIN_REPLY_DISTANCE_US / _US, min_count=3)
+        earlier_us = mono_us - _MIN_REPLY_DISTANCE_US
         return next((value for us, value in samples if us <= earlier_us), None)
 
     def last_change_us(self, name: str, window_s: float) -> int | None:
-        """Return the time of the newest sample whose value differs from that of the one before.
+        """Return the time of the newest sample whose value differs from that of the older sample.
 
         In µs of the steady clock; None without such a sample within `window_s`.
         """
-        for (mono_us, value), (_, value_before) in pairwise(self.values(name, window_s)):
-            if value != value_before:
+        for (mono_us, value), (_, older_value) in pairwise(self.values(name, window_s)):
+            if value != older_value:
                 return mono_us
         return None
 

@@ -1,4 +1,4 @@
-"""The facts about one stream, at the time when its row was sampled."""
+"""The facts, numbers that rules compare, about one stream when its row was sampled."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from functools import cached_property
 
 from natstui.model.assets.configuration import ConsumerConfiguration, StreamConfiguration
 from natstui.model.assets.subjects import contains
-from natstui.model.findings.catalogue.kind import STREAM_LIMITS
+from natstui.model.findings.catalogue.kind import STREAM_LIMIT_BY_NUMBER_NAME
 from natstui.model.findings.facts.fact import stream_fact
-from natstui.model.findings.facts.memory import Memory, MissingMessages, Purge
+from natstui.model.findings.facts.memory import MissingMessages, Purge, RuleMemory
 from natstui.model.findings.facts.row import (
     RowHistory,
     dropped_after_max_deliver,
@@ -17,15 +17,15 @@ from natstui.model.findings.facts.row import (
     unused_s,
 )
 from natstui.model.findings.thresholds import (
-    DROPPED_WINDOW_S,
     MIN_DIFFERING_POLLS,
-    MIN_SILENCE_S,
+    MIN_PUBLISHER_SILENCE_S,
+    NO_INTEREST_WINDOW_S,
     NO_SUBSCRIBER_S,
-    PILE_UP_S,
-    SILENCE_GAPS_FACTOR,
-    STEADY_RUN_S,
+    PILE_UP_WINDOW_S,
+    PUBLISHER_SILENCE_GAPS_FACTOR,
+    STEADY_PUBLISHER_AFTER_S,
 )
-from natstui.model.live.limits import Fill, is_near
+from natstui.model.live.limits import StreamFill, is_near_limit
 from natstui.model.live.rates import stream_full_in_s
 from natstui.model.live.snapshot import StreamColumns
 from natstui.model.live.state import State
@@ -33,8 +33,8 @@ from natstui.model.records.evidence import AdvisoryCounts, SubjectsCounted
 from natstui.units import bytes_text, duration_text
 
 _US = 1_000_000
-_TRANSFORM = "subject_transform"
-_RESTART_DELAY_US = 15 * _US
+_SUBJECT_TRANSFORM_KEY = "subject_transform"
+_MAX_RESTART_REPORT_DELAY_US = 15 * _US
 """Maximum delay until a restart of a server is known: servers are read every 10 s or less."""
 
 
@@ -45,9 +45,9 @@ def _limit_text(name: str, value: float) -> str:
 
 
 class StreamFacts:
-    """One stream: its row, its settings and its facts."""
+    """A stream as rules check it: its row, its settings, and its facts (numbers)."""
 
-    def __init__(self, state: State, row: int, memory: Memory | None = None) -> None:
+    def __init__(self, state: State, row: int, memory: RuleMemory | None = None) -> None:
         self.state = state
         self.row = row
         self._memory = state.findings.evaluation.memory if memory is None else memory
@@ -81,7 +81,7 @@ class StreamFacts:
         """The rows of the stream's consumers."""
         return self.state.consumers.roster.rows_of_stream.get(self.name, [])
 
-    def find_configurations(self) -> list[ConsumerConfiguration] | None:
+    def find_consumer_configurations(self) -> list[ConsumerConfiguration] | None:
         """Return the configurations of the stream's consumers; None unless all are known."""
         rows = self.consumer_rows
         if len(rows) != self.columns.consumers_count[self.row]:
@@ -103,20 +103,27 @@ class StreamFacts:
     @cached_property
     def filters(self) -> list[str] | None:
         """The different filters of the stream's consumers; None unless all are known."""
-        consumers = self.find_configurations()
+        consumers = self.find_consumer_configurations()
         if consumers is None:
             return None
         return list(
-            dict.fromkeys(s for consumer in consumers for s in consumer.filter_subjects or (">",))
+            dict.fromkeys(
+                subject for consumer in consumers for subject in consumer.filter_subjects or (">",)
+            )
         )
 
     @property
-    def is_covered(self) -> bool:
+    def is_covered_by_filters(self) -> bool:
         """Whether the consumer filters match every subject that the stream can have."""
         filters, config = self.filters or (), self.config
         if ">" in filters:
             return True
-        if config is None or config.mirror or config.sources or self.settings.get(_TRANSFORM):
+        if (
+            config is None
+            or config.mirror
+            or config.sources
+            or self.settings.get(_SUBJECT_TRANSFORM_KEY)
+        ):
             return False
         return all(
             any(contains(filter_subject, subject) for filter_subject in filters)
@@ -131,8 +138,8 @@ class StreamFacts:
         """
         if not self.columns.stored_msgs[self.row]:
             return None
-        is_store = self.config is not None and self.config.kind == "object"
-        subject = f"$O.{self.name.removeprefix('OBJ_')}.>" if is_store else ">"
+        is_object_store = self.config is not None and self.config.kind == "object"
+        subject = f"$O.{self.name.removeprefix('OBJ_')}.>" if is_object_store else ">"
         counts = self.state.subject_counts.get((self.name, subject))
         created_at_us = self.columns.created_at_us[self.row]
         return counts if counts is not None and counts.created_at_us == created_at_us else None
@@ -153,7 +160,9 @@ class StreamFacts:
         if messages is None or server is None or not server.restarted_at_us:
             return None
         restarted_at_us = server.restarted_at_us[-1]
-        is_at_restart = messages.before_us <= restarted_at_us <= messages.at_us + _RESTART_DELAY_US
+        is_at_restart = (
+            messages.before_us <= restarted_at_us <= messages.at_us + _MAX_RESTART_REPORT_DELAY_US
+        )
         return messages if is_at_restart else None
 
     @property
@@ -173,22 +182,22 @@ class StreamFacts:
         config, columns, row = self.config, self.columns, self.row
         if config is None:
             return {}
-        if config.max_msgs and is_near(columns.stored_msgs[row], config.max_msgs):
+        if config.max_msgs and is_near_limit(columns.stored_msgs[row], config.max_msgs):
             return {"max_msgs": config.max_msgs}
-        if config.max_bytes and is_near(columns.stored_bytes[row], config.max_bytes):
+        if config.max_bytes and is_near_limit(columns.stored_bytes[row], config.max_bytes):
             return {"max_bytes": config.max_bytes}
         return {"max_age_s": config.max_age_ns / 1e9} if config.max_age_ns else {}
 
     @property
     def removing_limit_text(self) -> str | None:
-        """The limit that removes the oldest messages, and the age it keeps; None if none does."""
+        """The limit that removes the oldest messages, and the age of the oldest, or None."""
         for name, value in self.removing_limit.items():
-            limit = f"{STREAM_LIMITS[name].label} is {_limit_text(name, value)}"
+            limit = f"{STREAM_LIMIT_BY_NUMBER_NAME[name].label} is {_limit_text(name, value)}"
             first_at_us = self.columns.first_at_us[self.row]
             if name == "max_age_s" or first_at_us is None or first_at_us >= self.at_us:
                 return limit
-            kept_s = (self.at_us - first_at_us) / _US
-            return f"{limit}, it keeps the last {duration_text(kept_s)}"
+            oldest_age_s = (self.at_us - first_at_us) / _US
+            return f"{limit}, it keeps the last {duration_text(oldest_age_s)}"
         return None
 
     @property
@@ -215,22 +224,26 @@ class StreamFacts:
     @stream_fact("s", needs="two polls")
     def steady_s(self) -> float | None:
         """Time in which messages were stored without a gap of more than 10 s."""
-        flow = self._memory.flows.get(self.key)
-        return None if flow is None else (flow.stored_at_us - flow.run_since_us) / _US
+        publishing = self._memory.steady_publishing.get(self.key)
+        return (
+            None
+            if publishing is None
+            else (publishing.stored_at_us - publishing.steady_since_us) / _US
+        )
 
     @stream_fact("s", needs="two polls")
     def longest_store_gap_s(self) -> float | None:
         """Longest gap between new messages in the steady time, by polls."""
-        flow = self._memory.flows.get(self.key)
-        return None if flow is None else flow.longest_gap_us / _US
+        publishing = self._memory.steady_publishing.get(self.key)
+        return None if publishing is None else publishing.longest_gap_us / _US
 
     @stream_fact("s", needs="two polls")
     def allowed_silence_s(self) -> float | None:
         """Allowed pause of a steady publisher; unknown without one."""
         steady_s, gap_s = self.steady_s, self.longest_store_gap_s
-        if steady_s is None or gap_s is None or steady_s < STEADY_RUN_S:
+        if steady_s is None or gap_s is None or steady_s < STEADY_PUBLISHER_AFTER_S:
             return None
-        return max(MIN_SILENCE_S, SILENCE_GAPS_FACTOR * gap_s)
+        return max(MIN_PUBLISHER_SILENCE_S, PUBLISHER_SILENCE_GAPS_FACTOR * gap_s)
 
     @stream_fact("msgs", needs="three polls")
     def orphaned_msgs(self) -> int | None:
@@ -258,39 +271,42 @@ class StreamFacts:
         for row in self.consumer_rows:
             name = (self.name, columns.name[row])
             advisories = evidence.get(name)
-            announced = 0 if advisories is None else advisories.give_ups.total_count
+            advisories_count = 0 if advisories is None else advisories.give_ups.total_count
             redelivered = columns.redelivered_msgs[row]
-            if redelivered or announced:
+            if redelivered or advisories_count:
                 count += dropped_after_max_deliver(
-                    configurations.get(name), redelivered, columns.ack_pending_msgs[row], announced
+                    configurations.get(name),
+                    redelivered,
+                    columns.ack_pending_msgs[row],
+                    advisories_count,
                 )
         return count
 
-    @stream_fact("msgs/s", window_s=DROPPED_WINDOW_S, needs="two polls")
+    @stream_fact("msgs/s", window_s=NO_INTEREST_WINDOW_S, needs="two polls")
     def came_per_s(self) -> float | None:
-        """Rate of stored messages."""
-        return _per_s(self.history.values("last_seq", DROPPED_WINDOW_S))
+        """Messages stored per second."""
+        return _growth_per_s(self.history.values("last_seq", NO_INTEREST_WINDOW_S))
 
-    @stream_fact("msgs/s", window_s=DROPPED_WINDOW_S, needs="two polls")
+    @stream_fact("msgs/s", window_s=NO_INTEREST_WINDOW_S, needs="two polls")
     def unwanted_per_s(self) -> float | None:
-        """Minimum rate of stored messages that match no consumer."""
-        consumers, came_per_s = self.find_configurations(), self.came_per_s
+        """Minimum number of messages stored per second that match no consumer."""
+        consumers, came_per_s = self.find_consumer_configurations(), self.came_per_s
         if not consumers or came_per_s is None:
             return None
         # Consumers with the same filters receive the same messages.
-        matched_per_s: dict[tuple[str, ...], float] = {}
+        msgs_per_s_by_filters: dict[tuple[str, ...], float] = {}
         for row, config in zip(self.consumer_rows, consumers, strict=True):
             key = self.state.consumers.roster.keys[row]
             history = RowHistory(self.state.consumer_history, key, row)
             names = ("delivered_consumer_seq", "pending_msgs")
-            rates = [_per_s(history.values(name, DROPPED_WINDOW_S)) for name in names]
+            rates = [_growth_per_s(history.values(name, NO_INTEREST_WINDOW_S)) for name in names]
             if None in rates:
                 return None
-            per_s = sum(rate or 0.0 for rate in rates)
-            matched_per_s[config.filter_subjects] = max(
-                per_s, matched_per_s.get(config.filter_subjects, 0.0)
+            received_msgs_per_s = sum(rate or 0.0 for rate in rates)
+            msgs_per_s_by_filters[config.filter_subjects] = max(
+                received_msgs_per_s, msgs_per_s_by_filters.get(config.filter_subjects, 0.0)
             )
-        return came_per_s - sum(matched_per_s.values())
+        return came_per_s - sum(msgs_per_s_by_filters.values())
 
     @stream_fact("msgs", needs="two polls")
     def published_alone_msgs(self) -> int | None:
@@ -310,10 +326,14 @@ class StreamFacts:
     @stream_fact("msgs", needs="three polls")
     def differing_msgs(self) -> int | None:
         """Difference between a replica and the leader, the same in three polls."""
-        run = self._memory.differing_replicas.get(self.key)
-        if run is None or run.polls_count < MIN_DIFFERING_POLLS or len(set(run.newest_msgs)) > 1:
+        polls = self._memory.differing_replicas.get(self.key)
+        if (
+            polls is None
+            or polls.polls_count < MIN_DIFFERING_POLLS
+            or len(set(polls.newest_msgs)) > 1
+        ):
             return None
-        return run.lowest_msgs
+        return polls.lowest_msgs
 
     @stream_fact("s")
     def moving_s(self) -> float | None:
@@ -338,7 +358,7 @@ class StreamFacts:
         kinds = [subject.split(".")[2:3] for subject in counts.msgs_by_subject]
         return max(0, kinds.count(["C"]) - kinds.count(["M"]))
 
-    @stream_fact("count", window_s=PILE_UP_S)
+    @stream_fact("count", window_s=PILE_UP_WINDOW_S)
     def unused_new_consumers_count(self) -> int:
         """Number of newly created consumers without a client."""
         columns, now_us, count = self.state.consumers.columns, self.at_us, 0
@@ -346,7 +366,7 @@ class StreamFacts:
             columns.waiting_pulls_count, columns.push_bound, columns.created_at_us,
         )  # fmt: skip
         delivered_at_us = columns.delivered_at_us
-        from_us = now_us - round(PILE_UP_S * _US)
+        from_us = now_us - round(PILE_UP_WINDOW_S * _US)
         for row in self.consumer_rows:
             if created_at_us[row] < from_us or waiting_pulls[row] or push_bound[row]:
                 continue
@@ -366,9 +386,11 @@ class StreamFacts:
             config = configurations.get((self.name, columns.name[row]))
             if config is None or config.durable:
                 continue
-            pace = self._memory.pulls.get(keys[row])
-            allowed_pause_s = pace.allowed_gap_s if pace and config.pull else NO_SUBSCRIBER_S
-            count += unused_s(columns, row, pace, self.at_us) > allowed_pause_s
+            activity = self._memory.client_activity.get(keys[row])
+            allowed_pause_s = (
+                activity.allowed_gap_s if activity and config.pull else NO_SUBSCRIBER_S
+            )
+            count += unused_s(columns, row, activity, self.at_us) > allowed_pause_s
         return count
 
     @stream_fact("s", needs="two polls")
@@ -378,12 +400,15 @@ class StreamFacts:
         if config is None:
             return None
         columns, row = self.columns, self.row
-        fill = Fill(columns.stored_msgs[row], columns.stored_bytes[row],
+        fill = StreamFill(columns.stored_msgs[row], columns.stored_bytes[row],
                     config.max_msgs, config.max_bytes)  # fmt: skip
         return stream_full_in_s(self.state.stream_history, self.key, fill)
 
 
-def _per_s(values: list[tuple[int, int]]) -> float | None:
-    """Return the growth of a number per second; None with a single sample."""
-    (now_us, now), (from_us, before) = values[0], values[-1]
-    return (now - before) * _US / (now_us - from_us) if now_us > from_us else None
+def _growth_per_s(values: list[tuple[int, int]]) -> float | None:
+    """Return the growth per second; None for a single value.
+
+    `values` are (time in µs, value), newest first.
+    """
+    (now_us, newest_value), (from_us, oldest_value) = values[0], values[-1]
+    return (newest_value - oldest_value) * _US / (now_us - from_us) if now_us > from_us else None

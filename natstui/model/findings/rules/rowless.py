@@ -15,7 +15,7 @@ from natstui.model.findings.catalogue.rowless import (
     STREAM_UNSUPPORTED,
 )
 from natstui.model.findings.catalogue.streams import STREAM_UNREACHABLE
-from natstui.model.findings.facts.memory import Memory
+from natstui.model.findings.facts.memory import RuleMemory
 from natstui.model.findings.finding import Entity, Symptom
 from natstui.model.findings.thresholds import MIN_RECREATIONS
 from natstui.model.live.state import State
@@ -33,7 +33,7 @@ def rowless_conditions(state: State) -> Iterator[tuple[Entity, Kind, Symptom]]:
     for stream, consumer in state.rowless_consumers():
         if (stream, consumer) not in state.offline:
             yield Entity(stream, consumer), UNREACHABLE, Symptom(UNREACHABLE.sentence)
-    for stream, count in state.unlisted_count.items():
+    for stream, count in state.unlisted_consumers_count.items():
         yield (
             Entity(stream),
             CONSUMERS_UNLISTED,
@@ -41,7 +41,7 @@ def rowless_conditions(state: State) -> Iterator[tuple[Entity, Kind, Symptom]]:
         )
 
 
-def recreation_conditions(memory: Memory) -> Iterator[tuple[Entity, Kind, Symptom]]:
+def recreation_conditions(memory: RuleMemory) -> Iterator[tuple[Entity, Kind, Symptom]]:
     """Yield a condition for each consumer that a client deletes and recreates repeatedly.
 
     Every recreated consumer is another entity, so the finding is about the name.

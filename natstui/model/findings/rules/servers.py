@@ -10,47 +10,52 @@ from natstui.model.findings.catalogue import servers as kinds
 from natstui.model.findings.catalogue.kind import Kind
 from natstui.model.findings.finding import Entity, Symptom
 from natstui.model.findings.thresholds import (
-    CERTIFICATE_S,
-    CERTIFICATE_SOON_S,
-    CLIENT_CLOSES,
-    CLIENT_SUBSCRIPTIONS,
+    CERTIFICATE_CRITICAL_S,
+    CERTIFICATE_WARNING_S,
     LEADER_CHANGES_WINDOW_S,
+    MAX_CONNECTION_SUBSCRIPTIONS,
     MEMORY_OUTLIER_BYTES,
     MEMORY_OUTLIER_FACTOR,
+    MIN_CLOSED_CONNECTIONS,
     MIN_LEADER_CHANGES,
-    MIN_REFUSED,
+    MIN_REFUSED_CLIENTS,
     MIN_RESTARTS,
+    MIN_UNBALANCED_DEVIATIONS,
     MIN_UNBALANCED_STREAMS,
-    RESTARTS_S,
+    RESTARTS_WINDOW_S,
     SERVER_CPU_SHARE,
-    STORE_FULL_SHARE,
-    STORE_NEAR_SHARE,
-    UNBALANCED_AFTER_S,
-    UNBALANCED_DEVIATIONS,
-    UNBALANCED_SHARE,
+    STORAGE_FULL_SHARE,
+    STORAGE_NEARLY_FULL_SHARE,
+    UNBALANCED_AFTER_RESTART_S,
+    UNBALANCED_LEADERS_FACTOR,
 )
 from natstui.model.live.state import State
 from natstui.model.records.record import Unavailable
-from natstui.model.servers.replicas import is_away
-from natstui.model.servers.server import ServerSeen, Storage
-from natstui.model.servers.watch import SLOW_KEPT_US, KnownServer, LoginsRefused, ServerWatch
+from natstui.model.servers.replicas import has_lost_leader_contact
+from natstui.model.servers.server import ServerState, Storage
+from natstui.model.servers.watch import (
+    SLOW_CONSUMERS_REPORTED_US,
+    KnownServer,
+    RefusedLogin,
+    ServerWatch,
+)
 from natstui.units import bytes_text, counted, duration_text, moment_text
 
 Condition = tuple[Entity, Kind, Symptom]
-_NO_LEADER = "(error 10008)"
-_LAME_DUCK_US = 120_000_000
+_NO_LEADER_ERROR = "(error 10008)"
+_LAME_DUCK_DURATION_US = 120_000_000
 """Default time until a server in lame duck mode stops (`lame_duck_duration`)."""
 _LAME_DUCK_TEXT = (
     "it does not reply, its routes are open, and the other servers send it no clients"
 )
 
 
-def is_of_meta_group(unavailable: Unavailable) -> bool:
+def is_without_meta_leader(unavailable: Unavailable) -> bool:
     """Return whether data is unavailable because the meta group has no leader.
 
     Only requests to the meta group count: a stream without a leader causes the same error.
     """
-    return unavailable.what in ("INFO", "STREAM.LIST") and _NO_LEADER in unavailable.reason
+    return unavailable.what in ("INFO", "STREAM.LIST") and _NO_LEADER_ERROR in unavailable.reason
 
 
 def _server_entity(name: str) -> Entity:
@@ -60,8 +65,8 @@ def _server_entity(name: str) -> Entity:
 def server_conditions(state: State) -> Iterator[Condition]:
     """Yield the conditions of servers, their meta groups and the account's clients."""
     watch = state.servers
-    replying = {name for name, server in watch.known.items() if server.down_since_us is None}
-    missing_contacts = _count_missing_contacts(state, watch, replying)
+    replying_names = {name for name, server in watch.known.items() if server.down_since_us is None}
+    missing_contacts = _count_missing_contacts(state, watch, replying_names)
     silent_count = len(watch.down) + len(missing_contacts)
     for name, server in watch.known.items():
         if server.down_since_us is not None:
@@ -96,13 +101,13 @@ def _find_server_symptoms(
             reading.jetstream.memory, kinds.SERVER_MEMORY_FULL, kinds.SERVER_MEMORY_NEAR_LIMIT
         )
     yield from _find_expiring_certificate(reading, now_us)
-    recent = [us for us in server.restarted_at_us if now_us - us < RESTARTS_S * 1e6]
+    recent = [us for us in server.restarted_at_us if now_us - us < RESTARTS_WINDOW_S * 1e6]
     if len(recent) >= MIN_RESTARTS:
-        text = f"{len(recent)} times within {duration_text(RESTARTS_S)}"
+        text = f"{len(recent)} times within {duration_text(RESTARTS_WINDOW_S)}"
         yield kinds.SERVER_RESTARTS_OFTEN, Symptom(text, recent[0])
     elif recent:
         yield kinds.SERVER_RESTARTED, Symptom(f"at {moment_text(recent[-1])} UTC", recent[-1])
-    if server.slow_rose_count and now_us - server.slow_rose_at_us < SLOW_KEPT_US:
+    if server.slow_rose_count and now_us - server.slow_rose_at_us < SLOW_CONSUMERS_REPORTED_US:
         text = f"{counted(server.slow_rose_count, 'connection')} closed"
         yield kinds.SLOW_CONSUMER, Symptom(text, server.slow_rose_at_us)
     if reading.name in watch.leaving:
@@ -118,22 +123,24 @@ def _find_full_store(
     storage: Storage, full_kind: Kind, near_kind: Kind
 ) -> Iterator[tuple[Kind, Symptom]]:
     share = storage.used_bytes / storage.max_bytes if storage.max_bytes > 0 else 0.0
-    if share < STORE_NEAR_SHARE:
+    if share < STORAGE_NEARLY_FULL_SHARE:
         return
     text = f"{bytes_text(storage.used_bytes)} of {bytes_text(storage.max_bytes)} used"
-    yield (full_kind if share >= STORE_FULL_SHARE else near_kind), Symptom(text)
+    yield (full_kind if share >= STORAGE_FULL_SHARE else near_kind), Symptom(text)
 
 
-def _find_expiring_certificate(reading: ServerSeen, now_us: int) -> Iterator[tuple[Kind, Symptom]]:
+def _find_expiring_certificate(
+    reading: ServerState, now_us: int
+) -> Iterator[tuple[Kind, Symptom]]:
     if reading.certificate_ends_at_us is None:
         return
-    left_s = (reading.certificate_ends_at_us - now_us) / 1e6
-    if left_s < CERTIFICATE_S:
-        text = f"ends in {duration_text(left_s)}" if left_s > 0 else "has ended"
+    remaining_s = (reading.certificate_ends_at_us - now_us) / 1e6
+    if remaining_s < CERTIFICATE_WARNING_S:
+        text = f"ends in {duration_text(remaining_s)}" if remaining_s > 0 else "has ended"
         yield (
             (
                 kinds.CERTIFICATE_EXPIRED
-                if left_s < CERTIFICATE_SOON_S
+                if remaining_s < CERTIFICATE_CRITICAL_S
                 else kinds.CERTIFICATE_EXPIRES_SOON
             ),
             Symptom(text),
@@ -148,28 +155,31 @@ def _find_missing_links(watch: ServerWatch, server: KnownServer) -> Iterator[tup
         if other.down_since_us is None and other.seen.cluster == reading.cluster
     ]
     if reading.cluster and reading.neighbours_count is not None:
-        others_count = len(cluster) - 1
-        if reading.neighbours_count < others_count:
-            text = f"connected to {reading.neighbours_count} of {counted(others_count, 'server')}"
+        other_servers_count = len(cluster) - 1
+        if reading.neighbours_count < other_servers_count:
+            servers_text = counted(other_servers_count, "server")
+            text = f"connected to {reading.neighbours_count} of {servers_text}"
             yield kinds.ROUTES_MISSING, Symptom(text)
-    lost_texts = [
-        f"{now_count} of {max_count} {label}"
-        for now_count, max_count, label in (
+    missing_links_texts = [
+        f"{present_count} of {max_count} {label}"
+        for present_count, max_count, label in (
             (reading.gateways_count, server.gateways_most_count, "gateways"),
             (reading.leafnodes_count, server.leafnodes_most_count, "leafnodes"),
         )
-        if now_count is not None and now_count < max_count
+        if present_count is not None and present_count < max_count
     ]
-    if lost_texts:
-        yield kinds.GATEWAY_OR_LEAFNODE_LOST, Symptom(", ".join(lost_texts))
-    max_count, now_count = reading.max_connections_count, reading.connections_count
-    if max_count and (now_count or 0) >= STORE_NEAR_SHARE * max_count:
-        is_full = (now_count or 0) >= max_count
+    if missing_links_texts:
+        yield kinds.GATEWAY_OR_LEAFNODE_LOST, Symptom(", ".join(missing_links_texts))
+    max_count, present_count = reading.max_connections_count, reading.connections_count
+    if max_count and (present_count or 0) >= STORAGE_NEARLY_FULL_SHARE * max_count:
+        is_full = (present_count or 0) >= max_count
         kind = kinds.SERVER_CONNECTIONS_FULL if is_full else kinds.SERVER_CONNECTIONS_NEAR_LIMIT
-        yield kind, Symptom(f"{now_count} of {max_count} connections")
+        yield kind, Symptom(f"{present_count} of {max_count} connections")
 
 
-def _count_missing_contacts(state: State, watch: ServerWatch, replying: set[str]) -> Counter[str]:
+def _count_missing_contacts(
+    state: State, watch: ServerWatch, replying_names: set[str]
+) -> Counter[str]:
     """Return the servers that never replied: name → number of leaders without contact to it.
 
     Servers in contact with a leader are running, and not included.
@@ -177,20 +187,20 @@ def _count_missing_contacts(state: State, watch: ServerWatch, replying: set[str]
     missing_contacts: Counter[str] = Counter()
     if watch.newest is None or not watch.newest.rows:
         return missing_contacts
-    contacted: set[str] = set()
+    contacted_names: set[str] = set()
     for peers in state.streams.columns.peers:
         for peer in peers:
-            if is_away(peer):
+            if has_lost_leader_contact(peer):
                 missing_contacts[peer.name] += 1
             else:
-                contacted.add(peer.name)
+                contacted_names.add(peer.name)
     for meta in watch.newest.metas:
         for member in meta.peers:
-            if is_away(member):
+            if has_lost_leader_contact(member):
                 missing_contacts[member.name] += 1
             else:
-                contacted.add(member.name)
-    for name in {*watch.known, *contacted, *replying}:
+                contacted_names.add(member.name)
+    for name in {*watch.known, *contacted_names, *replying_names}:
         missing_contacts.pop(name, None)
     return missing_contacts
 
@@ -200,12 +210,12 @@ def _classify_silent_server(
 ) -> tuple[Kind, Symptom]:
     """Return the condition of a server that has stopped replying: down or in lame duck mode."""
     name, cluster, since_us = server.seen.name, server.seen.cluster, server.down_since_us
-    is_announced = name in watch.leaving
+    is_lame_duck_announced = name in watch.leaving
     text = f"the last reply came at {moment_text(server.at_us)} UTC"
-    if is_announced:
-        open_count = _count_silent_routes(watch, cluster)
-        left_us = _LAME_DUCK_US - (watch.at_us - (since_us or 0))
-        if (open_count is None and left_us > 0) or (open_count or 0) > 0:
+    if is_lame_duck_announced:
+        open_routes_count = _count_silent_routes(watch, cluster)
+        remaining_us = _LAME_DUCK_DURATION_US - (watch.at_us - (since_us or 0))
+        if (open_routes_count is None and remaining_us > 0) or (open_routes_count or 0) > 0:
             return kinds.LAME_DUCK_MODE, Symptom(f"it announced that; {text}", since_us)
         return kinds.SERVER_DOWN, Symptom(f"it had announced lame duck mode; {text}", since_us)
     if _is_in_lame_duck_mode(watch, cluster, silent_count):
@@ -213,7 +223,7 @@ def _classify_silent_server(
     return kinds.SERVER_DOWN, Symptom(text, since_us)
 
 
-def _list_replying_servers(watch: ServerWatch, cluster: str | None) -> list[ServerSeen]:
+def _list_replying_servers(watch: ServerWatch, cluster: str | None) -> list[ServerState]:
     """Return the data of the servers of a cluster that reply."""
     rows = [server.seen for server in watch.known.values() if server.down_since_us is None]
     return [reading for reading in rows if reading.cluster == cluster]
@@ -246,7 +256,9 @@ def _is_in_lame_duck_mode(watch: ServerWatch, cluster: str | None, silent_count:
 
 def _find_meta_group_conditions(state: State, watch: ServerWatch) -> Iterator[Condition]:
     group = Entity(part="meta group")
-    failures = [failure for failure in state.unavailable.values() if is_of_meta_group(failure)]
+    failures = [
+        failure for failure in state.unavailable.values() if is_without_meta_leader(failure)
+    ]
     metas = watch.newest.metas if watch.newest is not None else ()
     leaderless = [meta for meta in metas if meta.leader is None]
     if failures:
@@ -271,19 +283,19 @@ def _find_meta_group_conditions(state: State, watch: ServerWatch) -> Iterator[Co
         for member in meta.peers:
             server = watch.known.get(member.name)
             is_down = server is None or server.down_since_us is not None
-            if is_away(member) and not is_down:
+            if has_lost_leader_contact(member) and not is_down:
                 text = f"no contact with {meta.leader}, the leader of the meta group"
                 yield _server_entity(member.name), kinds.META_MEMBER_AWAY, Symptom(text)
 
 
 def _find_refused_logins(watch: ServerWatch) -> Iterator[Condition]:
     """Yield a condition for each server that repeatedly refuses clients' credentials."""
-    refused: dict[str, list[LoginsRefused]] = {}
+    refusals_by_server: dict[str, list[RefusedLogin]] = {}
     for refusal in watch.logins_refused:
-        refused.setdefault(refusal.server, []).append(refusal)
-    for server, refusals in refused.items():
+        refusals_by_server.setdefault(refusal.server, []).append(refusal)
+    for server, refusals in refusals_by_server.items():
         count = sum(refusal.times_count for refusal in refusals)
-        if count < MIN_REFUSED:
+        if count < MIN_REFUSED_CLIENTS:
             continue
         worst = max(refusals, key=lambda refusal: refusal.times_count)
         text = f"{counted(count, 'login')} refused within a minute, most of client {worst.client}"
@@ -297,41 +309,50 @@ def _find_refused_logins(watch: ServerWatch) -> Iterator[Condition]:
 
 def _find_memory_outliers(watch: ServerWatch) -> Iterator[Condition]:
     """Yield a condition for each server with far more memory use than others of its cluster."""
-    used: dict[str, dict[str, int]] = {}
+    bytes_by_cluster: dict[str, dict[str, int]] = {}
     for name, server in watch.known.items():
-        cluster, size = server.seen.cluster, server.seen.memory_bytes
-        if cluster and size is not None and server.down_since_us is None:
-            used.setdefault(cluster, {})[name] = size
-    for sizes in used.values():
-        mean = sum(sizes.values()) / len(sizes)
-        for name, size in sizes.items():
-            if size > max(MEMORY_OUTLIER_FACTOR * mean, mean + MEMORY_OUTLIER_BYTES):
-                text = f"{bytes_text(size)}, the mean of the cluster is {bytes_text(round(mean))}"
+        cluster, size_bytes = server.seen.cluster, server.seen.memory_bytes
+        if cluster and size_bytes is not None and server.down_since_us is None:
+            bytes_by_cluster.setdefault(cluster, {})[name] = size_bytes
+    for bytes_by_server in bytes_by_cluster.values():
+        mean_bytes = sum(bytes_by_server.values()) / len(bytes_by_server)
+        for name, size_bytes in bytes_by_server.items():
+            if size_bytes > max(
+                MEMORY_OUTLIER_FACTOR * mean_bytes, mean_bytes + MEMORY_OUTLIER_BYTES
+            ):
+                mean_text = bytes_text(round(mean_bytes))
+                text = f"{bytes_text(size_bytes)}, the mean of the cluster is {mean_text}"
                 yield _server_entity(name), kinds.SERVER_MEMORY_OUTLIER, Symptom(text)
 
 
 def _find_different_versions(watch: ServerWatch) -> Iterator[Condition]:
-    names_of_version: dict[str, list[str]] = {}
-    levels: dict[str, str] = {}
+    names_by_version: dict[str, list[str]] = {}
+    level_text_by_version: dict[str, str] = {}
     for name, server in watch.known.items():
         if server.seen.version and server.down_since_us is None:
-            names_of_version.setdefault(server.seen.version, []).append(name)
+            names_by_version.setdefault(server.seen.version, []).append(name)
             if server.seen.jetstream is not None and server.seen.jetstream.api_level:
-                levels[server.seen.version] = f" (API level {server.seen.jetstream.api_level})"
-    if len(names_of_version) > 1:
+                level_text_by_version[server.seen.version] = (
+                    f" (API level {server.seen.jetstream.api_level})"
+                )
+    if len(names_by_version) > 1:
         text = "; ".join(
-            f"{version}{levels.get(version, '')}: {', '.join(server_names)}"
-            for version, server_names in sorted(names_of_version.items())
+            f"{version}{level_text_by_version.get(version, '')}: {', '.join(server_names)}"
+            for version, server_names in sorted(names_by_version.items())
         )
-        usual_names = max(names_of_version.values(), key=len)
-        other_names = [
+        names_with_usual_version = max(names_by_version.values(), key=len)
+        names_with_other_version = [
             name
-            for server_names in names_of_version.values()
-            if server_names is not usual_names
+            for server_names in names_by_version.values()
+            if server_names is not names_with_usual_version
             for name in server_names
         ]
-        is_single_server = len(other_names) == 1 and len(usual_names) > 1
-        entity = _server_entity(other_names[0]) if is_single_server else Entity(part="servers")
+        is_single_server = len(names_with_other_version) == 1 and len(names_with_usual_version) > 1
+        entity = (
+            _server_entity(names_with_other_version[0])
+            if is_single_server
+            else Entity(part="servers")
+        )
         yield entity, kinds.VERSIONS_DIFFER, Symptom(text)
 
 
@@ -339,12 +360,12 @@ def _find_client_conditions(state: State) -> Iterator[Condition]:
     clients = state.clients
     if clients is None:
         return
-    for client in clients.subscribed:
-        if client.times_count >= CLIENT_SUBSCRIPTIONS:
+    for client in clients.most_subscribed:
+        if client.times_count >= MAX_CONNECTION_SUBSCRIPTIONS:
             text = f"{client.times_count:,} subscriptions on one connection"
             yield Entity(part=f"client {client.client}"), kinds.MANY_SUBSCRIPTIONS, Symptom(text)
     for client in clients.closed:
-        if client.times_count >= CLIENT_CLOSES:
+        if client.times_count >= MIN_CLOSED_CONNECTIONS:
             text = f"{counted(client.times_count, 'connection')} closed within a minute"
             yield (
                 Entity(part=f"client {client.client}"),
@@ -365,34 +386,40 @@ def _find_unbalanced_leaders(state: State) -> Iterator[Condition]:
     if _is_restarting(state.servers):
         return
     columns = state.streams.columns
-    leads: Counter[str] = Counter()
-    share: defaultdict[str, float] = defaultdict(float)
-    variance: defaultdict[str, float] = defaultdict(float)
-    total: Counter[str] = Counter()
+    led_counts: Counter[str] = Counter()
+    expected_by_server: defaultdict[str, float] = defaultdict(float)
+    variance_by_server: defaultdict[str, float] = defaultdict(float)
+    streams_by_server: Counter[str] = Counter()
     for leader, peers in zip(columns.leader, columns.peers, strict=True):
         if not peers or leader is None:
             continue
-        leads[leader] += 1
-        members = [leader, *(peer.name for peer in peers if not is_away(peer))]
-        chance = 1 / len(members)
+        led_counts[leader] += 1
+        members = [leader, *(peer.name for peer in peers if not has_lost_leader_contact(peer))]
+        lead_probability = 1 / len(members)
         for name in members:
-            share[name] += chance
-            variance[name] += chance * (1 - chance)
-            total[name] += 1
-    for name, count in leads.items():
-        if total[name] < MIN_UNBALANCED_STREAMS or count <= UNBALANCED_SHARE * share[name]:
+            expected_by_server[name] += lead_probability
+            variance_by_server[name] += lead_probability * (1 - lead_probability)
+            streams_by_server[name] += 1
+    for name, led_count in led_counts.items():
+        if (
+            streams_by_server[name] < MIN_UNBALANCED_STREAMS
+            or led_count <= UNBALANCED_LEADERS_FACTOR * expected_by_server[name]
+        ):
             continue
-        if count - share[name] <= UNBALANCED_DEVIATIONS * math.sqrt(variance[name]):
+        if led_count - expected_by_server[name] <= MIN_UNBALANCED_DEVIATIONS * math.sqrt(
+            variance_by_server[name]
+        ):
             continue
-        text = f"{name} leads {count} of {counted(total[name], 'stream')} with replicas on it"
-        text += f", an even share is {share[name]:.0f}"
-        numbers = {"leads_count": float(count), "even_count": share[name]}
+        streams_text = counted(streams_by_server[name], "stream")
+        text = f"{name} leads {led_count} of {streams_text} with replicas on it"
+        text += f", an even share is {expected_by_server[name]:.0f}"
+        numbers = {"leads_count": float(led_count), "even_count": expected_by_server[name]}
         yield _server_entity(name), kinds.LEADERS_UNBALANCED, Symptom(text, numbers=numbers)
 
 
 def _is_restarting(watch: ServerWatch) -> bool:
     """Return whether a server is down or was restarted recently, so that others lead instead."""
-    from_us = watch.at_us - round(UNBALANCED_AFTER_S * 1e6)
+    from_us = watch.at_us - round(UNBALANCED_AFTER_RESTART_S * 1e6)
     return any(
         server.down_since_us is not None
         or (server.restarted_at_us and server.restarted_at_us[-1] >= from_us)

@@ -9,17 +9,17 @@ from textual.app import App
 from textual.binding import Binding, BindingType
 
 from natstui.model.records.recording import ExportSelection
-from natstui.tui.app.controls.part import Part
+from natstui.tui.app.controls.part import AppPart
 from natstui.tui.app.engines import Engines
 from natstui.tui.frame.detail.screen import DetailScreen
 from natstui.tui.frame.live import CommandPrompt, LiveScreen, prompt_command
 from natstui.tui.frame.messages import Export
 from natstui.tui.frame.requests import run_task
 from natstui.tui.frame.selection import SelectionScreen
-from natstui.tui.kit.pick import Pick
+from natstui.tui.kit.pick import PickDialog
 from natstui.units import counted
 
-_FORMATS = (
+_FILE_FORMATS = (
     ("csv", "comma-separated values, for spreadsheets and databases"),
     ("jsonl", "one JSON object per line, for jq and programs"),
 )
@@ -30,7 +30,7 @@ NO_EXPORT_TEXT = (
 )
 
 
-class Exporter(Part):
+class Exporter(AppPart):
     """Prompts for format and folder, then requests the export from the engine."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -56,29 +56,30 @@ class Exporter(Part):
         Raises ActionRefusal if screens may write no files.
         """
         self._engines.check_host_change()
-        count = len(message.consumers) or len(message.streams)
+        rows_count = len(message.consumers) or len(message.streams)
         noun = "consumer" if message.consumers else "stream"
-        live = "as it is now" if count == 1 else "as they are now"
-        span = "over the whole recording" if self._engines.is_replaying else live
-        rows_text = f"{counted(f'{count:,}', noun)} {span}"
-        run_task(self._app, self._export, message, rows_text)
+        live_text = "as it is now" if rows_count == 1 else "as they are now"
+        span_text = "over the complete recording" if self._engines.is_replaying else live_text
+        rows_text = f"{counted(f'{rows_count:,}', noun)} {span_text}"
+        run_task(self._app, self._prompt_and_export, message, rows_text)
 
-    async def _export(self, message: Export, rows_text: str) -> None:
-        kind = await self._app.push_screen_wait(Pick(f"Export {rows_text}", _FORMATS))
+    async def _prompt_and_export(self, message: Export, rows_text: str) -> None:
+        kind = await self._app.push_screen_wait(PickDialog(f"Export {rows_text}", _FILE_FORMATS))
         if kind is None:
             return
         prompt = f"Export {rows_text} as {kind} into this new folder:"
         folder = f"~/natstui-export-{time.strftime('%Y%m%d-%H%M%S')}"
         file_format: Literal["csv", "jsonl"] = "csv" if kind == "csv" else "jsonl"
 
-        def command(to: str) -> ExportSelection | None:
+        def create_selection(folder_text: str) -> ExportSelection | None:
             streams, consumers = message.streams, message.consumers
-            selection = ExportSelection(0, to.strip(), file_format, streams, consumers)
+            selection = ExportSelection(0, folder_text.strip(), file_format, streams, consumers)
             return selection if selection.folder else None
 
         screen = self._app.screen
         assert isinstance(screen, LiveScreen)
         system = message.system
         prompt_command(
-            screen, CommandPrompt(prompt, command, title="export", text=folder, system=system)
+            screen,
+            CommandPrompt(prompt, create_selection, title="export", text=folder, system=system),
         )

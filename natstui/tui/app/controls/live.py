@@ -9,19 +9,19 @@ from textual.app import App
 from textual.binding import Binding, BindingType
 
 from natstui.errors import ActionRefusal
-from natstui.model.findings.recorded import make_known_findings
+from natstui.model.findings.recorded import make_open_findings
 from natstui.model.records.record import PollNow, SetInterval, SetPolling
 from natstui.model.records.recording import StartRecording, StopRecording
-from natstui.tui.app.controls.part import Part
+from natstui.tui.app.controls.part import AppPart
 from natstui.tui.app.engines import Engines
 from natstui.tui.frame.live import LiveScreen
 from natstui.tui.frame.requests import SystemEngine, show_error
 
-INTERVALS_S = (0.25, 0.5, 1.0, 2.0, 5.0, 10.0, 30.0, 60.0)
+POLL_INTERVALS_S = (0.25, 0.5, 1.0, 2.0, 5.0, 10.0, 30.0, 60.0)
 
 
-class Polling(Part):
-    """Starts, stops and paces polling; offered on a live server only."""
+class PollingControls(AppPart):
+    """Starts and stops polling, and changes its interval; offered on a live server only."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("p", "part('polling', 'pause')", "Pause", id="pause"),
@@ -45,25 +45,27 @@ class Polling(Part):
         self._show_state_soon = show_state_soon
         self.interval_s = interval_s
 
-    def is_offered(self, action: str, *, typing: bool) -> bool:
+    def is_offered(self, action: str, *, is_typing: bool) -> bool:
         """Return whether an action is offered: not in a replay, and no letter key where text is
         typed.
         """
-        return not self._engines.is_replaying and (action == "now" or not typing)
+        return not self._engines.is_replaying and (action == "now" or not is_typing)
 
     def action_pause(self) -> None:
         """Stop or resume polling."""
         self.is_on = not self.is_on
-        self._engines.send_all(SetPolling(0, self.is_on))
+        self._engines.send_to_all(SetPolling(0, self.is_on))
         self._show_state_soon()
         self._app.notify("polling continues" if self.is_on else "polling is paused", timeout=2)
 
     def action_now(self) -> None:
         """Request a poll at once."""
-        self._engines.send_all(PollNow(0))
+        self._engines.send_to_all(PollNow(0))
 
-    def apply_to(self, system: str) -> None:
-        """Send the polling interval, and a pause, to the engine of an added system."""
+    def send_polling_settings(self, system: str) -> None:
+        """Send the polling interval to the engine of an added system, and a stop if polling is
+        paused.
+        """
         added_system = self._engines.find_system(system)
         added_system.send(SetInterval(0, self.interval_s))
         if not self.is_on:
@@ -71,20 +73,20 @@ class Polling(Part):
 
     def action_faster(self) -> None:
         """Poll more often."""
-        self.poll_every(max((s for s in INTERVALS_S if s < self.interval_s), default=0.25))
+        self.poll_every(max((s for s in POLL_INTERVALS_S if s < self.interval_s), default=0.25))
 
     def action_slower(self) -> None:
         """Poll less often."""
-        self.poll_every(min((s for s in INTERVALS_S if s > self.interval_s), default=60.0))
+        self.poll_every(min((s for s in POLL_INTERVALS_S if s > self.interval_s), default=60.0))
 
     def poll_every(self, interval_s: float) -> None:
         """Request another polling interval, in seconds, from all engines."""
         self.interval_s = interval_s
-        self._engines.send_all(SetInterval(0, interval_s))
+        self._engines.send_to_all(SetInterval(0, interval_s))
         self._app.notify(f"polling every {interval_s:g} s", timeout=2)
 
 
-class Recording(Part):
+class RecordingControls(AppPart):
     """Starts and stops recording, and adds notes; offered on a live server only."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -95,14 +97,14 @@ class Recording(Part):
     def __init__(self, app: App[int], engines: Engines) -> None:
         self._app = app
         self._engines = engines
-        self.started_on: set[str] = set()
+        self.user_recorded_systems: set[str] = set()
         """The names of the systems on which the user started a recording, by key or command."""
 
-    def is_offered(self, action: str, *, typing: bool) -> bool:
-        """Return whether an action is offered: not in a replay, and no letter where text
-        is typed.
+    def is_offered(self, action: str, *, is_typing: bool) -> bool:
+        """Return whether an action is offered: not in a replay, and no letter key where text is
+        typed.
         """
-        return not self._engines.is_replaying and not typing
+        return not self._engines.is_replaying and not is_typing
 
     def action_record(self) -> None:
         """Start or stop recording."""
@@ -113,10 +115,10 @@ class Recording(Part):
         state, system = self._engines.state, self._engines.acting_system.name
         command: StartRecording | StopRecording = StopRecording(0)
         if state.recording is not None and state.recording.on:
-            self.started_on.discard(system)
+            self.user_recorded_systems.discard(system)
         else:
-            self.started_on.add(system)
-            findings = make_known_findings(state.findings, state.now_at_us)
+            self.user_recorded_systems.add(system)
+            findings = make_open_findings(state.findings, state.now_at_us)
             command = StartRecording(0, name, findings)
         SystemEngine(self._app, system).start(command, "recording")
 

@@ -20,7 +20,7 @@ from natstui.model.records.recording import (
     SeekTo,
     Step,
 )
-from natstui.tui.app.controls.part import Part
+from natstui.tui.app.controls.part import AppPart
 from natstui.tui.app.engines import Engines
 from natstui.tui.app.screens import close_upper_screens, open_mode
 from natstui.tui.frame.live import LiveScreen
@@ -31,10 +31,10 @@ from natstui.units import parse_duration_ns
 
 def _binding(replay_key: ReplayKey) -> Binding:
     """Return the binding of a replay key, with priority over the keys of the screen."""
-    action = f"part('replay', {replay_key.action})"
+    part_action = f"part('replay', {replay_key.action})"
     return Binding(
         replay_key.key,
-        action,
+        part_action,
         replay_key.label,
         key_display=replay_key.shown,
         show=replay_key.is_in_footer,
@@ -43,7 +43,7 @@ def _binding(replay_key: ReplayKey) -> Binding:
     )
 
 
-class ReplayControls(Part):
+class ReplayControls(AppPart):
     """Moves through a recording, and compares two of its moments."""
 
     BINDINGS: ClassVar[list[BindingType]] = [_binding(replay_key) for replay_key in REPLAY_KEYS]
@@ -51,15 +51,15 @@ class ReplayControls(Part):
     def __init__(self, app: App[int], engines: Engines) -> None:
         self._app = app
         self._engines = engines
-        self.marked_a: State | None = None
+        self.marked_state: State | None = None
         """The marked state A, to compare others with."""
 
-    def is_offered(self, action: str, *, typing: bool) -> bool:
+    def is_offered(self, action: str, *, is_typing: bool) -> bool:
         """Return whether a key is offered: in a replay, unless letters are text in the focused
         widget.
         """
-        focus = self._app.focused
-        is_editor = focus is not None and focus.check_consume_key("a", "a")
+        focused_widget = self._app.focused
+        is_editor = focused_widget is not None and focused_widget.check_consume_key("a", "a")
         return (
             self._engines.is_replaying
             and not is_editor
@@ -74,7 +74,7 @@ class ReplayControls(Part):
             raise UsageError("this is a live server: :sessions lists recordings to replay")
         return position
 
-    def open(self, folder: str) -> None:
+    def open_recording(self, folder: str) -> None:
         """Replay the recording in a folder, starting on the overview."""
         self._engines.replay_session(folder, self._prepare_overview)
 
@@ -82,19 +82,19 @@ class ReplayControls(Part):
         """Open the overview; returns False if an open screen has typed text."""
         if not await close_upper_screens(self._app):
             return False
-        self.marked_a = None
+        self.marked_state = None
         # What was in view, as the result of a load, may be nothing that was recorded.
         await open_mode(self._app, "overview")
         return True
 
-    def leave(self) -> bool:
+    def close_opened_replay(self) -> bool:
         """Close a replay that was opened here; returns False if the app was opened on the
         recording, or no replay is shown.
         """
-        if self._engines.shown_follower is self._engines.home_follower:
+        if self._engines.shown_follower is self._engines.acting_follower:
             return False
-        self.marked_a = None
-        self._engines.show_home()
+        self.marked_state = None
+        self._engines.leave_replay()
         return True
 
     def seek(self, text: str) -> None:
@@ -110,7 +110,9 @@ class ReplayControls(Part):
         self._engines.send(Step(0, polls_count))
 
     def action_event(self, forward: bool) -> None:
-        """Seek to the next or the previous mark."""
+        """Seek to the next mark on the timeline (an advisory, a note, a gap, …), or with `forward`
+        false to the previous one.
+        """
         self._engines.send(SeekMark(0, forward))
 
     def action_speed(self, speeds_count: int) -> None:
@@ -124,68 +126,74 @@ class ReplayControls(Part):
 
     def action_mark_a(self) -> None:
         """Mark the current state as A, to compare others with it."""
-        self.marked_a = self._engines.state
+        self.marked_state = self._engines.state
         self._engines.show_state_soon()
 
     def action_compare(self) -> None:
-        """Show the differences between A and the current state."""
+        """Show the differences between the marked state A and the current state."""
         from natstui.tui.sessions.compare import CompareScreen
 
-        if self.marked_a is None:
+        if self.marked_state is None:
             key = key_of(self._app.screen, "replay.mark")
             text = f"mark the first moment with {key}, then go to the second one"
             self._app.notify(text, severity="warning")
             return
         if isinstance(self._app.screen, CompareScreen):
             self._app.screen.dismiss()
-        self._app.push_screen(CompareScreen(self.marked_a))
+        self._app.push_screen(CompareScreen(self.marked_state))
 
 
-_TIME_OF_DAY = re.compile(r"(\d{1,2}):(\d\d)(?::(\d\d(?:\.\d{1,6})?))?")
-_FORMAT_HELP = "write a time as 14:30, 14:30:05, 2026-11-20T14:30:05, or a step as +30s, -5m"
+_TIME_OF_DAY_PATTERN = re.compile(r"(\d{1,2}):(\d\d)(?::(\d\d(?:\.\d{1,6})?))?")
+_TIME_FORMAT_HELP = "write a time as 14:30, 14:30:05, 2026-11-20T14:30:05, or a step as +30s, -5m"
 
 
 def moment_us(text: str, replay: ReplayPosition, zone: tzinfo | None = None) -> int:
-    """Return the typed moment, in the local time zone unless it names one; raises UsageError.
+    """Return the moment of a typed text in Unix µs; raises UsageError.
 
-    A time of day is the one nearest to the current moment that is within the recording.
+    Without a time zone in the text, `zone` is meant, by default the local one. A time of day is
+    the one nearest to the current moment that is within the recording.
     """
     text = text.strip()
     if text[:1] in ("+", "-"):
-        return _distant_us(text, replay)
+        return _relative_moment_us(text, replay)
     try:
-        if match := _TIME_OF_DAY.fullmatch(text):
-            return _at_time_us(match, replay, zone)
+        if match := _TIME_OF_DAY_PATTERN.fullmatch(text):
+            return _time_of_day_us(match, replay, zone)
         moment = datetime.fromisoformat(text)
-        moment = moment if moment.tzinfo else _local(moment, zone)
+        moment = moment if moment.tzinfo else _with_zone(moment, zone)
     except (ValueError, OverflowError) as error:
         # Also what a calendar holds and a time zone moves out of it.
-        raise UsageError(f"{text!r} is no time: {_FORMAT_HELP}") from error
+        raise UsageError(f"{text!r} is no time: {_TIME_FORMAT_HELP}") from error
     return round(moment.timestamp() * 1e6)
 
 
-def _distant_us(text: str, replay: ReplayPosition) -> int:
+def _relative_moment_us(text: str, replay: ReplayPosition) -> int:
     try:
         distance_us = parse_duration_ns(text[1:].strip()) // 1000
     except ValueError as error:
-        raise UsageError(f"{text!r} is no distance: {_FORMAT_HELP}") from error
+        raise UsageError(f"{text!r} is no distance: {_TIME_FORMAT_HELP}") from error
     return replay.at_us + (distance_us if text[0] == "+" else -distance_us)
 
 
-def _at_time_us(match: re.Match[str], replay: ReplayPosition, zone: tzinfo | None) -> int:
+def _time_of_day_us(match: re.Match[str], replay: ReplayPosition, zone: tzinfo | None) -> int:
     hour, minute, second = int(match[1]), int(match[2]), float(match[3] or 0)
     if hour > 23 or minute > 59 or second >= 60:
-        raise UsageError(f"{match[0]!r} is not a time of day: {_FORMAT_HELP}")
-    current = datetime.fromtimestamp(replay.at_us / 1e6, UTC).astimezone(zone)
-    midnight = datetime(current.year, current.month, current.day)
-    since = timedelta(hours=hour, minutes=minute, seconds=second)
+        raise UsageError(f"{match[0]!r} is not a time of day: {_TIME_FORMAT_HELP}")
+    current_time = datetime.fromtimestamp(replay.at_us / 1e6, UTC).astimezone(zone)
+    midnight = datetime(current_time.year, current_time.month, current_time.day)
+    time_since_midnight = timedelta(hours=hour, minutes=minute, seconds=second)
     moments_us = [
-        round(_local(midnight + timedelta(days=days) + since, zone).timestamp() * 1e6)
-        for days in (0, -1, 1)
+        round(
+            _with_zone(
+                midnight + timedelta(days=day_offset) + time_since_midnight, zone
+            ).timestamp()
+            * 1e6
+        )
+        for day_offset in (0, -1, 1)
     ]
     candidates_us = [us for us in moments_us if replay.start_at_us <= us <= replay.end_at_us]
     return min(candidates_us or moments_us[:1], key=lambda us: abs(us - replay.at_us))
 
 
-def _local(moment: datetime, zone: tzinfo | None) -> datetime:
+def _with_zone(moment: datetime, zone: tzinfo | None) -> datetime:
     return moment.replace(tzinfo=zone) if zone is not None else moment.astimezone()

@@ -13,8 +13,8 @@ from textual.screen import Screen
 
 from natstui.clean import clean_line
 from natstui.errors import NatstuiError, UsageError
-from natstui.tui.app.controls.live import Polling, Recording
-from natstui.tui.app.controls.part import Part
+from natstui.tui.app.controls.live import PollingControls, RecordingControls
+from natstui.tui.app.controls.part import AppPart
 from natstui.tui.app.engines import Engines
 from natstui.tui.app.guarded import GuardedApp
 from natstui.tui.app.link import Link
@@ -25,7 +25,7 @@ from natstui.tui.frame.live import LiveScreen
 from natstui.tui.frame.requests import run_task
 from natstui.tui.frame.systems import system_of
 from natstui.tui.frame.table_screen import TableScreen
-from natstui.tui.kit.pick import Pick
+from natstui.tui.kit.pick import PickDialog
 from natstui.tui.kit.text import safe_copy
 
 
@@ -37,7 +37,7 @@ class Contexts:
     """Returns the names of all contexts and profiles."""
     connect: Callable[[str], Callable[..., Link]]
     """Returns the function that starts the engine of a context, by the name of the context."""
-    own: str = ""
+    opened_system: str = ""
     """The name of the system that the app was opened on; empty to use the engine's target."""
 
 
@@ -46,11 +46,11 @@ def _refuse_context(name: str) -> Callable[..., Link]:
 
 
 NO_CONTEXTS = Contexts(lambda: (), _refuse_context)
-_STOP_WATCHING = "stop watching"
-_SWITCH = "go to"
+_STOP_WATCHING_OPTION = "stop watching"
+_SWITCH_OPTION = "go to"
 
 
-class Systems(Part):
+class SystemControls(AppPart):
     """Switches between systems, and adds and removes them."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -62,88 +62,94 @@ class Systems(Part):
         app: GuardedApp,
         engines: Engines,
         contexts: Contexts,
-        polling: Polling,
-        recording: Recording,
+        polling: PollingControls,
+        recording: RecordingControls,
     ) -> None:
         self._app, self._engines, self._contexts = app, engines, contexts
         self._polling, self._recording = polling, recording
 
-    def is_offered(self, action: str, *, typing: bool) -> bool:
+    def is_offered(self, action: str, *, is_typing: bool) -> bool:
         """Return whether the key is offered: several systems are watched, and the screen in view
         shows only one.
         """
         screen = self._app.screen
-        shows_single = (
+        shows_single_system = (
             isinstance(screen, LiveScreen)
             and screen.scope.bound_system is None
             and screen.scope.get_target_keys is None
         )
-        return shows_single and not typing and bool(self._engines.system_states())
+        return shows_single_system and not is_typing and bool(self._engines.system_states())
 
     def action_next(self) -> None:
         """Show the next system."""
         names = list(self._engines.systems)
         index = names.index(self._engines.acting_system.name)
-        self._show(names[(index + 1) % len(names)])
+        self._show_system(names[(index + 1) % len(names)])
 
-    def make_viewed_current(self) -> None:
-        """Make the acting system of the screen in view the current one, unless it was removed;
+    def make_viewed_system_current(self) -> None:
+        """Make the system of the screen in view the current one, unless it was removed; to be
         called before another screen is opened.
         """
         if (name := self._engines.acting_system.name) in self._engines.systems:
-            self._engines.current = name
+            self._engines.current_name = name
 
     def assign_system(self, screen: Screen[object], system: str | None) -> None:
-        """Assign a system, by default the current one, to a screen that is above another screen.
+        """Bind a screen that is above another screen to a system, by default to the current one.
 
-        A screen keeps the system that was assigned first.
+        A screen that is already bound keeps its system.
         """
         if isinstance(screen, LiveScreen) and len(self._app.screen_stack) > 1:
             screen.scope.bound_system = (
-                screen.scope.bound_system or system or self._engines.current
+                screen.scope.bound_system or system or self._engines.current_name
             )
 
-    def _show(self, name: str) -> None:
-        self._engines.current = name
+    def _show_system(self, name: str) -> None:
+        self._engines.current_name = name
         self._engines.show_state_soon()
 
     async def switch_to(self, name: str) -> None:
         """Make a system the current one; a system that is not watched yet is added."""
         if name not in self._engines.systems:
-            await self._add(name)
+            await self._add_system(name)
             return
         if not await close_upper_screens(self._app):
             return
         screen = self._app.screen
         if not isinstance(screen, TableScreen) or not screen.scope.is_joined:
-            self._show(name)
+            self._show_system(name)
         elif not _move_to_system(screen, name):
             self._app.notify(f"{clean_line(name)} has no rows here", timeout=3)
-            self._show(name)
+            self._show_system(name)
             self._app.switch_mode("server")
 
     async def switch_to_account(self, account: str) -> None:
         """Add another account of the current system as a system, and make it the current one."""
-        acting = self._engines.acting_system
+        acting_system = self._engines.acting_system
         # Another system may have its name.
-        is_name_taken = account in self._engines.systems and not self._is_account(account)
-        name = f"{account}@{acting.name}" if is_name_taken else account
+        is_name_taken = account in self._engines.systems and not self._is_account_system(account)
+        name = f"{account}@{acting_system.name}" if is_name_taken else account
         if name in self._engines.systems:
             await self.switch_to(name)
         else:
-            await self._add(name, lambda: partial(acting.connect, "--account", account))
+            await self._add_system(
+                name, lambda: partial(acting_system.connect, "--account", account)
+            )
 
-    def _is_account(self, system: str) -> bool:
+    def _is_account_system(self, system: str) -> bool:
         engine_started = self._engines.systems[system].follower.state.started
         return engine_started is not None and engine_started.account is not None
 
-    async def _add(
-        self, name: str, get_connect: Callable[[], Callable[..., Link]] | None = None
+    async def _add_system(
+        self, name: str, get_connect_function: Callable[[], Callable[..., Link]] | None = None
     ) -> None:
         if self._engines.is_replaying:
             raise UsageError("a recording is shown: :live leads back to the server")
         try:
-            connect = self._contexts.connect(name) if get_connect is None else get_connect()
+            connect = (
+                self._contexts.connect(name)
+                if get_connect_function is None
+                else get_connect_function()
+            )
             link = await asyncio.to_thread(connect)
             try:
                 notify = partial(self._app.notify, severity="warning")
@@ -155,44 +161,44 @@ class Systems(Part):
             self._app.notify(safe_copy(str(error)), severity="error", timeout=10)
             return
         self._engines.add(OpenSystem(name, engine_started, link, connect))
-        self._polling.apply_to(name)
+        self._polling.send_polling_settings(name)
         self._app.refresh_bindings()
 
     def describe_running_work(self, name: str) -> list[str]:
-        """Return a description of the work in the engine of a system that would end with it."""
+        """Return descriptions of the running work that would end with the engine of a system."""
         follower = self._engines.find_system(name).follower
         return describe_running_work(
             follower.state,
             follower.link.pending_commands,
-            recording=name in self._recording.started_on,
+            recording=name in self._recording.user_recorded_systems,
         )
 
     def remove(self, name: str) -> None:
         """Stop watching a system, after a prompt if running work would end; raises UsageError for
-        the last one.
+        the last system.
         """
-        work_texts = self.describe_running_work(name)
-        if work_texts and len(self._engines.systems) > 1:
-            run_task(self._app, self._confirm_removal, name, work_texts)
+        running_work_texts = self.describe_running_work(name)
+        if running_work_texts and len(self._engines.systems) > 1:
+            run_task(self._app, self._confirm_removal, name, running_work_texts)
         else:
-            self._remove(name)
+            self._remove_system(name)
 
-    async def _confirm_removal(self, name: str, work_texts: list[str]) -> None:
-        title = clean_line(f"{name}: {' and '.join(dict.fromkeys(work_texts))}")
+    async def _confirm_removal(self, name: str, running_work_texts: list[str]) -> None:
+        title = clean_line(f"{name}: {' and '.join(dict.fromkeys(running_work_texts))}")
         options = (("stay", "go on watching it"), ("remove", "running work ends now"))
-        if await self._app.push_screen_wait(Pick(title, options)) == "remove":
-            self._remove(name)
+        if await self._app.push_screen_wait(PickDialog(title, options)) == "remove":
+            self._remove_system(name)
 
-    def _remove(self, name: str) -> None:
+    def _remove_system(self, name: str) -> None:
         self._engines.remove(name)
-        self._recording.started_on.discard(name)
+        self._recording.user_recorded_systems.discard(name)
         self._app.refresh_bindings()
 
     def show_systems(self) -> None:
         """Show the watched and available systems, and switch to, add or remove the picked one."""
         watched_systems = self._engines.systems
-        states = {system.name: system for system in self._engines.system_states()}
-        acting = self._engines.acting_system.name
+        state_by_name = {system.name: system for system in self._engines.system_states()}
+        acting_system_name = self._engines.acting_system.name
         options = []
         for name in (
             *watched_systems,
@@ -200,34 +206,43 @@ class Systems(Part):
         ):
             if name not in watched_systems:
                 description = "add it"
-            elif name in states and (error_text := find_silence_reason(states[name])):
+            elif name in state_by_name and (
+                error_text := find_silence_reason(state_by_name[name])
+            ):
                 description = f"watched: {error_text}"
             else:
                 description = (
-                    "watched, and keys act on this system" if name == acting else "watched"
+                    "watched, and keys act on this system"
+                    if name == acting_system_name
+                    else "watched"
                 )
             options.append((name, description))
         run_task(self._app, self._pick_system, options)
 
     async def _pick_system(self, options: list[tuple[str, str]]) -> None:
-        name = await self._app.push_screen_wait(Pick("Systems", options))
+        name = await self._app.push_screen_wait(PickDialog("Systems", options))
         if name is None:
             return
-        action: str | None = _SWITCH
+        action: str | None = _SWITCH_OPTION
         if name in self._engines.systems and len(self._engines.systems) > 1:
             remove = "stop watching this system; nothing changes on its server"
-            actions = ((_SWITCH, "keys act on this system"), (_STOP_WATCHING, remove))
-            action = await self._app.push_screen_wait(Pick(name, actions))
-        if action == _SWITCH:
+            actions = (
+                (_SWITCH_OPTION, "keys act on this system"),
+                (_STOP_WATCHING_OPTION, remove),
+            )
+            action = await self._app.push_screen_wait(PickDialog(name, actions))
+        if action == _SWITCH_OPTION:
             await self.switch_to(name)
-        elif action == _STOP_WATCHING:
+        elif action == _STOP_WATCHING_OPTION:
             self.remove(name)
 
 
 def _move_to_system(screen: TableScreen, system: str) -> bool:
     """Move the cursor to the first row of a system; return whether there is one."""
     rows = screen.rows
-    positions = [] if rows is None else [system_of(rows.key(row)) == system for row in rows.order]
-    if True in positions:
-        screen.table.move(positions.index(True))
-    return True in positions
+    is_system_row = (
+        [] if rows is None else [system_of(rows.key(row)) == system for row in rows.order]
+    )
+    if True in is_system_row:
+        screen.table.move(is_system_row.index(True))
+    return True in is_system_row

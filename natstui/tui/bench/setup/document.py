@@ -13,11 +13,11 @@ from typing import Any
 from natstui.model.bench.patterns import Pattern, patterns_with
 from natstui.parsing import parse_toml
 from natstui.tui.bench.setup.fields import (
-    RECEIVING,
-    SENDING,
-    SHAPES,
-    WAYS,
-    Texts,
+    BENCHMARK_KINDS,
+    METHOD_FIELD_BY_KIND,
+    RECEIVING_KIND_AND_METHOD,
+    SENDING_KIND_AND_METHOD,
+    TextByFieldPath,
     faults_value,
     is_shown,
     rate_field_text,
@@ -25,45 +25,56 @@ from natstui.tui.bench.setup.fields import (
 )
 from natstui.units import parse_count
 
-Document = dict[str, Any]
+ScenarioDocument = dict[str, Any]
 
 _DEFAULT_STREAM = "NATSTUI_BENCH"
-_ON_STREAMS = patterns_with(lambda row: row.needs_stream)
-_SEND_PATTERN_BY_FIELDS = {kind_and_way: pattern for pattern, kind_and_way in SENDING.items()}
-_RECEIVE_PATTERN_BY_FIELDS = {kind_and_way: pattern for pattern, kind_and_way in RECEIVING.items()}
+_STREAM_PATTERNS = patterns_with(lambda row: row.needs_stream)
+_SEND_PATTERN_BY_KIND_AND_METHOD = {
+    kind_and_method: pattern for pattern, kind_and_method in SENDING_KIND_AND_METHOD.items()
+}
+_RECEIVE_PATTERN_BY_KIND_AND_METHOD = {
+    kind_and_method: pattern for pattern, kind_and_method in RECEIVING_KIND_AND_METHOD.items()
+}
 
 
-def parse_document(text: str) -> Document:
+def parse_document(text: str) -> ScenarioDocument:
     """Return the document of a TOML text; raises ValueError with the position of an error."""
     return parse_toml(text)
 
 
-def _find_role(document: Document, table: Mapping[Pattern, object]) -> Document:
+def _find_role_with_pattern(
+    document: ScenarioDocument, patterns: Mapping[Pattern, object]
+) -> ScenarioDocument:
     roles = document.get("role", [])
-    return next((role for role in roles if role.get("pattern") in table), {})
+    return next((role for role in roles if role.get("pattern") in patterns), {})
 
 
-def texts_of(document: Document) -> dict[str, str]:
+def texts_of(document: ScenarioDocument) -> dict[str, str]:
     """Return field path → text for a document."""
-    sender, receiver = _find_role(document, SENDING), _find_role(document, RECEIVING)
-    sender_fields = SENDING.get(sender.get("pattern", ""), ("", ""))
-    receiver_fields = RECEIVING.get(receiver.get("pattern", ""), ("", ""))
-    shape = sender_fields[0] or receiver_fields[0] or SHAPES[0]
-    main = sender or receiver
+    sender, receiver = (
+        _find_role_with_pattern(document, SENDING_KIND_AND_METHOD),
+        _find_role_with_pattern(document, RECEIVING_KIND_AND_METHOD),
+    )
+    sender_kind_and_method = SENDING_KIND_AND_METHOD.get(sender.get("pattern", ""), ("", ""))
+    receiver_kind_and_method = RECEIVING_KIND_AND_METHOD.get(receiver.get("pattern", ""), ("", ""))
+    benchmark_kind = sender_kind_and_method[0] or receiver_kind_and_method[0] or BENCHMARK_KINDS[0]
+    main_role = sender or receiver
     stream = document.get("stream", {})
     texts = {
-        "shape": shape,
-        "publish": sender_fields[1] if shape == "stream" and sender_fields[1] else "async",
-        "consume": receiver_fields[1] or "consume",
-        "read": sender_fields[1] if shape == "read" else "one",
-        "keys": sender_fields[1] if shape == "kv" else "put",
+        "shape": benchmark_kind,
+        "publish": sender_kind_and_method[1]
+        if benchmark_kind == "stream" and sender_kind_and_method[1]
+        else "async",
+        "consume": receiver_kind_and_method[1] or "consume",
+        "read": sender_kind_and_method[1] if benchmark_kind == "read" else "one",
+        "keys": sender_kind_and_method[1] if benchmark_kind == "kv" else "put",
         "publishers": str(sender.get("workers", 1)) if sender else "0",
         "consumers": str(receiver.get("workers", 1)) if receiver else "0",
-        "size": str(main.get("payload", {}).get("size", 128)),
+        "size": str(main_role.get("payload", {}).get("size", 128)),
         "rate": rate_field_text(sender.get("rate")),
-        "msgs": str(main.get("msgs", "")),
+        "msgs": str(main_role.get("msgs", "")),
         "duration": str(document.get("duration", "")),
-        "subject": str(main.get("subject", "bench")),
+        "subject": str(main_role.get("subject", "bench")),
         "stream": str(stream.get("name", _DEFAULT_STREAM)),
         "storage": str(stream.get("storage", "memory")),
         "replicas": str(stream.get("replicas", 1)),
@@ -75,39 +86,48 @@ def texts_of(document: Document) -> dict[str, str]:
     return texts | {"checks": "; ".join(document.get("assertions", []))}
 
 
-def with_texts(document: Document, texts: Texts) -> Document:
+def with_texts(document: ScenarioDocument, texts: TextByFieldPath) -> ScenarioDocument:
     """Return a copy of the document with the fields' texts; raises ValueError for a bad text."""
-    updated = deepcopy(document)
-    updated.setdefault("title", "From the form")
-    _set(updated, "duration", texts["duration"].strip() or None)
-    _set(updated, "assertions", _split_parts(texts["checks"]) or None)
+    updated_document = deepcopy(document)
+    updated_document.setdefault("title", "From the form")
+    _set_or_remove(updated_document, "duration", texts["duration"].strip() or None)
+    _set_or_remove(updated_document, "assertions", _split_at_semicolons(texts["checks"]) or None)
     previous_texts = texts_of(document)
     if texts["faults"] != previous_texts["faults"]:
-        _set(updated, "fault", faults_value(texts["faults"]) or None)
-    _set_roles(updated, texts, previous_texts)
-    _set_streams(updated, texts)
-    return updated
+        _set_or_remove(updated_document, "fault", faults_value(texts["faults"]) or None)
+    _set_roles(updated_document, texts, previous_texts)
+    _set_streams(updated_document, texts)
+    return updated_document
 
 
-def _split_parts(text: str) -> list[str]:
+def _split_at_semicolons(text: str) -> list[str]:
     return [part for part in map(str.strip, text.split(";")) if part]
 
 
-def _set(table: Document, key: str, value: object) -> None:
+def _set_or_remove(table: ScenarioDocument, key: str, value: object) -> None:
     if value is None:
         table.pop(key, None)
     else:
         table[key] = value
 
 
-def _set_roles(document: Document, texts: Texts, previous_texts: Texts) -> None:
-    shape = texts["shape"]
-    sender, receiver = _find_role(document, SENDING), _find_role(document, RECEIVING)
-    send_way = texts[WAYS[shape]] if shape in WAYS else ""
-    receive_way = texts["consume"] if shape == "stream" else ""
+def _set_roles(
+    document: ScenarioDocument, texts: TextByFieldPath, previous_texts: TextByFieldPath
+) -> None:
+    benchmark_kind = texts["shape"]
+    sender, receiver = (
+        _find_role_with_pattern(document, SENDING_KIND_AND_METHOD),
+        _find_role_with_pattern(document, RECEIVING_KIND_AND_METHOD),
+    )
+    send_method = (
+        texts[METHOD_FIELD_BY_KIND[benchmark_kind]]
+        if benchmark_kind in METHOD_FIELD_BY_KIND
+        else ""
+    )
+    receive_method = texts["consume"] if benchmark_kind == "stream" else ""
     send_pattern, receive_pattern = (
-        _SEND_PATTERN_BY_FIELDS.get((shape, send_way)),
-        _RECEIVE_PATTERN_BY_FIELDS.get((shape, receive_way)),
+        _SEND_PATTERN_BY_KIND_AND_METHOD.get((benchmark_kind, send_method)),
+        _RECEIVE_PATTERN_BY_KIND_AND_METHOD.get((benchmark_kind, receive_method)),
     )
     publishers = _parse_workers(texts["publishers"])
     consumers = _parse_workers(texts["consumers"]) if receive_pattern is not None else 0
@@ -117,32 +137,34 @@ def _set_roles(document: Document, texts: Texts, previous_texts: Texts) -> None:
         receiver = receiver or {"name": "consumers"}
         receiver["pattern"] = receive_pattern
         _set_count(receiver, "workers", consumers)
-        _set(receiver, "acks", None if texts["acks"] == "explicit" else texts["acks"])
-        if not is_shown("acks", shape):
+        _set_or_remove(receiver, "acks", None if texts["acks"] == "explicit" else texts["acks"])
+        if not is_shown("acks", benchmark_kind):
             receiver.pop("acks", None)
         form_roles.append(receiver)
     if publishers and send_pattern is not None:
         sender = sender or {"name": "publishers"}
         sender["pattern"] = send_pattern
         _set_count(sender, "workers", publishers)
-        _set(sender, "rate", rate_value(texts["rate"]) if is_shown("rate", shape) else None)
+        _set_or_remove(
+            sender, "rate", rate_value(texts["rate"]) if is_shown("rate", benchmark_kind) else None
+        )
         form_roles.append(sender)
     for role in form_roles:
-        _set(role, "subject", None if texts["subject"] == "bench" else texts["subject"])
+        _set_or_remove(role, "subject", None if texts["subject"] == "bench" else texts["subject"])
         if texts["size"] != previous_texts["size"]:
             role["payload"] = {**role.get("payload", {}), "size": _parse_number(texts["size"])}
-        _set(role, "msgs", None)
+        _set_or_remove(role, "msgs", None)
     if form_roles:
-        _set(form_roles[-1], "msgs", _parse_number(texts["msgs"]))
-    if shape == "kv":
+        _set_or_remove(form_roles[-1], "msgs", _parse_number(texts["msgs"]))
+    if benchmark_kind == "kv":
         for role in form_roles:
-            _set(role, "subject", f"$KV.{texts['stream']}.key")
+            _set_or_remove(role, "subject", f"$KV.{texts['stream']}.key")
             role.setdefault("subjects", 1000)
     document["role"] = [*form_roles, *roles]
 
 
-def _set_count(role: Document, key: str, count: int) -> None:
-    _set(role, key, None if count == 1 else count)
+def _set_count(role: ScenarioDocument, key: str, count: int) -> None:
+    _set_or_remove(role, key, None if count == 1 else count)
 
 
 def _parse_workers(text: str) -> int:
@@ -154,47 +176,51 @@ def _parse_number(text: str) -> int | str | None:
     return int(text) if text.isdigit() else text or None
 
 
-def _set_streams(document: Document, texts: Texts) -> None:
-    shape = texts["shape"]
-    if not is_shown("stream", shape):
-        if not any(role.get("pattern") in _ON_STREAMS for role in document["role"]):
+def _set_streams(document: ScenarioDocument, texts: TextByFieldPath) -> None:
+    benchmark_kind = texts["shape"]
+    if not is_shown("stream", benchmark_kind):
+        if not any(role.get("pattern") in _STREAM_PATTERNS for role in document["role"]):
             document.pop("stream", None)
         document.pop("responses", None)
         return
     stream = document.setdefault("stream", {})
     stream["name"] = texts["stream"]
-    if is_shown("storage", shape):
-        _set(stream, "storage", None if texts["storage"] == "memory" else texts["storage"])
+    if is_shown("storage", benchmark_kind):
+        _set_or_remove(
+            stream, "storage", None if texts["storage"] == "memory" else texts["storage"]
+        )
         _set_count(stream, "replicas", _parse_workers(texts["replicas"]))
-    _set(stream, "create", False if _only_reads_messages(texts) else None)
-    _set(stream, "history", stream.get("history", 1) if shape == "kv" else None)
-    if shape == "respond":
+    _set_or_remove(stream, "create", False if _only_reads_messages(texts) else None)
+    _set_or_remove(stream, "history", stream.get("history", 1) if benchmark_kind == "kv" else None)
+    if benchmark_kind == "respond":
         stream.setdefault("retention", "workqueue")
         document.setdefault("responses", {"name": f"{texts['stream']}_RESPONSES"})
     else:
         document.pop("responses", None)
 
 
-def _only_reads_messages(texts: Texts) -> bool:
+def _only_reads_messages(texts: TextByFieldPath) -> bool:
     """Return whether the benchmark only reads messages that a stream already has."""
     has_no_publisher = not _parse_workers(texts["publishers"])
-    only_gets = texts["shape"] == "read" or (texts["shape"] == "kv" and texts["keys"] == "get")
-    return only_gets or (texts["shape"] == "stream" and has_no_publisher)
+    has_only_gets = texts["shape"] == "read" or (texts["shape"] == "kv" and texts["keys"] == "get")
+    return has_only_gets or (texts["shape"] == "stream" and has_no_publisher)
 
 
-_TABLES = ("stream", "responses")
-_ARRAYS = ("role", "fault")
+_TOML_TABLE_NAMES = ("stream", "responses")
+_TOML_ARRAY_OF_TABLES_NAMES = ("role", "fault")
 
 
-def to_toml(document: Document) -> str:
+def to_toml(document: ScenarioDocument) -> str:
     """Return a document as TOML."""
     lines = [
-        _toml_line(key, value) for key, value in document.items() if key not in _TABLES + _ARRAYS
+        _toml_line(key, value)
+        for key, value in document.items()
+        if key not in _TOML_TABLE_NAMES + _TOML_ARRAY_OF_TABLES_NAMES
     ]
-    for name in _TABLES:
+    for name in _TOML_TABLE_NAMES:
         if name in document:
             lines += ["", f"[{name}]", *(_toml_line(k, v) for k, v in document[name].items())]
-    for name in _ARRAYS:
+    for name in _TOML_ARRAY_OF_TABLES_NAMES:
         for table in document.get(name, []):
             lines += ["", f"[[{name}]]", *(_toml_line(k, v) for k, v in table.items())]
     return "\n".join(lines) + "\n"

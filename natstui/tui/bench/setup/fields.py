@@ -5,14 +5,14 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 
-from natstui.model.assets.fields import Field, Kind
+from natstui.model.assets.fields import Field, FieldKind
 from natstui.model.bench.patterns import Pattern
 from natstui.units import parse_bytes, parse_count, parse_duration_ns
 
-Texts = Mapping[str, str]
+TextByFieldPath = Mapping[str, str]
 """Field path → text."""
 
-SENDING: Mapping[Pattern, tuple[str, str]] = {
+SENDING_KIND_AND_METHOD: Mapping[Pattern, tuple[str, str]] = {
     "publish": ("core", ""),
     "request": ("request", ""),
     "js-publish-async": ("stream", "async"),
@@ -25,8 +25,8 @@ SENDING: Mapping[Pattern, tuple[str, str]] = {
     "kv-put": ("kv", "put"),
     "kv-get": ("kv", "get"),
 }
-"""Pattern of the first sending or getting role → kind of benchmark, and way of sending."""
-RECEIVING: Mapping[Pattern, tuple[str, str]] = {
+"""Pattern of the first sending or getting role → kind of benchmark, and method of sending."""
+RECEIVING_KIND_AND_METHOD: Mapping[Pattern, tuple[str, str]] = {
     "subscribe": ("core", ""),
     "serve": ("request", ""),
     "js-consume": ("stream", "consume"),
@@ -35,64 +35,71 @@ RECEIVING: Mapping[Pattern, tuple[str, str]] = {
     "js-ordered": ("stream", "ordered"),
     "js-respond": ("respond", ""),
 }
-"""Pattern of the first receiving role → kind of benchmark, and way of receiving."""
-SHAPES = ("core", "request", "stream", "respond", "read", "kv")
-WAYS = {"stream": "publish", "read": "read", "kv": "keys"}
-"""Kind of benchmark → the field with its way of sending."""
+"""Pattern of the first receiving role → kind of benchmark, and method of receiving."""
+BENCHMARK_KINDS = ("core", "request", "stream", "respond", "read", "kv")
+METHOD_FIELD_BY_KIND = {"stream": "publish", "read": "read", "kv": "keys"}
+"""Kind of benchmark → the field with its method of sending."""
 
 
-def _list_ways(table: Mapping[Pattern, tuple[str, str]], shape: str) -> tuple[str, ...]:
-    return tuple(way for kind, way in table.values() if kind == shape)
+def _list_methods(
+    kinds_and_methods: Mapping[Pattern, tuple[str, str]], benchmark_kind: str
+) -> tuple[str, ...]:
+    return tuple(method for kind, method in kinds_and_methods.values() if kind == benchmark_kind)
 
 
-def _field(
-    path: str, label: str, kind: Kind, help: str, absent: str = "", choices: tuple[str, ...] = ()
+def _create_field(
+    path: str,
+    label: str,
+    kind: FieldKind,
+    help: str,
+    absent: str = "",
+    choices: tuple[str, ...] = (),
 ) -> Field:
     return Field(path, label, kind, "", help, absent=absent, choices=choices)
 
 
 FIELDS = (
-    _field("shape", "Pattern", "choice",
+    _create_field("shape", "Pattern", "choice",
            "Core: plain publish. Request: request and reply. Stream: store, then consume. "
            "Respond: requests over streams. Read: gets of stored messages. Kv: keys.",
-           choices=SHAPES),
-    _field("publish", "Publish", "choice", "How messages are published to the stream.",
-           choices=_list_ways(SENDING, "stream")),
-    _field("consume", "Consume", "choice",
+           choices=BENCHMARK_KINDS),
+    _create_field("publish", "Publish", "choice", "How messages are published to the stream.",
+           choices=_list_methods(SENDING_KIND_AND_METHOD, "stream")),
+    _create_field("consume", "Consume", "choice",
            "How workers consume the stream; ordered: each worker receives all messages.",
-           choices=_list_ways(RECEIVING, "stream")),
-    _field("read", "Get", "choice", "Get stored messages one by one, or many per request.",
-           choices=_list_ways(SENDING, "read")),
-    _field("keys", "Do", "choice", "Put values into a bucket, or get them.",
-           choices=_list_ways(SENDING, "kv")),
-    _field("publishers", "Publishers", "count", "Worker processes that send; 0: none."),
-    _field("consumers", "Consumers", "count",
+           choices=_list_methods(RECEIVING_KIND_AND_METHOD, "stream")),
+    _create_field("read", "Get", "choice", "Get stored messages one by one, or many per request.",
+           choices=_list_methods(SENDING_KIND_AND_METHOD, "read")),
+    _create_field("keys", "Do", "choice", "Put values into a bucket, or get them.",
+           choices=_list_methods(SENDING_KIND_AND_METHOD, "kv")),
+    _create_field("publishers", "Publishers", "count", "Worker processes that send; 0: none."),
+    _create_field("consumers", "Consumers", "count",
            "Worker processes that receive; on a stream they share its messages. 0: none."),
-    _field("size", "Size", "bytes", "Bytes of a payload, as 128 or 64KB."),
-    _field("rate", "Rate", "text",
+    _create_field("size", "Size", "bytes", "Bytes of a payload, as 128 or 64KB."),
+    _create_field("rate", "Rate", "text",
            "Messages per second (+ and - change it); or burst 150 every 80ms, ramp 0 5k over 30s.",
            absent="as fast as possible"),
-    _field("msgs", "Messages", "count", "Total number of messages, as 1M.",
+    _create_field("msgs", "Messages", "count", "Total number of messages, as 1M.",
         absent="until the duration is over"),
-    _field("duration", "Duration", "duration", "How long, as 10s.",
+    _create_field("duration", "Duration", "duration", "How long, as 10s.",
         absent="until all messages are sent"),
-    _field("subject", "Subject", "subject", "Where messages go."),
-    _field("stream", "Stream", "text",
+    _create_field("subject", "Subject", "subject", "Where messages go."),
+    _create_field("stream", "Stream", "text",
         "Created for the run and deleted afterwards, unless it existed before."),
-    _field("storage", "Storage", "choice", "For a stream that the run creates.",
+    _create_field("storage", "Storage", "choice", "For a stream that the run creates.",
            choices=("file", "memory")),
-    _field("replicas", "Replicas", "count", "For a stream that the run creates."),
-    _field("acks", "Acks", "choice", "How consumers acknowledge.",
+    _create_field("replicas", "Replicas", "count", "For a stream that the run creates."),
+    _create_field("acks", "Acks", "choice", "How consumers acknowledge.",
            choices=("explicit", "all", "none", "double")),
-    _field("faults", "Faults", "text",
+    _create_field("faults", "Faults", "text",
            "Planned faults, as: kill consumers 4s; add consumers 6s.", absent="none"),
-    _field("checks", "Assertions", "text", "As: lost == 0; e2e.p99 < 20ms.", absent="none"),
+    _create_field("checks", "Assertions", "text", "As: lost == 0; e2e.p99 < 20ms.", absent="none"),
 )  # fmt: skip
 
-_STORED = frozenset({"stream", "storage", "replicas"})
-_ABSENT: Mapping[str, frozenset[str]] = {
-    "core": _STORED | {"publish", "consume", "read", "keys", "acks"},
-    "request": _STORED | {"publish", "consume", "read", "keys", "acks"},
+_STORAGE_FIELDS = frozenset({"stream", "storage", "replicas"})
+_HIDDEN_FIELDS_BY_KIND: Mapping[str, frozenset[str]] = {
+    "core": _STORAGE_FIELDS | {"publish", "consume", "read", "keys", "acks"},
+    "request": _STORAGE_FIELDS | {"publish", "consume", "read", "keys", "acks"},
     "stream": frozenset({"read", "keys"}),
     "respond": frozenset({"publish", "consume", "read", "keys", "acks"}),
     "read": frozenset({"publish", "consume", "keys", "consumers", "subject", "size", "acks",
@@ -101,13 +108,13 @@ _ABSENT: Mapping[str, frozenset[str]] = {
 }  # fmt: skip
 
 
-def is_shown(path: str, shape: str) -> bool:
-    """Return whether a kind of benchmark has the field with this path."""
-    return path not in _ABSENT.get(shape, frozenset())
+def is_shown(path: str, benchmark_kind: str) -> bool:
+    """Return whether a benchmark of this kind has the field with this path."""
+    return path not in _HIDDEN_FIELDS_BY_KIND.get(benchmark_kind, frozenset())
 
 
-_FAULT = re.compile(r"(kill|add|pause|resume)\s+([\w-]+)\s+(\S+)")
-_VARYING_RATE = re.compile(
+_FAULT_PATTERN = re.compile(r"(kill|add|pause|resume)\s+([\w-]+)\s+(\S+)")
+_VARYING_RATE_PATTERN = re.compile(
     r"burst\s+(?P<burst>\S+)\s+every\s+(?P<every>\S+)"
     r"|ramp\s+(?P<low>\S+)\s+(?P<high>\S+)\s+over\s+(?P<over>\S+)"
     r"|steps\s+(?P<steps>.+?)\s+every\s+(?P<each>\S+)"
@@ -115,19 +122,21 @@ _VARYING_RATE = re.compile(
 
 
 def rate_value(text: str) -> float | int | dict[str, object] | None:
-    """Return a typed rate as in a scenario, None if empty; raises ValueError for a bad text."""
+    """Return the `rate` setting of a scenario for a typed rate, None if empty; raises ValueError
+    for a bad text.
+    """
     if not text.strip():
         return None
-    match = _VARYING_RATE.fullmatch(text.strip())
+    match = _VARYING_RATE_PATTERN.fullmatch(text.strip())
     if match is None:
         return parse_count(text) or None
     if match["burst"]:
-        return {"burst": parse_count(match["burst"]), "every": _check_duration(match["every"])}
+        return {"burst": parse_count(match["burst"]), "every": _require_duration(match["every"])}
     if match["steps"]:
         steps = [parse_count(count_text) for count_text in match["steps"].split()]
-        return {"steps": steps, "every": _check_duration(match["each"])}
+        return {"steps": steps, "every": _require_duration(match["each"])}
     ramp = [parse_count(match["low"]), parse_count(match["high"])]
-    return {"ramp": ramp, "over": _check_duration(match["over"])}
+    return {"ramp": ramp, "over": _require_duration(match["over"])}
 
 
 def rate_field_text(value: object) -> str:
@@ -144,33 +153,33 @@ def rate_field_text(value: object) -> str:
 
 
 def faults_value(text: str) -> list[dict[str, object]]:
-    """Return typed faults as a scenario has them; raises ValueError for a bad text."""
+    """Return the faults of a scenario for a typed text; raises ValueError for a bad text."""
     faults: list[dict[str, object]] = []
     for part in filter(None, map(str.strip, text.split(";"))):
-        match = _FAULT.fullmatch(part)
+        match = _FAULT_PATTERN.fullmatch(part)
         if match is None:
             raise ValueError(f"write {part!r} like this: kill consumers 4s")
         kind, role, time_text = match.groups()
-        faults.append({"at": _check_duration(time_text), "kind": kind, "role": role})
+        faults.append({"at": _require_duration(time_text), "kind": kind, "role": role})
     return faults
 
 
-def _check_duration(text: str) -> str:
+def _require_duration(text: str) -> str:
     parse_duration_ns(text)
     return text
 
 
-def _parse_nonnegative(text: str) -> object:
+def _parse_nonnegative_count(text: str) -> object:
     count = parse_count(text)
     if count < 0:
         raise ValueError(f"{text} is negative")
     return count
 
 
-_PARSERS: Mapping[str, Callable[[str], object]] = {
-    "publishers": _parse_nonnegative,
-    "consumers": _parse_nonnegative,
-    "replicas": _parse_nonnegative,
+_PARSER_BY_FIELD: Mapping[str, Callable[[str], object]] = {
+    "publishers": _parse_nonnegative_count,
+    "consumers": _parse_nonnegative_count,
+    "replicas": _parse_nonnegative_count,
     "size": parse_bytes,
     "rate": rate_value,
     "msgs": lambda text: parse_count(text) if text else None,
@@ -179,35 +188,36 @@ _PARSERS: Mapping[str, Callable[[str], object]] = {
 }
 
 
-def find_errors(texts: Texts) -> dict[str, str]:
+def find_errors(texts: TextByFieldPath) -> dict[str, str]:
     """Return field path → error of every shown field with a bad text."""
-    errors: dict[str, str] = {}
+    error_by_path: dict[str, str] = {}
     for field in FIELDS:
-        parse = _PARSERS.get(field.path)
+        parse = _PARSER_BY_FIELD.get(field.path)
         if parse is None or not is_shown(field.path, texts["shape"]):
             continue
         try:
             parse(texts[field.path])
         except ValueError as error:
-            errors[field.path] = f"{field.label}: {error}"
-    return errors
+            error_by_path[field.path] = f"{field.label}: {error}"
+    return error_by_path
 
 
-_STEPS = (1, 2, 5)
+_ROUND_RATE_FACTORS = (1, 2, 5)
 
 
 def next_round_rate(text: str, direction: int) -> str:
-    """Return the next higher or lower round rate: 1, 2, 5, 10, 20 …; below 1 follows "", no limit.
+    """Return the text of the next round rate above (1) or below (-1) a typed rate.
 
-    A bad text is returned unchanged.
+    Round rates are 1, 2, 5, 10, 20 …; below 1 comes the empty text, which means no limit. A bad
+    text is returned unchanged.
     """
     try:
-        now = parse_count(text) if text.strip() else 0
+        current_rate = parse_count(text) if text.strip() else 0
     except ValueError:
         return text
-    scale = [step * 10**power for power in range(8) for step in _STEPS]
+    round_rates = [step * 10**power for power in range(8) for step in _ROUND_RATE_FACTORS]
     if direction > 0:
-        return str(next((rate for rate in scale if rate > now), now))
-    if not now:
-        return str(scale[-1])
-    return str(next((rate for rate in reversed(scale) if rate < now), "")) or ""
+        return str(next((rate for rate in round_rates if rate > current_rate), current_rate))
+    if not current_rate:
+        return str(round_rates[-1])
+    return str(next((rate for rate in reversed(round_rates) if rate < current_rate), "")) or ""

@@ -11,8 +11,8 @@ from rich.cells import cell_len
 
 from natstui.clean import clean_line
 from natstui.model.assets.meaning import stored_bytes
-from natstui.tui.bench.setup.document import Document, texts_of, with_texts
-from natstui.tui.bench.setup.fields import Texts, is_shown, rate_value
+from natstui.tui.bench.setup.document import ScenarioDocument, texts_of, with_texts
+from natstui.tui.bench.setup.fields import TextByFieldPath, is_shown, rate_value
 from natstui.units import (
     bytes_text,
     count_text,
@@ -23,7 +23,7 @@ from natstui.units import (
     rate_text,
 )
 
-_OVERRIDES = {
+_FLAG_BY_FIELD = {
     "msgs": "msgs",
     "duration": "duration",
     "rate": "rate",
@@ -36,12 +36,12 @@ _OVERRIDES = {
 """Field path → flag of `natstui bench SCENARIO` with the same effect."""
 
 
-def preview_lines(texts: Texts) -> list[str]:
+def preview_lines(texts: TextByFieldPath) -> list[str]:
     """Return two lines, the expected traffic and storage; the texts must be valid."""
     return [_traffic_text(texts), _storage_text(texts)]
 
 
-_ROLE_LABELS = {
+_ROLE_LABELS_BY_KIND = {
     "core": ("publisher", "subscriber"),
     "request": ("requester", "responder"),
     "stream": ("publisher", "consumer"),
@@ -52,50 +52,56 @@ _ROLE_LABELS = {
 """Kind of benchmark → names of its senders and receivers."""
 
 
-def drawing_lines(texts: Texts, width: int) -> list[str]:
+def drawing_lines(texts: TextByFieldPath, width: int) -> list[str]:
     """Return a drawing of senders, subject or stream, and receivers: boxes, or one line if those
     are wider than `width` cells.
     """
-    shape, (sending, receiving) = texts["shape"], _worker_counts(texts)
-    senders, receivers = _ROLE_LABELS[shape]
-    if shape == "read":
-        sending, receiving = 0, sending
-    subject_or_stream = texts["subject"] if shape in ("core", "request") else texts["stream"]
+    benchmark_kind, (senders_count, receivers_count) = texts["shape"], _worker_counts(texts)
+    sender_label, receiver_label = _ROLE_LABELS_BY_KIND[benchmark_kind]
+    if benchmark_kind == "read":
+        senders_count, receivers_count = 0, senders_count
+    subject_or_stream = (
+        texts["subject"] if benchmark_kind in ("core", "request") else texts["stream"]
+    )
     boxes = [
-        counted(sending, senders) if senders and sending else "",
+        counted(senders_count, sender_label) if sender_label and senders_count else "",
         clean_line(subject_or_stream),
-        counted(receiving, receivers) if receivers and receiving else "",
+        counted(receivers_count, receiver_label) if receiver_label and receivers_count else "",
     ]
-    parts = [box for box in boxes if box]
-    has_replies = shape in ("request", "respond")
+    shown_boxes = [box for box in boxes if box]
+    has_replies = benchmark_kind in ("request", "respond")
     messages_per_s = _parse_messages_per_s(texts)
-    rate = f" {rate_text(messages_per_s)}/s " if messages_per_s is not None and sending else "─"
+    rate = (
+        f" {rate_text(messages_per_s)}/s " if messages_per_s is not None and senders_count else "─"
+    )
     arrows = [f"──{rate}─▶", "────▶"][0 if boxes[0] else 1 :]
-    if shape == "kv" and texts["keys"] == "get":
+    if benchmark_kind == "kv" and texts["keys"] == "get":
         arrows = [arrows[0].replace("▶", "─").replace("──", "◀─", 1)]
     arrows = [f"◀{arrow[1:]}" if has_replies else arrow for arrow in arrows]
-    middle = "".join(
+    middle_line = "".join(
         f"│ {box} │{f' {arrow} ' if arrow else ''}"
-        for box, arrow in zip_longest(parts, arrows[: len(parts) - 1], fillvalue="")
+        for box, arrow in zip_longest(shown_boxes, arrows[: len(shown_boxes) - 1], fillvalue="")
     )
-    if cell_len(middle) > width:
-        return [(" ⇄ " if has_replies else " → ").join(parts)]
+    if cell_len(middle_line) > width:
+        return [(" ⇄ " if has_replies else " → ").join(shown_boxes)]
     rows = [
         "".join(
             f"{left_corner}{'─' * (cell_len(box) + 2)}{right_corner}"
             f"{' ' * (len(arrow) + 2) if arrow else ''}"
-            for box, arrow in zip_longest(parts, arrows[: len(parts) - 1], fillvalue="")
+            for box, arrow in zip_longest(
+                shown_boxes, arrows[: len(shown_boxes) - 1], fillvalue=""
+            )
         )
         for left_corner, right_corner in ("╭╮", "╰╯")
     ]
-    return [rows[0], middle, rows[1]]
+    return [rows[0], middle_line, rows[1]]
 
 
-def _worker_counts(texts: Texts) -> tuple[int, int]:
+def _worker_counts(texts: TextByFieldPath) -> tuple[int, int]:
     return parse_count(texts["publishers"]), parse_count(texts["consumers"])
 
 
-def _parse_messages_per_s(texts: Texts) -> float | None:
+def _parse_messages_per_s(texts: TextByFieldPath) -> float | None:
     """Return the messages per second of all senders, of steps and ramps the maximum.
 
     None without a limit.
@@ -107,11 +113,11 @@ def _parse_messages_per_s(texts: Texts) -> float | None:
         return None if rate is None else float(rate)
     if "burst" in rate:
         return float(str(rate["burst"])) / (parse_duration_ns(str(rate["every"])) / 1e9)
-    numbers: Any = rate.get("steps") or rate["ramp"]
-    return float(max(numbers))
+    rates: Any = rate.get("steps") or rate["ramp"]
+    return float(max(rates))
 
 
-def _total_msgs(texts: Texts) -> float | None:
+def _total_msgs(texts: TextByFieldPath) -> float | None:
     """Return the expected total number of messages; None if unknown."""
     if texts["msgs"].strip():
         return parse_count(texts["msgs"])
@@ -121,92 +127,125 @@ def _total_msgs(texts: Texts) -> float | None:
     return messages_per_s * parse_duration_ns(texts["duration"]) / 1e9
 
 
-def _traffic_text(texts: Texts) -> str:
+def _traffic_text(texts: TextByFieldPath) -> str:
     publishers, consumers = _worker_counts(texts)
-    shape, messages_per_s = texts["shape"], _parse_messages_per_s(texts)
-    copies = consumers if shape == "core" or texts["consume"] == "ordered" else min(consumers, 1)
-    copies = copies if is_shown("consumers", shape) else 0
+    benchmark_kind, messages_per_s = texts["shape"], _parse_messages_per_s(texts)
+    receivers_per_message = (
+        consumers
+        if benchmark_kind == "core" or texts["consume"] == "ordered"
+        else min(consumers, 1)
+    )
+    receivers_per_message = receivers_per_message if is_shown("consumers", benchmark_kind) else 0
     if not publishers:
         return "receives every message as fast as possible"
-    total = _total_msgs(texts)
-    total_note = "" if total is None else f", {count_text(total)} in all"
+    total_msgs = _total_msgs(texts)
+    total_note = "" if total_msgs is None else f", {count_text(total_msgs)} in all"
     if messages_per_s is None:
-        times = f", each received {copies}×" if copies > 1 else ""
-        if copies == 1 and consumers > 1:
-            times = f", shared by {consumers} consumers"
-        return f"as fast as possible{times}{total_note}"
-    received_text = f", {rate_text(messages_per_s * copies)}/s received" if copies else ""
-    size = parse_bytes(texts["size"]) if is_shown("size", shape) else None
-    flow = "" if size is None else f" ({bytes_text(messages_per_s * (1 + copies) * size)}/s)"
+        consumers_note = (
+            f", each received {receivers_per_message}×" if receivers_per_message > 1 else ""
+        )
+        if receivers_per_message == 1 and consumers > 1:
+            consumers_note = f", shared by {consumers} consumers"
+        return f"as fast as possible{consumers_note}{total_note}"
+    received_text = (
+        f", {rate_text(messages_per_s * receivers_per_message)}/s received"
+        if receivers_per_message
+        else ""
+    )
+    payload_bytes = parse_bytes(texts["size"]) if is_shown("size", benchmark_kind) else None
+    bytes_note = (
+        ""
+        if payload_bytes is None
+        else f" ({bytes_text(messages_per_s * (1 + receivers_per_message) * payload_bytes)}/s)"
+    )
     rate_prefix = "up to " if isinstance(rate_value(texts["rate"]), Mapping) else ""
-    gets = shape == "read" or (shape == "kv" and texts["keys"] == "get")
-    sent_text = f"{rate_text(messages_per_s)}/s {'read' if gets else 'sent'}"
-    return f"{rate_prefix}{sent_text}{received_text}{flow}{total_note}"
+    has_only_gets = benchmark_kind == "read" or (benchmark_kind == "kv" and texts["keys"] == "get")
+    sent_text = f"{rate_text(messages_per_s)}/s {'read' if has_only_gets else 'sent'}"
+    return f"{rate_prefix}{sent_text}{received_text}{bytes_note}{total_note}"
 
 
-def _storage_text(texts: Texts) -> str:
-    shape = texts["shape"]
-    writes = is_shown("storage", shape) and parse_count(texts["publishers"])
-    if not writes or (shape == "kv" and texts["keys"] == "get"):
+def _storage_text(texts: TextByFieldPath) -> str:
+    benchmark_kind = texts["shape"]
+    writers_count = is_shown("storage", benchmark_kind) and parse_count(texts["publishers"])
+    if not writers_count or (benchmark_kind == "kv" and texts["keys"] == "get"):
         return "nothing is stored"
-    storage, total = texts["storage"], _total_msgs(texts)
+    storage, total_msgs = texts["storage"], _total_msgs(texts)
     replicas = max(parse_count(texts["replicas"]), 1)
-    size, subject = parse_bytes(texts["size"]), len(texts["subject"])
+    payload_bytes, subject_length = parse_bytes(texts["size"]), len(texts["subject"])
     storage_text = "of memory" if storage == "memory" else "on disk"
-    times = f", on {replicas} servers each" if replicas > 1 else ""
-    if total is None:
-        message_bytes = stored_bytes(1, size, subject, storage=storage)
-        return f"{bytes_text(message_bytes)} {storage_text} for each message{times}"
-    size_text = bytes_text(stored_bytes(round(total), size, subject, storage=storage))
-    return f"{size_text} {storage_text}{times}"
+    replicas_note = f", on {replicas} servers each" if replicas > 1 else ""
+    if total_msgs is None:
+        message_bytes = stored_bytes(1, payload_bytes, subject_length, storage=storage)
+        return f"{bytes_text(message_bytes)} {storage_text} for each message{replicas_note}"
+    size_text = bytes_text(
+        stored_bytes(round(total_msgs), payload_bytes, subject_length, storage=storage)
+    )
+    return f"{size_text} {storage_text}{replicas_note}"
 
 
-def command_text(document: Document, texts: Texts, base: tuple[str, Document] | None) -> str:
-    """Return the equivalent command; `base` is the ready scenario that filled the form."""
+def command_text(
+    document: ScenarioDocument,
+    texts: TextByFieldPath,
+    ready_scenario: tuple[str, ScenarioDocument] | None,
+) -> str:
+    """Return the equivalent command; `ready_scenario` is the name and document of the scenario
+    that filled the form.
+    """
     arguments = _short_form_arguments(texts)
-    if arguments and _is_same(with_texts({}, texts), with_texts(document, texts)):
-        return _command([*arguments, *_common_arguments(texts)])
-    if base is not None and (changes := _changes(base[1], texts)) is not None:
-        return _command([base[0], *changes])
+    if arguments and _is_same_benchmark(with_texts({}, texts), with_texts(document, texts)):
+        return _bench_command([*arguments, *_common_arguments(texts)])
+    if (
+        ready_scenario is not None
+        and (override_flags := _override_flags(ready_scenario[1], texts)) is not None
+    ):
+        return _bench_command([ready_scenario[0], *override_flags])
     return "natstui bench run FILE, with the text of this form as FILE"
 
 
-def _command(arguments: list[str]) -> str:
+def _bench_command(arguments: list[str]) -> str:
     return f"natstui bench {shlex.join(arguments)}"
 
 
-def _is_same(first: Document, second: Document) -> bool:
-    return _comparable(first) == _comparable(second)
+def _is_same_benchmark(first: ScenarioDocument, second: ScenarioDocument) -> bool:
+    return _comparable_document(first) == _comparable_document(second)
 
 
-def _comparable(document: Document) -> Document:
+def _comparable_document(document: ScenarioDocument) -> ScenarioDocument:
     """Return a document without title, description and names of roles, for a comparison."""
-    remaining = {
+    compared_parts = {
         key: value for key, value in document.items() if key not in ("title", "description")
     }
-    roles = [{k: v for k, v in role.items() if k != "name"} for role in remaining.get("role", [])]
-    return {**remaining, "role": [_with_parsed_msgs(role) for role in roles]}
+    roles = [
+        {k: v for k, v in role.items() if k != "name"} for role in compared_parts.get("role", [])
+    ]
+    return {**compared_parts, "role": [_with_parsed_msgs(role) for role in roles]}
 
 
-def _with_parsed_msgs(role: Document) -> Document:
+def _with_parsed_msgs(role: ScenarioDocument) -> ScenarioDocument:
     msgs = role.get("msgs")
     return role if msgs is None else {**role, "msgs": parse_count(str(msgs))}
 
 
-def _changes(document: Document, texts: Texts) -> list[str] | None:
-    """Return the flags that change a ready scenario into that of the form; None without such."""
-    before = texts_of(document)
-    changed_paths = [path for path in before if before[path] != texts[path]]
-    if any(path not in _OVERRIDES for path in changed_paths if path != "checks"):
+def _override_flags(document: ScenarioDocument, texts: TextByFieldPath) -> list[str] | None:
+    """Return the flags that change a ready scenario into that of the form; None if no flags
+    can.
+    """
+    scenario_texts = texts_of(document)
+    changed_paths = [path for path in scenario_texts if scenario_texts[path] != texts[path]]
+    if any(path not in _FLAG_BY_FIELD for path in changed_paths if path != "checks"):
         return None
-    is_larger = bool(changed_paths) and len(document.get("role", [])) > 2
-    if is_larger or not all(_can_override(p, texts) for p in changed_paths):
+    changes_larger_scenario = bool(changed_paths) and len(document.get("role", [])) > 2
+    if changes_larger_scenario or not all(
+        _can_override(changed_path, texts) for changed_path in changed_paths
+    ):
         return None
-    flags = [w for path in changed_paths if path != "checks" for w in _flag_arguments(path, texts)]
-    return flags + (_check_arguments(texts) if "checks" in changed_paths else [])
+    flags = [
+        flag for path in changed_paths if path != "checks" for flag in _flag_arguments(path, texts)
+    ]
+    return flags + (_assertion_arguments(texts) if "checks" in changed_paths else [])
 
 
-def _can_override(path: str, texts: Texts) -> bool:
+def _can_override(path: str, texts: TextByFieldPath) -> bool:
     """Return whether a flag can set the field to its text; no flag removes a setting."""
     if path == "consumers" and texts["shape"] == "request":
         return False
@@ -215,48 +254,52 @@ def _can_override(path: str, texts: Texts) -> bool:
     return texts[path].strip() not in ("", "0")
 
 
-def _flag_arguments(path: str, texts: Texts) -> list[str]:
+def _flag_arguments(path: str, texts: TextByFieldPath) -> list[str]:
     value = texts[path].strip()
-    return [f"--{_OVERRIDES[path]}", value or "0"]
+    return [f"--{_FLAG_BY_FIELD[path]}", value or "0"]
 
 
-def _check_arguments(texts: Texts) -> list[str]:
+def _assertion_arguments(texts: TextByFieldPath) -> list[str]:
     parts = filter(None, map(str.strip, texts["checks"].split(";")))
     return [argument for part in parts for argument in ("--assert", part)]
 
 
-def _common_arguments(texts: Texts) -> list[str]:
+def _common_arguments(texts: TextByFieldPath) -> list[str]:
     arguments = []
     for path in ("msgs", "duration", "rate", "size"):
         value = texts[path].strip()
         if value and is_shown(path, texts["shape"]) and (path, value) != ("size", "128"):
             arguments += [f"--{path}", value]
-    return arguments + _check_arguments(texts)
+    return arguments + _assertion_arguments(texts)
 
 
-def _short_form_arguments(texts: Texts) -> list[str]:
-    """Return the arguments of a command without a scenario; empty if none is equivalent."""
+def _short_form_arguments(texts: TextByFieldPath) -> list[str]:
+    """Return the arguments of an equivalent command without a scenario; empty if there is none."""
     if texts["faults"].strip() or parse_count(texts["replicas"]) != 1:
         return []
     if isinstance(rate_value(texts["rate"]), Mapping):
         return []
     if not texts["msgs"].strip() and not texts["duration"].strip():
         return []
-    return list(_SHORT_FORMS[texts["shape"]](texts)) if texts["shape"] in _SHORT_FORMS else []
+    return (
+        list(_SHORT_FORM_FUNCTION_BY_KIND[texts["shape"]](texts))
+        if texts["shape"] in _SHORT_FORM_FUNCTION_BY_KIND
+        else []
+    )
 
 
-def _core_arguments(texts: Texts) -> Iterator[str]:
+def _core_arguments(texts: TextByFieldPath) -> Iterator[str]:
     publishers, consumers = _worker_counts(texts)
-    has_both = publishers and consumers
-    yield "pubsub" if has_both else "pub" if publishers else "sub"
+    has_both_roles = publishers and consumers
+    yield "pubsub" if has_both_roles else "pub" if publishers else "sub"
     yield texts["subject"]
-    if has_both:
+    if has_both_roles:
         yield from ("--pubs", str(publishers), "--subs", str(consumers))
     elif publishers + consumers != 1:
         yield from ("--workers", str(publishers or consumers))
 
 
-def _request_arguments(texts: Texts) -> Iterator[str]:
+def _request_arguments(texts: TextByFieldPath) -> Iterator[str]:
     publishers, consumers = _worker_counts(texts)
     yield from ("request" if publishers else "serve", texts["subject"])
     if publishers != 1:
@@ -265,7 +308,7 @@ def _request_arguments(texts: Texts) -> Iterator[str]:
         yield from ("--servers", str(consumers))
 
 
-def _stream_arguments(texts: Texts) -> Iterator[str]:
+def _stream_arguments(texts: TextByFieldPath) -> Iterator[str]:
     publishers, consumers = _worker_counts(texts)
     if publishers and consumers:
         if (texts["publish"], texts["consume"]) != ("async", "consume"):
@@ -285,14 +328,14 @@ def _stream_arguments(texts: Texts) -> Iterator[str]:
         yield from ("--acks", texts["acks"])
 
 
-def _read_arguments(texts: Texts) -> Iterator[str]:
+def _read_arguments(texts: TextByFieldPath) -> Iterator[str]:
     yield from ("js", "get" if texts["read"] == "one" else "get-batch")
     yield from ("--stream", texts["stream"])
     if _worker_counts(texts)[0] != 1:
         yield from ("--workers", texts["publishers"])
 
 
-_SHORT_FORMS = {
+_SHORT_FORM_FUNCTION_BY_KIND = {
     "core": _core_arguments,
     "request": _request_arguments,
     "stream": _stream_arguments,

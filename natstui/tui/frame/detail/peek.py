@@ -13,30 +13,30 @@ from textual.geometry import Size
 
 from natstui.model.live.history import WINDOWS_S
 from natstui.tui.frame.live import ScreenPart
-from natstui.tui.frame.table_text import Rows
-from natstui.tui.frame.view_file import load_value, store_value
+from natstui.tui.frame.row_order import Rows
+from natstui.tui.frame.stored_settings import load_view_setting, store_view_setting
 from natstui.tui.kit.chart.chart import Chart, ChartData
 from natstui.tui.kit.sections import Section, SectionText
 from natstui.tui.kit.table.big_table import BigTable
 from natstui.tui.kit.table.view import RowHighlighted
 from natstui.tui.kit.text import safe
 
-Position = Literal["none", "below", "beside"]
+PanelPosition = Literal["none", "below", "beside"]
 PEEK_WINDOW_S = WINDOWS_S[0]
 """Time window of the panel's charts: the shortest one."""
-ADVISORY_COUNT = 4
+PEEK_ADVISORY_COUNT = 4
 """Number of advisories in the panel."""
 _MIN_BESIDE_COLUMNS = 160
 _MIN_CHOSEN_BESIDE_COLUMNS = 110
 """Minimum widths for the panel beside the table, by default and if the user chose it: a narrower
 table would lose too many columns.
 """
-_MIN_LINES, _MAX_LINES = 10, 36
-_MIN_FREE_LINES = 22
+_MIN_PANEL_LINES, _MAX_PANEL_LINES = 10, 36
+_MIN_FREE_LINES_BELOW_ROWS = 22
 """Minimum of free lines below the rows to show the panel below instead of beside the table."""
-_MIN_ROWS = 4
+_MIN_TABLE_ROWS_IN_VIEW = 4
 """Minimum of table rows that stay in view above the panel."""
-_CHART_LINES = 8
+_MIN_CHART_LINES = 8
 _MIN_TWO_CHARTS_COLUMNS = 120
 PEEK_STATE_KEY = "peek"
 
@@ -50,19 +50,23 @@ class PeekContent:
     charts: Sequence[ChartData]
 
 
-def choose_position(user_choice: Position | None, size: Size, rows_count: int) -> Position:
+def choose_position(
+    user_choice: PanelPosition | None, size: Size, rows_count: int
+) -> PanelPosition:
     """Return the panel's position: the user's choice, or the one that fits the free space."""
     if user_choice == "none":
         return "none"
-    if user_choice is None and size.height - rows_count - 1 >= _MIN_FREE_LINES:
+    if user_choice is None and size.height - rows_count - 1 >= _MIN_FREE_LINES_BELOW_ROWS:
         return "below"
-    widest = size.width >= (
+    is_wide_enough = size.width >= (
         _MIN_BESIDE_COLUMNS if user_choice is None else _MIN_CHOSEN_BESIDE_COLUMNS
     )
-    if user_choice != "below" and widest:
+    if user_choice != "below" and is_wide_enough:
         return "beside"
-    visible_count = rows_count if user_choice is None else min(rows_count, _MIN_ROWS)
-    return "below" if size.height - visible_count - 1 >= _MIN_LINES else "none"
+    visible_rows_count = (
+        rows_count if user_choice is None else min(rows_count, _MIN_TABLE_ROWS_IN_VIEW)
+    )
+    return "below" if size.height - visible_rows_count - 1 >= _MIN_PANEL_LINES else "none"
 
 
 class Peek(Container):
@@ -89,11 +93,13 @@ class Peek(Container):
         self._scroll = VerticalScroll(self.text, can_focus=False)
         self._charts = (Chart(), Chart())
         self._key: Hashable = None
-        stored_choice = load_value(PEEK_STATE_KEY)
-        self.chosen: Position | None = (
-            cast("Position", stored_choice) if stored_choice in get_args(Position) else None
+        stored_position = load_view_setting(PEEK_STATE_KEY)
+        self.chosen_position: PanelPosition | None = (
+            cast("PanelPosition", stored_position)
+            if stored_position in get_args(PanelPosition)
+            else None
         )
-        self.position: Position = "none"
+        self.position: PanelPosition = "none"
 
     def compose(self) -> ComposeResult:
         """Yield the widgets of the panel: text, then charts."""
@@ -102,32 +108,36 @@ class Peek(Container):
 
     def select_next_position(self) -> None:
         """Choose the next position (off, below, beside), and store it for the next start."""
-        positions = get_args(Position)
-        self.chosen = positions[
-            (positions.index(self.chosen or self.position) + 1) % len(positions)
+        positions = get_args(PanelPosition)
+        self.chosen_position = positions[
+            (positions.index(self.chosen_position or self.position) + 1) % len(positions)
         ]
-        store_value(PEEK_STATE_KEY, self.chosen)
+        store_view_setting(PEEK_STATE_KEY, self.chosen_position)
 
-    def update_position(self, available_size: Size, rows_count: int) -> Position:
+    def update_position(self, available_size: Size, rows_count: int) -> PanelPosition:
         """Set and return the position that fits the size of table and panel together."""
         self.position = (
-            choose_position(self.chosen, available_size, rows_count) if rows_count else "none"
+            choose_position(self.chosen_position, available_size, rows_count)
+            if rows_count
+            else "none"
         )
-        is_beside, below = self.position == "beside", self.position == "below"
-        self.display = is_beside or below
+        is_beside, is_below = self.position == "beside", self.position == "below"
+        self.display = is_beside or is_below
         self.set_class(is_beside, "-beside")
-        self.set_class(below and available_size.width >= _MIN_TWO_CHARTS_COLUMNS, "-two")
-        if below:
+        self.set_class(is_below and available_size.width >= _MIN_TWO_CHARTS_COLUMNS, "-two")
+        if is_below:
             free_lines = (
                 available_size.height
-                - min(rows_count, max(_MIN_ROWS, available_size.height // 2))
+                - min(rows_count, max(_MIN_TABLE_ROWS_IN_VIEW, available_size.height // 2))
                 - 1
             )
-            self.styles.height = max(_MIN_LINES, min(_MAX_LINES, free_lines))
+            self.styles.height = max(_MIN_PANEL_LINES, min(_MAX_PANEL_LINES, free_lines))
         else:
             self.styles.height = None
-        lines = available_size.height // 2 if is_beside else 0 if not below else _lines(self)
-        self._show_charts(2 if self.has_class("-two") else lines // _CHART_LINES)
+        lines = (
+            available_size.height // 2 if is_beside else 0 if not is_below else _panel_lines(self)
+        )
+        self._show_charts(2 if self.has_class("-two") else lines // _MIN_CHART_LINES)
         return self.position
 
     def _show_charts(self, max_count: int) -> None:
@@ -138,18 +148,20 @@ class Peek(Container):
         """Show a row, or the newer state of the shown row."""
         is_new_row, self._key = content.key != self._key, content.key
         # The first title is shown in the border.
-        first, *other_sections = content.sections
-        self._scroll.border_title = safe(first.title)
-        self.text.show([*([replace(first, title="")] if first.lines else ()), *other_sections])
+        first_section, *other_sections = content.sections
+        self._scroll.border_title = safe(first_section.title)
+        self.text.show(
+            [*([replace(first_section, title="")] if first_section.lines else ()), *other_sections]
+        )
         if is_new_row:
             self._scroll.scroll_home(animate=False)
         for widget, data in zip(self._charts, content.charts, strict=False):
             if widget.display:
-                (widget.show_other if is_new_row else widget.show)(data)
+                (widget.show_another_row if is_new_row else widget.show)(data)
 
 
 class TableWithPeek(Container, ScreenPart):
-    """A table with the panel below or beside it."""
+    """A table, and below or beside it the panel with the details of the row under the cursor."""
 
     DEFAULT_CSS = """
     TableWithPeek { height: 1fr; layout: vertical; }
@@ -185,11 +197,11 @@ class TableWithPeek(Container, ScreenPart):
         """Move the panel to the next position: off, below, beside."""
         self.peek.select_next_position()
         self.update_peek()
-        if self.peek.chosen != self.peek.position:
-            self.notify(f"no room for the panel {self.peek.chosen} the table", timeout=3)
+        if self.peek.chosen_position != self.peek.position:
+            self.notify(f"no room for the panel {self.peek.chosen_position} the table", timeout=3)
 
 
-def _lines(peek: Peek) -> int:
+def _panel_lines(peek: Peek) -> int:
     """Return the number of lines of the panel below a table, without its border."""
     height = peek.styles.height
     return int(height.value) - 1 if height is not None else 0

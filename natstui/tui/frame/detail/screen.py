@@ -23,22 +23,22 @@ from natstui.tui.kit.sections import Section, SectionText
 from natstui.tui.kit.text import safe
 from natstui.units import duration_text
 
-LOG_KEY = Binding("L", "part('reading', 'scale')", "Log scale", id="chart.scale")
+LOG_SCALE_BINDING = Binding("L", "part('reading', 'scale')", "Log scale", id="chart.scale")
 
 
 class ChartControls(ScreenPart):
     """Moves the common cross-hair of all charts, and switches their scale."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        LOG_KEY,
+        LOG_SCALE_BINDING,
         Binding("left", "part('reading', 'move', -1)", "Earlier", id="chart.earlier"),
         Binding("right", "part('reading', 'move', 1)", "Later", id="chart.later"),
     ]
 
     def __init__(self, screen: Screen[None], redraw: Callable[[], None]) -> None:
-        """Create for a screen; `redraw` draws its charts again."""
+        """Create the chart keys of a screen; `redraw` draws its charts again."""
         self._screen, self._redraw = screen, redraw
-        self._logarithmic = self._has_data = False
+        self._is_logarithmic = self._has_data = False
         self.is_zoomed = False
         """Whether a single chart is shown: then keys move the cross-hair."""
 
@@ -51,7 +51,7 @@ class ChartControls(ScreenPart):
     def show(self, charts: Sequence[Chart], data: Sequence[ChartData | None]) -> None:
         """Show data in the charts, with the chosen scale."""
         for chart, chart_data in zip(charts, data, strict=False):
-            chart.show(chart_data and replace(chart_data, logarithmic=self._logarithmic))
+            chart.show(chart_data and replace(chart_data, logarithmic=self._is_logarithmic))
         has_data = any(chart_data is not None for chart_data in data)
         if has_data is not self._has_data:
             self._has_data = has_data
@@ -64,14 +64,14 @@ class ChartControls(ScreenPart):
         for chart in visible_charts:
             chart.align(label_cells)
 
-    def zoom(self, is_zoomed: bool) -> None:
+    def set_zoomed(self, is_zoomed: bool) -> None:
         """Set whether a single chart is shown in full size."""
         self.is_zoomed = is_zoomed
         set_crosshairs(self._screen, None)
 
     def action_scale(self) -> None:
         """Switch between a logarithmic and a linear scale."""
-        self._logarithmic = not self._logarithmic
+        self._is_logarithmic = not self._is_logarithmic
         self._redraw()
 
     def action_move(self, columns: int) -> None:
@@ -88,12 +88,12 @@ CHART_HELP = (
     ),
 )
 """Marks on a chart and their meaning."""
-_EVENT_HELP = (
+_EVENT_MARK_HELP = (
     (EVENT_MARK,
         "An advisory arrived in this second: a nak, a message dropped or terminated, an "
         "election. The events screen (`3`) lists each one."),
 )  # fmt: skip
-_CHART_LINES = 8
+_MIN_CHART_LINES = 8
 """Minimum height of a chart."""
 
 
@@ -105,7 +105,7 @@ class ChartedScreen(LiveScreen):
         Binding("z", "zoom", "Zoom chart", id="chart.zoom"),
         *ChartControls.BINDINGS,
     ]
-    CHARTS: ClassVar[int] = 3
+    CHARTS_COUNT: ClassVar[int] = 3
     CHART_HELP: ClassVar[tuple[tuple[str, str], ...]] = CHART_HELP
 
     caption = getters.query_one("#caption", FixedText)
@@ -114,7 +114,7 @@ class ChartedScreen(LiveScreen):
     def __init__(self) -> None:
         super().__init__()
         self.window_s = WINDOWS_S[0]
-        self._zoomed = -1
+        self._zoomed_index = -1
         self.reading = ChartControls(self, self.refresh_state)
 
     def body(self) -> Iterable[Widget]:
@@ -124,7 +124,7 @@ class ChartedScreen(LiveScreen):
             sections = VerticalScroll(SectionText(), id="sections")
             sections.border_title = "Now"
             yield sections
-            yield Vertical(*(Chart() for _ in range(self.CHARTS)), id="charts")
+            yield Vertical(*(Chart() for _ in range(self.CHARTS_COUNT)), id="charts")
 
     def show_detail(
         self, title: str, sections: Sequence[Section], charts: Sequence[ChartData]
@@ -141,9 +141,13 @@ class ChartedScreen(LiveScreen):
 
     def _arrange_charts(self) -> None:
         charts = list(self.query(Chart))
-        fitting = max(1, (self.size.height - 4) // _CHART_LINES)
+        fitting_charts_count = max(1, (self.size.height - 4) // _MIN_CHART_LINES)
         for index, chart in enumerate(charts):
-            chart.display = index == self._zoomed if self._zoomed >= 0 else index < fitting
+            chart.display = (
+                index == self._zoomed_index
+                if self._zoomed_index >= 0
+                else index < fitting_charts_count
+            )
         # After the refresh the charts know their new sizes.
         self.call_after_refresh(self.reading.align)
 
@@ -156,8 +160,8 @@ class ChartedScreen(LiveScreen):
     def action_zoom(self) -> None:
         """Zoom into the next chart; after the last one show all."""
         charts = list(self.query(Chart))
-        self._zoomed = self._zoomed + 1 if self._zoomed + 1 < len(charts) else -1
-        self.reading.zoom(self._zoomed >= 0)
+        self._zoomed_index = self._zoomed_index + 1 if self._zoomed_index + 1 < len(charts) else -1
+        self.reading.set_zoomed(self._zoomed_index >= 0)
         self.set_class(self.reading.is_zoomed, "-zoomed")
         self._arrange_charts()
         self.refresh_bindings()
@@ -170,7 +174,7 @@ class DetailScreen(ChartedScreen):
         Binding("y", "raw", "Raw", id="raw"),
         Binding("E", "export", "Export", show=False, id="export"),
     ]
-    CHART_HELP: ClassVar[tuple[tuple[str, str], ...]] = (*_EVENT_HELP, *CHART_HELP)
+    CHART_HELP: ClassVar[tuple[tuple[str, str], ...]] = (*_EVENT_MARK_HELP, *CHART_HELP)
 
     def __init__(self, stream: str, consumer: str | None = None) -> None:
         super().__init__()

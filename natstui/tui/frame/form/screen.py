@@ -17,7 +17,7 @@ from textual.widgets import Input, Static
 
 from natstui.decoding import decoder_of
 from natstui.errors import UsageError
-from natstui.model.assets.differences import normalize
+from natstui.model.assets.differences import normalize_config
 from natstui.model.assets.fields import Config, Field, text_at
 from natstui.model.assets.meaning import empty_text
 from natstui.model.assets.rules import NamesInUse
@@ -30,15 +30,15 @@ from natstui.model.records.messages import Answered
 from natstui.tui.frame.action_keys import Target
 from natstui.tui.frame.confirmation import SENDING_TEXT, FormServer, request_confirmed
 from natstui.tui.frame.form.text import (
-    Entries,
     FormAsset,
+    FormEntries,
     FormKeys,
     caption_text,
     config_of_file,
     conflict_text,
     form_fields,
     lock_reason,
-    preview,
+    preview_content,
     start_text,
 )
 from natstui.tui.frame.live import LiveScreen, ScreenPart
@@ -50,7 +50,7 @@ from natstui.tui.kit.keys import key_of
 from natstui.tui.kit.prompt import Prompt
 from natstui.tui.kit.text import safe
 
-_ESTIMATE = Field(
+_ESTIMATE_FIELD = Field(
     "",
     "Room for how many messages?",
     "text",
@@ -64,29 +64,30 @@ _LINES_OUTSIDE_FIELDS = 7
 """Lines of a form screen without fields: status (2), caption (up to 2), help (2), keys."""
 
 
-def _find_open_sections(counts: dict[str, int], available_lines: int) -> set[str]:
-    """Return the titles of the sections to open first: the first one, and all others that fit.
-
-    `counts` are the numbers of fields by title.
+def _find_open_sections(field_count_by_section: dict[str, int], available_lines: int) -> set[str]:
+    """Return the titles of the sections to open first: the first one, and all others that fit into
+    the available lines.
     """
-    first = next(iter(counts))
-    left_lines = available_lines - len(counts) - counts[first]
-    open_sections = {first}
-    for title, count in counts.items():
-        if title != first and count <= left_lines:
+    first_title = next(iter(field_count_by_section))
+    remaining_lines = (
+        available_lines - len(field_count_by_section) - field_count_by_section[first_title]
+    )
+    open_sections = {first_title}
+    for title, count in field_count_by_section.items():
+        if title != first_title and count <= remaining_lines:
             open_sections.add(title)
-            left_lines -= count
+            remaining_lines -= count
     return open_sections
 
 
 class FormFields(VerticalScroll):
     """Shows the fields of a form, and marks changed and wrong fields."""
 
-    def __init__(self, entries: Entries, hint: Static) -> None:
-        """Create for the entries of a form; `hint` shows the help of the focused field."""
+    def __init__(self, entries: FormEntries, hint: Static) -> None:
+        """Create the fields of a form; `hint` shows the help of the focused field."""
         super().__init__(id="fields", can_focus=False)
         self._entries, self._hint = entries, hint
-        self._focused_path = ""
+        self._focused_field_path = ""
 
     async def build(self, api_level: int | None) -> None:
         """Create the fields of the stream or consumer again; typed texts are kept."""
@@ -98,11 +99,11 @@ class FormFields(VerticalScroll):
             )
             sections.setdefault(field.section, []).append(row)
         if asset.kind == "stream":
-            sections["Estimate"] = [FieldRow(_ESTIMATE, self._entries.estimate)]
+            sections["Estimate"] = [FieldRow(_ESTIMATE_FIELD, self._entries.estimate)]
         await self.remove_children()
-        counts = {title: len(rows) for title, rows in sections.items()}
+        field_count_by_section = {title: len(rows) for title, rows in sections.items()}
         open_sections = _find_open_sections(
-            counts, self.screen.size.height - _LINES_OUTSIDE_FIELDS
+            field_count_by_section, self.screen.size.height - _LINES_OUTSIDE_FIELDS
         )
         await self.mount_all(
             FormSection(title, rows, open_at_start=title in open_sections)
@@ -114,19 +115,23 @@ class FormFields(VerticalScroll):
         None if no field can be edited.
         """
         enabled_rows = [row for row in self.query(FieldRow) if not row.disabled]
-        before = [
-            row for row in enabled_rows if row.field.path and row.field.path == self._focused_path
+        focused_rows = [
+            row
+            for row in enabled_rows
+            if row.field.path and row.field.path == self._focused_field_path
         ]
-        return (before or enabled_rows)[0].editor if enabled_rows else None
+        return (focused_rows or enabled_rows)[0].editor if enabled_rows else None
 
-    def mark(self) -> None:
-        """Mark the changed and the wrong fields."""
+    def update_field_marks(self) -> None:
+        """Mark the fields whose text is changed or wrong, and count them in the titles of the
+        sections.
+        """
         draft = self._entries.draft
         wrong_paths = {problem.path for problem in draft.problems}
-        normal_config = normalize(self._entries.asset.kind, draft.config)
+        normalized_config = normalize_config(self._entries.asset.kind, draft.config)
         for section in self.query(FormSection):
             for row in section.rows:
-                row.show_empty(empty_text(row.field, normal_config))
+                row.show_placeholder(empty_text(row.field, normalized_config))
                 row.mark(
                     is_changed=self._entries.is_changed(row.field),
                     is_wrong=row.field.path in wrong_paths,
@@ -135,9 +140,9 @@ class FormFields(VerticalScroll):
                 sum(row.has_class("-changed") for row in section.rows),
                 sum(row.has_class("-wrong") for row in section.rows),
             )
-        self._explain()
+        self._update_hint()
 
-    def show_start(self) -> None:
+    def show_start_texts(self) -> None:
         """Show the start texts in fields without typed text."""
         for section in self.query(FormSection):
             for row in section.rows:
@@ -145,12 +150,12 @@ class FormFields(VerticalScroll):
                     with row.prevent(Input.Changed):
                         row.set_text(start_text(self._entries.asset, row.field))
 
-    async def open(self, path: str) -> Widget | None:
+    async def open_field(self, path: str) -> Widget | None:
         """Open the section of a field and show the field's help; return its input widget, None
         without such a field.
         """
-        self._focused_path = path
-        self._explain()
+        self._focused_field_path = path
+        self._update_hint()
         for section in self.query(FormSection):
             for row in section.rows:
                 if row.field.path == path:
@@ -160,24 +165,24 @@ class FormFields(VerticalScroll):
 
     @on(FieldRow.Focused)
     def _show_focused_help(self, message: FieldRow.Focused) -> None:
-        self._focused_path = message.path
-        self._explain()
+        self._focused_field_path = message.path
+        self._update_hint()
 
-    def _explain(self) -> None:
+    def _update_hint(self) -> None:
         """Show the error of the focused field, else its help."""
         asset, draft = self._entries.asset, self._entries.draft
-        problems = [p.text for p in draft.problems if p.path == self._focused_path]
+        problems = [p.text for p in draft.problems if p.path == self._focused_field_path]
         if problems:
             self._hint.update(safe(problems[0], "error"))
             return
-        fields = (*form_fields(asset), _ESTIMATE)
-        field = next((f for f in fields if f.path == self._focused_path), None)
+        fields = (*form_fields(asset), _ESTIMATE_FIELD)
+        field = next((f for f in fields if f.path == self._focused_field_path), None)
         if field is not None:
             reason = lock_reason(asset, field, None)
             self._hint.update(safe(reason or field.help, "dim"))
 
 
-_confirmation = decoder_of(Confirmation)
+_confirmation_decoder = decoder_of(Confirmation)
 
 
 class FormSender(ScreenPart):
@@ -192,15 +197,16 @@ class FormSender(ScreenPart):
     def __init__(
         self,
         screen: LiveScreen,
-        entries: Entries,
+        entries: FormEntries,
         update_draft: Callable[[], None],
         show_text: Callable[[str, str], None],
         focus_field: Callable[[str], Awaitable[None]],
         show_reply: Callable[[Answered], None],
     ) -> None:
-        """Create for a form; `update_draft` updates the draft, `focus_field` focuses a field.
+        """Create for a form; `update_draft` computes its draft, `focus_field` focuses the field
+        with a path.
 
-        `show_text` shows a sentence, `show_reply` the reply.
+        `show_text` shows a sentence with a style, `show_reply` the reply of the engine.
         """
         self._screen, self._entries = screen, entries
         self._update_draft, self._show_sentence, self._focus_field = (
@@ -210,10 +216,10 @@ class FormSender(ScreenPart):
         )
         self._show_reply = show_reply
         self.form_server = FormServer(screen)
-        self.losses: tuple[str, ...] = ()
+        self.deletion_lines: tuple[str, ...] = ()
         """Lines that name what the current draft would delete for good."""
-        self._previewed_json = json.dumps(entries.draft.config)
-        """The draft, as JSON, whose losses are known or were requested."""
+        self._previewed_draft_json = json.dumps(entries.draft.config)
+        """The draft, as JSON, whose deletions are known or were requested."""
         self.is_sending = False
         self.sent_texts: dict[str, str] = {}
         """The typed texts when the form was sent last."""
@@ -232,32 +238,38 @@ class FormSender(ScreenPart):
             self.is_sending = True
             run_task(self._screen, self._send)
 
-    def preview_loss(self) -> None:
-        """Show what an edit would delete, unless that was requested for the same draft."""
+    def preview_deletions(self) -> None:
+        """Request and show what an edit would delete, unless that is known for the same draft."""
         draft = self._entries.draft
         config = json.dumps(draft.config)
-        if not self._entries.asset.editing or draft.problems or config == self._previewed_json:
+        if (
+            not self._entries.asset.editing
+            or draft.problems
+            or config == self._previewed_draft_json
+        ):
             return
-        self._previewed_json = config
-        run_task(self._screen, self._read_loss, replaces="preview")
+        self._previewed_draft_json = config
+        run_task(self._screen, self._read_deletions, replaces="preview")
 
-    async def _read_loss(self) -> None:
+    async def _read_deletions(self) -> None:
         """Request what the edit would delete, and show it."""
-        reply = await self._screen.engine.request(replace(self._change(), dry_run=True))
-        confirmation = _confirmation.decode(reply.body_json) if reply.body_json else None
-        self.losses = confirmation.lines if confirmation is not None else ()
+        reply = await self._screen.engine.request(replace(self._create_change(), dry_run=True))
+        confirmation = _confirmation_decoder.decode(reply.body_json) if reply.body_json else None
+        self.deletion_lines = confirmation.lines if confirmation is not None else ()
         self._update_draft()
 
     def mark_previewed(self) -> None:
-        """Treat `losses` as those of the current draft, so that they are not requested again."""
-        self._previewed_json = json.dumps(self._entries.draft.config)
+        """Treat `deletion_lines` as those of the current draft, so that they are not requested
+        again.
+        """
+        self._previewed_draft_json = json.dumps(self._entries.draft.config)
 
     async def _send(self) -> None:
         """Send the draft and show the reply; prompt for the name if the engine requires it."""
         self.sent_texts = dict(self._entries.texts)
         self._show_sentence(SENDING_TEXT, "")
         self._screen.refresh_bindings()
-        reply = await request_confirmed(self._screen, self._change())
+        reply = await request_confirmed(self._screen, self._create_change())
         self.is_sending = False
         self._screen.refresh_bindings()
         if reply is None:
@@ -265,7 +277,7 @@ class FormSender(ScreenPart):
         else:
             self._show_reply(reply)
 
-    def _change(self) -> Change:
+    def _create_change(self) -> Change:
         asset, config = self._entries.asset, self._entries.draft.config
         name = self._entries.name
         is_consumer = asset.kind == "consumer"
@@ -281,7 +293,7 @@ class FormSender(ScreenPart):
         )
 
 
-class PlanView(ScreenPart):
+class PreviewControls(ScreenPart):
     """Switches between the fields and the preview alone."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -289,7 +301,7 @@ class PlanView(ScreenPart):
         Binding("ctrl+y", "part('plan', 'copy')", "Copy command", id="form.copy", priority=True),
     ]
 
-    def __init__(self, screen: Screen[None], entries: Entries) -> None:
+    def __init__(self, screen: Screen[None], entries: FormEntries) -> None:
         self._screen, self._entries = screen, entries
         self._previous_focus: Widget | None = None
         """The widget that had the focus before the preview was shown alone."""
@@ -329,7 +341,9 @@ _FILE_PROMPT = "JSON, YAML or TOML file to start from"
 
 
 class StartFileLoader(ScreenPart):
-    """Prompts for a configuration file to start from, again with the error if it is not valid."""
+    """Prompts for a configuration file to start from; repeats the prompt with the error if the
+    file is not valid.
+    """
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding(
@@ -345,7 +359,7 @@ class StartFileLoader(ScreenPart):
     def __init__(
         self,
         screen: DOMNode,
-        entries: Entries,
+        entries: FormEntries,
         sending: FormSender,
         start_from: Callable[[Config], Awaitable[None]],
     ) -> None:
@@ -365,19 +379,19 @@ class StartFileLoader(ScreenPart):
 
     def action_load(self) -> None:
         """Prompt for a file, and start from the configuration in it."""
-        run_task(self._screen, self._load)
+        run_task(self._screen, self._prompt_and_load)
 
-    async def _load(self) -> None:
-        app, name, reason = self._screen.app, "", ""
+    async def _prompt_and_load(self) -> None:
+        app, file_path, reason = self._screen.app, "", ""
         while True:
             typed_path = await app.push_screen_wait(
-                Prompt(_FILE_PROMPT, name, refused_reason=reason)
+                Prompt(_FILE_PROMPT, file_path, refused_reason=reason)
             )
             if not typed_path:
                 return
-            name = typed_path
+            file_path = typed_path
             try:
-                config = config_of_file(name, self._entries.asset.kind)
+                config = config_of_file(file_path, self._entries.asset.kind)
             except UsageError as error:
                 reason = str(error)
             else:
@@ -392,7 +406,7 @@ class FormScreen(LiveScreen):
     BINDINGS: ClassVar[list[BindingType]] = [
         *FormSender.BINDINGS,
         Binding("escape", "back", "Cancel", id="form.cancel"),
-        *PlanView.BINDINGS,
+        *PreviewControls.BINDINGS,
         Binding("down", "app.focus_next", "Next", show=False, id="form.down", priority=True),
         Binding("up", "app.focus_previous", "Back", show=False, id="form.up", priority=True),
         *StartFileLoader.BINDINGS,
@@ -411,8 +425,8 @@ class FormScreen(LiveScreen):
 
     def __init__(self, asset: FormAsset) -> None:
         super().__init__()
-        self.entries = Entries(asset)
-        self.plan = PlanView(self, self.entries)
+        self.entries = FormEntries(asset)
+        self.plan = PreviewControls(self, self.entries)
         self.sending = FormSender(
             self,
             self.entries,
@@ -474,7 +488,7 @@ class FormScreen(LiveScreen):
         await self.fields.build(self.state.link.api_level if self.state.link else None)
         self.update_draft()
         first_path, self.first_path = self.first_path, ""
-        editor = await self.fields.open(first_path) if first_path else self.fields.editor()
+        editor = await self.fields.open_field(first_path) if first_path else self.fields.editor()
         if editor is not None:
             # Not focus(), which is delayed: the editor must receive the next key.
             self.set_focus(editor)
@@ -491,18 +505,20 @@ class FormScreen(LiveScreen):
     def update_draft(self) -> None:
         """Compute the draft from the current texts, and show its errors and preview."""
         self.entries.update_draft()
-        self.fields.mark()
-        preview_text = preview(self.entries.asset, self.entries.draft, self.sending.losses)
+        self.fields.update_field_marks()
+        preview_text = preview_content(
+            self.entries.asset, self.entries.draft, self.sending.deletion_lines
+        )
         self.query_one("#plan", Static).update(preview_text)
-        self.sending.preview_loss()
+        self.sending.preview_deletions()
         # The reply to a preview may come while the form is sent.
         self._show_sentence(SENDING_TEXT if self.sending.is_sending else "")
 
     def _show_sentence(self, text: str, style: str = "") -> None:
-        """Show a sentence in the caption; without a text, whether the form can be sent."""
-        narrow = self.has_class("-narrow")
+        """Show a sentence in the caption; for an empty text, show whether the form can be sent."""
+        is_narrow = self.has_class("-narrow")
         asset, draft = self.entries.asset, self.entries.draft
-        caption = caption_text(asset, draft, self._keys(), text, style, narrow=narrow)
+        caption = caption_text(asset, draft, self._keys(), text, style, is_narrow=is_narrow)
         self.caption.update(caption)
 
     def _keys(self) -> FormKeys:
@@ -526,55 +542,60 @@ class FormScreen(LiveScreen):
         self._show_sentence(reply.text, "error")
 
     def _close_or_continue(
-        self, after: Mapping[str, object] | None, created_at_us: int | None
+        self, stored_config: Mapping[str, object] | None, created_at_us: int | None
     ) -> None:
-        """Close the form after a success, or continue with the texts typed while it was sent.
+        """Close the form after a success; if texts were typed while it was sent, edit
+        `stored_config` with them instead.
 
-        These texts edit `after`, the stored configuration. `created_at_us` is None after an edit.
+        `created_at_us` is None after an edit.
         """
-        if self.sending.is_everything_sent or after is None:
+        if self.sending.is_everything_sent or stored_config is None:
             self._seek_created_row()
             self.dismiss()
             return
-        asset, name = self.entries.asset, text_at(after, "name")
-        now = replace(
-            asset, base=after, editing=True, stream=asset.stream or name,
+        asset, name = self.entries.asset, text_at(stored_config, "name")
+        edited_asset = replace(
+            asset, base=stored_config, editing=True, stream=asset.stream or name,
             created_at_us=created_at_us or asset.created_at_us,
         )  # fmt: skip
-        self.entries.continue_from(now, self.sending.sent_texts)
+        self.entries.continue_from(edited_asset, self.sending.sent_texts)
         self.entries.update_draft()
         self.notify("changes typed in the meantime are not sent yet", severity="warning")
         self.call_later(self.build)
 
     def _seek_created_row(self) -> None:
-        """Let the table below move its cursor to the created row as soon as the row exists."""
+        """Let the table on the screen below move its cursor to the created row as soon as that row
+        exists.
+        """
         asset, stack = self.entries.asset, self.app.screen_stack
-        below = stack[stack.index(self) - 1]
-        if not asset.editing and isinstance(below, SelectionScreen):
+        screen_below = stack[stack.index(self) - 1]
+        if not asset.editing and isinstance(screen_below, SelectionScreen):
             name = self.entries.name
             names = (name,) if asset.kind == "stream" else (asset.stream, name)
-            below.row_to_find = CreatedRow(names, below.scope.acting.name, below.table.cursor_key)
+            screen_below.row_to_find = CreatedRow(
+                names, screen_below.scope.acting.name, screen_below.table.cursor_key
+            )
 
     def _restart_from(self, current: Mapping[str, object]) -> None:
         """Restart from the server's current configuration; typed texts are kept."""
         self.entries.start_from(current)
         self.entries.update_draft()
         self.sending.mark_previewed()
-        self.fields.show_start()
+        self.fields.show_start_texts()
         self.update_draft()
 
     async def _focus_field(self, path: str) -> None:
         """Show the fields, and focus one of them."""
-        self.plan.focus_editor(await self.fields.open(path))
+        self.plan.focus_editor(await self.fields.open_field(path))
 
     def on_key(self, event: events.Key) -> None:
         """Show how to return to the fields if letters are typed in the preview."""
         if event.is_printable and self.plan.is_preview_only:
             self.notify("escape goes back to the fields", timeout=2)
 
-    def unsent(self) -> str:
+    def unsent_text(self) -> str:
         """Return a summary of typed texts that were not sent."""
-        return "" if self.sending.is_sending else self.entries.unsent()
+        return "" if self.sending.is_sending else self.entries.unsent_text()
 
     def action_back(self) -> None:
         """Close the preview if only the preview is shown, else the form."""

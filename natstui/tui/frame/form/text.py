@@ -1,4 +1,6 @@
-"""Computes the configuration of the typed texts of a form, its errors and its effect."""
+"""Computes the configuration that the typed texts of a form describe, with its errors and
+effects.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +13,7 @@ from typing import NamedTuple
 from textual.content import Content
 
 from natstui.asset_file import read_asset_file
-from natstui.model.assets.consumer_fields import CONSUMER_FIELD
+from natstui.model.assets.consumer_fields import CONSUMER_FIELD_BY_PATH
 from natstui.model.assets.consumer_rules import consumer_problems, consumer_warnings
 from natstui.model.assets.defaults import normalize_consumer
 from natstui.model.assets.differences import AssetKind, differences, fields_of, with_field
@@ -50,7 +52,7 @@ class FormAsset:
 
 @dataclass(frozen=True, slots=True)
 class FormDraft:
-    """The configuration of the texts in a form, with its errors and warnings."""
+    """The configuration that the texts in a form describe, with its errors and warnings."""
 
     config: Config
     problems: tuple[Problem, ...]
@@ -62,7 +64,7 @@ class FormDraft:
     """Sentences to show that are no warnings."""
 
 
-STREAM = Field(
+STREAM_FIELD = Field(
     "stream", "Stream", "text", "Consumer",
     "The stream to consume; the right arrow completes a name.",
 )  # fmt: skip
@@ -73,8 +75,8 @@ def form_fields(asset: FormAsset) -> tuple[Field, ...]:
     """Return the fields of a form; durable is a yes/no field, and the form of a new consumer has
     a field for the stream.
     """
-    first = (STREAM,) if asset.kind == "consumer" and not asset.editing else ()
-    return first + tuple(
+    stream_fields = (STREAM_FIELD,) if asset.kind == "consumer" and not asset.editing else ()
+    return stream_fields + tuple(
         replace(field, kind="switch", default=True) if field.path == "durable_name" else field
         for field in fields_of(asset.kind)
     )
@@ -82,7 +84,7 @@ def form_fields(asset: FormAsset) -> tuple[Field, ...]:
 
 def start_text(asset: FormAsset, field: Field) -> str:
     """Return the text of a field before anything is typed."""
-    if field is STREAM:
+    if field is STREAM_FIELD:
         return asset.stream
     if field.path == "durable_name":
         return "yes" if "durable_name" in asset.base else "no"
@@ -100,7 +102,7 @@ def start_text_at(asset: FormAsset, path: str) -> str | None:
 
 def lock_reason(asset: FormAsset, field: Field, api_level: int | None) -> str | None:
     """Return the reason why a field cannot be changed; None if it can be changed."""
-    if api_level is not None and field.api_level_count > api_level:
+    if api_level is not None and field.needed_api_level > api_level:
         return newer_server_text(field)
     if asset.editing and not (field.path == "mirror" and read(asset.base, "mirror")):
         return field.fixed
@@ -114,23 +116,25 @@ def build_draft(
     estimate: str = "",
     notes: Sequence[str] = (),
 ) -> FormDraft:
-    """Return the draft for the changed texts by path; `notes` are added to its notes."""
-    config, problems = _config(asset, texts)
+    """Return the draft for a form with the typed `texts`, by field path; `notes` are sentences to
+    add to its notes.
+    """
+    config, problems = _parse_config(asset, texts)
     all_problems = list(problems)
     wrong_paths = {problem.path for problem in problems}
-    checks = _checks(asset, config, in_use.api_level)
-    all_problems += [problem for problem in checks if problem.path not in wrong_paths]
+    config_problems = _find_problems(asset, config, in_use.api_level)
+    all_problems += [problem for problem in config_problems if problem.path not in wrong_paths]
     return FormDraft(
         config,
         tuple(all_problems),
-        _warnings(asset, config, in_use),
-        _command(asset, config),
-        _changes(asset, config),
+        _find_warnings(asset, config, in_use),
+        _nats_command(asset, config),
+        _changes_and_refusals(asset, config),
         (*_describe_size_estimate(asset, config, estimate), *notes),
     )
 
 
-def _config(asset: FormAsset, texts: Mapping[str, str]) -> tuple[Config, list[Problem]]:
+def _parse_config(asset: FormAsset, texts: Mapping[str, str]) -> tuple[Config, list[Problem]]:
     config: Config = dict(asset.base)
     problems = []
     for field in form_fields(asset):
@@ -144,11 +148,13 @@ def _config(asset: FormAsset, texts: Mapping[str, str]) -> tuple[Config, list[Pr
         except ValueError as error:
             problems.append(Problem(field.path, str(error)))
     if asset.kind == "consumer" and not asset.editing:
-        durable = texts.get("durable_name", start_text(asset, _DURABLE)) == "yes"
+        is_durable = texts.get("durable_name", start_text(asset, _DURABLE_FIELD)) == "yes"
         name = text_at(config, "name")
         # Without a name, the preview still shows a durable consumer.
-        config = with_field(config, _DURABLE, (name or _NAME_PLACEHOLDER) if durable else None)
-        if durable and not name:
+        config = with_field(
+            config, _DURABLE_FIELD, (name or _NAME_PLACEHOLDER) if is_durable else None
+        )
+        if is_durable and not name:
             text = f"a durable consumer needs a name; {_ephemeral_text(asset, config)}"
             problems.append(Problem("name", text))
     return config, problems
@@ -158,32 +164,34 @@ def _ephemeral_text(asset: FormAsset, config: Config) -> str:
     """Return the sentence that the consumer is ephemeral without Durable, and when the server
     deletes it.
     """
-    limits = read(asset.owner or {}, "consumer_limits")
-    without_durable = {key: value for key, value in config.items() if key != _DURABLE.path}
-    normal_config = normalize_consumer(
-        without_durable, limits if isinstance(limits, Mapping) else None
+    consumer_limits = read(asset.owner or {}, "consumer_limits")
+    config_without_durable = {
+        key: value for key, value in config.items() if key != _DURABLE_FIELD.path
+    }
+    normalized_config = normalize_consumer(
+        config_without_durable, consumer_limits if isinstance(consumer_limits, Mapping) else None
     )
-    field = CONSUMER_FIELD["inactive_threshold"]
-    after = format_field(field, read(normal_config, field.path))
-    return f"with Durable: no it is ephemeral: deleted after {after} without a client"
+    field = CONSUMER_FIELD_BY_PATH["inactive_threshold"]
+    inactive_time = format_field(field, read(normalized_config, field.path))
+    return f"with Durable: no it is ephemeral: deleted after {inactive_time} without a client"
 
 
-_DURABLE = Field("durable_name", "Durable", "text", "Consumer", "")
+_DURABLE_FIELD = Field("durable_name", "Durable", "text", "Consumer", "")
 _NAME_PLACEHOLDER = "NAME"
 """Placeholder in the preview for a name that is not typed yet."""
 
 
-def _checks(asset: FormAsset, config: Config, api_level: int | None) -> Sequence[Problem]:
+def _find_problems(asset: FormAsset, config: Config, api_level: int | None) -> Sequence[Problem]:
     current = asset.base if asset.editing else None
     if asset.kind == "stream":
         return stream_problems(config, api_level, config_before=current)
     if asset.owner is None and not asset.editing:
         problem_text = f"there is no stream {asset.stream}" if asset.stream else "choose a stream"
-        return (Problem(STREAM.path, problem_text),)
+        return (Problem(STREAM_FIELD.path, problem_text),)
     return consumer_problems(config, asset.owner, api_level, config_before=current)
 
 
-def _warnings(asset: FormAsset, config: Config, in_use: NamesInUse) -> tuple[str, ...]:
+def _find_warnings(asset: FormAsset, config: Config, in_use: NamesInUse) -> tuple[str, ...]:
     if asset.kind == "stream":
         filters_in_use = [
             subject_filter
@@ -191,17 +199,19 @@ def _warnings(asset: FormAsset, config: Config, in_use: NamesInUse) -> tuple[str
             for subject_filter in filters
         ]
         return stream_warnings(config, in_use, filters_in_use)
-    own_name = text_at(config, "name")
-    other_filters = {name: f for name, f in in_use.consumer_filters.items() if name != own_name}
-    return consumer_warnings(config, asset.owner or {}, other_filters)
+    consumer_name = text_at(config, "name")
+    filters_by_other_consumer = {
+        name: f for name, f in in_use.consumer_filters.items() if name != consumer_name
+    }
+    return consumer_warnings(config, asset.owner or {}, filters_by_other_consumer)
 
 
 def _describe_size_estimate(asset: FormAsset, config: Config, estimate: str) -> tuple[str, ...]:
     """Return the sentence about the space that an estimate such as `1M x 1KB` needs, or about an
     error in it; empty without an estimate.
     """
-    count, sign, size = estimate.partition("x")
-    if asset.kind != "stream" or not sign:
+    count, separator, size = estimate.partition("x")
+    if asset.kind != "stream" or not separator:
         return ()
     try:
         return (size_estimate_text(config, parse_count(count), parse_bytes(size)),)
@@ -209,19 +219,22 @@ def _describe_size_estimate(asset: FormAsset, config: Config, estimate: str) -> 
         return (f"Estimate: {error}",)
 
 
-def _command(asset: FormAsset, config: Config) -> str:
+def _nats_command(asset: FormAsset, config: Config) -> str:
     base = asset.base if asset.editing else None
     if asset.kind == "stream":
         return stream_command(config, base)
     return consumer_command(asset.stream, config, base)
 
 
-def _changes(asset: FormAsset, config: Config) -> tuple[tuple[str, str], ...]:
+def _changes_and_refusals(asset: FormAsset, config: Config) -> tuple[tuple[str, str], ...]:
     if not asset.editing:
         return ()
     return tuple(
-        (f"{d.label}: {d.before or 'unset'} → {d.after or 'unset'}", d.refused or "")
-        for d in differences(asset.kind, asset.base, config)
+        (
+            f"{difference.label}: {difference.before or 'unset'} → {difference.after or 'unset'}",
+            difference.refused or "",
+        )
+        for difference in differences(asset.kind, asset.base, config)
     )
 
 
@@ -234,15 +247,16 @@ def delivery_text(preview: DeliveryPreview) -> str:
     """Return the sentence about the messages that a new consumer would deliver."""
     if preview.first is None:
         return "would deliver none of the stored messages"
-    first = preview.first
+    first_message = preview.first
     pending_text = (
         "" if preview.pending_msgs is None else f", {preview.pending_msgs:,} pending from there"
     )
-    return f"would deliver message {first.stream_seq} ({first.subject}) first{pending_text}"
+    message_text = f"message {first_message.stream_seq} ({first_message.subject})"
+    return f"would deliver {message_text} first{pending_text}"
 
 
 class FormKeys(NamedTuple):
-    """The keys to name in the sentences of a form."""
+    """The texts of the keys that the sentences of a form name."""
 
     send: str
     preview: str
@@ -255,7 +269,7 @@ def caption_text(
     sentence: str,
     style_name: str = "",
     *,
-    narrow: bool,
+    is_narrow: bool,
 ) -> Content:
     """Return the line above a form: what it creates or edits, then `sentence`, or whether it can
     be sent.
@@ -270,18 +284,20 @@ def caption_text(
         status = draft.problems[0].text if count == 1 else f"{count} to correct"
     parts.append(sentence or status)
     warnings_count = len(draft.warnings)
-    if warnings_count and not sentence and narrow:
+    if warnings_count and not sentence and is_narrow:
         parts.append(f"{counted(warnings_count, 'warning')}: {keys.preview}")
     style_name = style_name or ("error" if count else "warn" if warnings_count else "")
     return safe("  ·  ".join(parts), style_name)
 
 
-def preview(asset: FormAsset, draft: FormDraft, losses: Sequence[str] = ()) -> Content:
-    """Return the preview of a form; `losses` are lines about what the change deletes for good."""
+def preview_content(
+    asset: FormAsset, draft: FormDraft, deletion_lines: Sequence[str] = ()
+) -> Content:
+    """Return the preview of a form; `deletion_lines` name what the change deletes for good."""
     parts: list[Content] = []
     for problem in draft.problems:
         parts.append(safe(f"✗ {problem.text}", "error"))
-    for line in losses:
+    for line in deletion_lines:
         parts.append(safe(f"✗ {line}", "error"))
     for warning in draft.warnings:
         parts.append(safe(f"! {warning}", "warn"))
@@ -331,14 +347,14 @@ def config_of_file(name: str, kind: AssetKind) -> Config:
     return {"name": config.get("durable_name") or "", **config}
 
 
-class Entries:
+class FormEntries:
     """The typed texts of a form, kept when the start configuration is replaced."""
 
     def __init__(self, asset: FormAsset) -> None:
         self.asset = asset
         self.texts: dict[str, str] = {}
         """Typed texts by path; a field with its start text has no entry."""
-        self._absolute_texts: dict[str, str] = {}
+        self._absolute_text_by_path: dict[str, str] = {}
         """Typed texts by path, with relative times replaced by absolute ones."""
         self.estimate = ""
         self.in_use = NamesInUse()
@@ -357,8 +373,8 @@ class Entries:
 
     def is_changed(self, field: Field) -> bool:
         """Return whether the text of a field differs from its start text."""
-        start = start_text(self.asset, field) if field.path else ""
-        return self.texts.get(field.path, start) != start
+        unchanged_text = start_text(self.asset, field) if field.path else ""
+        return self.texts.get(field.path, unchanged_text) != unchanged_text
 
     def put(self, path: str, text: str) -> None:
         """Store the text typed into a field; an empty path is the size estimate."""
@@ -366,10 +382,10 @@ class Entries:
             self.estimate = text
         elif text == start_text_at(self.asset, path):
             self.texts.pop(path, None)
-            self._absolute_texts.pop(path, None)
+            self._absolute_text_by_path.pop(path, None)
         elif self.texts.get(path) != text:
             self.texts[path] = text
-            self._absolute_texts[path] = _make_times_absolute(self.asset, path, text)
+            self._absolute_text_by_path[path] = _make_times_absolute(self.asset, path, text)
 
     def start_from(self, base: Mapping[str, object]) -> None:
         """Replace the configuration that the form starts from; typed texts are kept."""
@@ -391,16 +407,18 @@ class Entries:
 
     def update_draft(self) -> None:
         """Compute the draft from the current texts."""
-        texts = {path: self._absolute_texts.get(path, text) for path, text in self.texts.items()}
+        texts = {
+            path: self._absolute_text_by_path.get(path, text) for path, text in self.texts.items()
+        }
         self.draft = build_draft(self.asset, texts, self.in_use, self.estimate, self.notes)
 
-    def unsent(self) -> str:
+    def unsent_text(self) -> str:
         """Return a summary of the form if it has typed texts, else an empty text."""
         verb = "edit of" if self.asset.editing else "new"
         return f"the {verb} {self.asset.kind} {self.name}".strip() if self.texts else ""
 
 
-_RELATIVE_TIMES = {
+_RELATIVE_TIME_PATTERNS = {
     "time": re.compile(r"\s*(.+\sago|in\s.+|now)\s*"),
     "source": re.compile(r"(?<=\stime=)(\S+ ago)(?![^\s;])"),
 }
@@ -413,7 +431,7 @@ def _make_times_absolute(asset: FormAsset, path: str, text: str) -> str:
     A relative time would change with every evaluation.
     """
     kind = next((field.kind for field in form_fields(asset) if field.path == path), "text")
-    pattern = _RELATIVE_TIMES.get("source" if kind == "sources" else kind)
+    pattern = _RELATIVE_TIME_PATTERNS.get("source" if kind == "sources" else kind)
     if pattern is None:
         return text
     try:

@@ -9,13 +9,13 @@ from itertools import pairwise
 from textual.content import Content
 
 from natstui.clean import clean_line
-from natstui.model.findings.catalogue.kind import LEVELS, Severity
+from natstui.model.findings.catalogue.kind import LEVEL_BY_SEVERITY, Severity
 from natstui.model.findings.severities import severity_text
 from natstui.model.live.age import (
-    at_moment,
     oldest_row_us,
     poll_interval_us,
     polls_are_missing,
+    state_at_poll_age,
 )
 from natstui.model.live.rates import own_requests_per_s
 from natstui.model.live.state import State
@@ -23,13 +23,15 @@ from natstui.model.records.link import LinkChanged
 from natstui.model.records.record import EngineStarted
 from natstui.model.records.recording import RecordingChanged
 from natstui.model.servers.versions import version_problem
-from natstui.tui.frame.view import GLYPHS
+from natstui.tui.frame.shared_cells import GLYPHS
 from natstui.tui.kit.table.rows import Cell
 from natstui.tui.kit.text import safe_cell
 from natstui.units import UNKNOWN, bytes_text, count_text, duration_text
 
 # Only these: an unknown name would end the viewer, and recordings come from anywhere.
-COLOUR = re.compile("#[0-9a-fA-F]{6}|red|orange|yellow|green|cyan|blue|magenta|white")
+PROFILE_COLOUR_PATTERN = re.compile(
+    "#[0-9a-fA-F]{6}|red|orange|yellow|green|cyan|blue|magenta|white"
+)
 STRIP_HELP = (
     ("critical, warnings", "Number of open findings; empty if nothing is wrong."),
     ("rtt", "Round trip time of the first request of the newest poll."),
@@ -51,7 +53,7 @@ STRIP_HELP = (
         "with its client and reply.",
     ),
     (
-        "we ask",
+        "own requests",
         "API requests per second of natstui over the last minute, and the interval of polls. If "
         "a poll does not read every row: how long a full round takes. Rows in view or with a "
         "finding are read in every poll, active ones every 2 s, the rest within 8 s, as far as "
@@ -60,7 +62,7 @@ STRIP_HELP = (
     ("oldest", "Age of the oldest row on the screens, if a poll does not read every row."),
 )
 """The figures of the status strip, each with its explanation."""
-_LINK_STYLES = {
+_GLYPH_AND_STYLE_BY_LINK_STATE = {
     "connecting": ("◌", "warn"),
     "connected": ("●", "ok"),
     "reconnecting": ("▲", "bad"),
@@ -90,8 +92,13 @@ def link_parts(state: State, poll_age_us: int) -> list[Cell]:
     if unsupported_text is not None:
         parts.append(Cell(f"▲ {clean_line(unsupported_text)}", "bad"))
     # For another account, the own one does not need JetStream.
-    is_own_account = engine_started is None or engine_started.account is None
-    if is_own_account and link.state == "connected" and link.jetstream is not True and link.reason:
+    watches_own_account = engine_started is None or engine_started.account is None
+    if (
+        watches_own_account
+        and link.state == "connected"
+        and link.jetstream is not True
+        and link.reason
+    ):
         parts.append(Cell(f"▲ {clean_line(link.reason)}", "bad"))
     if polls_are_missing(state, poll_age_us) and link.state == "connected":
         parts.append(Cell(f"▲ nothing new for {duration_text(poll_age_us / 1e6)}", "bad"))
@@ -99,29 +106,31 @@ def link_parts(state: State, poll_age_us: int) -> list[Cell]:
     if link.server_version:
         name = clean_line(link.server_name or "")
         parts.append(Cell(f"{name[:24]} v{clean_line(link.server_version)}", ""))
-    rtt_us = next((c.cost.api_rtt_us for c in reversed(state.costs) if c.cost.api_rtt_us), None)
+    rtt_us = next(
+        (poll.cost.api_rtt_us for poll in reversed(state.costs) if poll.cost.api_rtt_us), None
+    )
     if rtt_us is not None and state.replay is None:
         parts.append(Cell(f"rtt {rtt_us / 1000:.1f}ms", ""))
     return parts
 
 
-def open_counts(states: Sequence[State]) -> dict[str, int]:
+def count_open_findings(states: Sequence[State]) -> dict[str, int]:
     """Return the number of open, not silenced findings by severity."""
     counts = {"critical": 0, "warning": 0, "info": 0}
     for state in states:
-        for severity, count in state.findings.count_open().open_by_severity_count.items():
+        for severity, count in state.findings.count_open_findings().open_by_severity_count.items():
             counts[severity] += count
     return counts
 
 
 def findings_parts(*states: State) -> list[Cell]:
     """Return a cell with the number of open findings for critical and for warning; none for 0."""
-    counts = open_counts(states)
+    counts = count_open_findings(states)
     severities: tuple[Severity, ...] = ("critical", "warning")
     return [
         Cell(
-            f"{GLYPHS[LEVELS[severity]]} {severity_text(severity, counts[severity])}",
-            LEVELS[severity],
+            f"{GLYPHS[LEVEL_BY_SEVERITY[severity]]} {severity_text(severity, counts[severity])}",
+            LEVEL_BY_SEVERITY[severity],
         )
         for severity in severities
         if counts[severity]
@@ -138,7 +147,7 @@ def _has_unreadable_streams(state: State) -> bool:
 
 def findings_cell(states: Sequence[State]) -> Cell:
     """Return the cell with the numbers of open critical and warning findings, or `fine`."""
-    counts = open_counts(states)
+    counts = count_open_findings(states)
     critical, warnings = counts["critical"], counts["warning"]
     parts = [f"{GLYPHS['bad']}{count_text(critical)}"] if critical else []
     parts += [f"{GLYPHS['warn']}{count_text(warnings)}"] if warnings else []
@@ -154,25 +163,25 @@ def findings_cell(states: Sequence[State]) -> Cell:
 def recording_cell(recording: RecordingChanged) -> Cell:
     """Return the cell of a recording: its size, or that it cannot be written."""
     if recording.reason:
-        return Cell("▲ REC held up", "warn")
+        return Cell("▲ REC delayed", "warn")
     return Cell(f"● REC {bytes_text(recording.size_bytes)}", "bad")
 
 
 def _target_cell(engine_started: EngineStarted) -> Cell:
     """Return the cell with the connection target in the colour of its profile."""
     target = clean_line(engine_started.target)
-    if engine_started.colour and COLOUR.fullmatch(engine_started.colour):
+    if engine_started.colour and PROFILE_COLOUR_PATTERN.fullmatch(engine_started.colour):
         return Cell(f" {target} ", f"on {engine_started.colour}")
     return Cell(target, "accent")
 
 
 def _link_cell(link: LinkChanged, *, is_recorded: bool) -> Cell:
     """Return the cell with the status of the connection; of a recording, the recorded status."""
-    glyph, style_name = _LINK_STYLES[link.state]
+    glyph, style_name = _GLYPH_AND_STYLE_BY_LINK_STATE[link.state]
     if is_recorded:
         return Cell(f"○ was {link.state}", "dim" if link.state == "connected" else style_name)
-    tls = " TLS" if link.tls and link.state == "connected" else ""
-    return Cell(f"{glyph} {link.state}{tls}", style_name)
+    tls_text = " TLS" if link.tls and link.state == "connected" else ""
+    return Cell(f"{glyph} {link.state}{tls_text}", style_name)
 
 
 def _usage_cell(name: str, used: str, limit: str | None) -> Cell:
@@ -187,23 +196,23 @@ def account_parts(state: State, poll_age_us: int = 0) -> list[Cell]:
     if link is not None and link.state != "connected" and link.reason:
         return [Cell(clean_line(link.reason), "bad")]
     if account is None:
-        denied_reason = next(
+        account_failure = next(
             (
-                u
-                for request, u in state.unavailable.items()
+                unavailable
+                for request, unavailable in state.unavailable.items()
                 if request.startswith(("INFO", "answers"))
             ),
             None,
         )
         return (
-            [Cell(clean_line(denied_reason.reason), "warn")]
-            if denied_reason
+            [Cell(clean_line(account_failure.reason), "warn")]
+            if account_failure
             else [Cell(UNKNOWN, "dim")]
         )
-    state = at_moment(state, poll_age_us)
+    state = state_at_poll_age(state, poll_age_us)
     age_s = (state.now_mono_us - state.account_mono_us) / 1e6
-    stale = polls_are_missing(state, state.now_mono_us - state.account_mono_us)
-    parts = [Cell(f"stale {duration_text(age_s)}", "stale")] if stale else []
+    is_stale = polls_are_missing(state, state.now_mono_us - state.account_mono_us)
+    parts = [Cell(f"stale {duration_text(age_s)}", "stale")] if is_stale else []
     limits = account
     streams = count_text(limits.max_streams_count) if limits.max_streams_count else None
     consumers = count_text(limits.max_consumers_count) if limits.max_consumers_count else None
@@ -228,12 +237,17 @@ def api_parts(state: State) -> list[Cell]:
     errors = account.api_errors_count
     parts = [
         Cell(f"API {count_text(account.api_requests_count)} req"),
-        Cell(f"{count_text(errors)} err", "warn" if _errors_grow(state) else "dim"),
+        Cell(f"{count_text(errors)} err", "warn" if _are_errors_increasing(state) else "dim"),
     ]
     own_per_s = own_requests_per_s(costs)
     if own_per_s is not None:
-        interval = duration_text(poll_interval_us(state) / 1e6)
-        parts.append(Cell(f"we ask {own_per_s:.1f}/s every {interval}{_round_text(state)}", "dim"))
+        interval_text = duration_text(poll_interval_us(state) / 1e6)
+        parts.append(
+            Cell(
+                f"own requests {own_per_s:.1f}/s every {interval_text}{_poll_round_text(state)}",
+                "dim",
+            )
+        )
     if costs and costs[-1].cost.backoff_reason:
         parts.append(Cell(f"▲ {clean_line(costs[-1].cost.backoff_reason)}", "warn"))
     if state.unavailable:
@@ -241,19 +255,24 @@ def api_parts(state: State) -> list[Cell]:
     return parts
 
 
-def _round_text(state: State) -> str:
-    """Return the duration of a round of all rows and the age of the oldest row; empty if a poll
-    reads all rows.
+def _poll_round_text(state: State) -> str:
+    """Return a text with the time in which the polls read all rows, and the age of the oldest
+    row; empty if each poll reads all rows.
     """
-    round_us, oldest_us = state.costs[-1].cost.round_us, oldest_row_us(state)
-    if round_us is None or oldest_us is None:
+    max_row_interval_us, oldest_us = state.costs[-1].cost.round_us, oldest_row_us(state)
+    if max_row_interval_us is None or oldest_us is None:
         return ""
-    round_text, oldest = duration_text(round_us / 1e6), duration_text(oldest_us / 1e6)
-    return f", every row in {round_text}, oldest {oldest}"
+    round_text, oldest_text = (
+        duration_text(max_row_interval_us / 1e6),
+        duration_text(oldest_us / 1e6),
+    )
+    return f", every row in {round_text}, oldest {oldest_text}"
 
 
-def _errors_grow(state: State) -> bool:
-    counts = [c.api_errors_count for c in state.costs[-10:] if c.api_errors_count is not None]
+def _are_errors_increasing(state: State) -> bool:
+    counts = [
+        poll.api_errors_count for poll in state.costs[-10:] if poll.api_errors_count is not None
+    ]
     return any(after > before for before, after in pairwise(counts))
 
 

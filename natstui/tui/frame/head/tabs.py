@@ -47,16 +47,18 @@ TABS = (
 def _connections_count(state: State) -> int:
     if state.clients is not None:
         return state.clients.connections_count
-    connections_read = state.connections
+    connections = state.connections
     return (
         0
-        if connections_read is None
-        else len(connections_read.newest.rows) + connections_read.newest.left_out_count
+        if connections is None
+        else len(connections.newest.rows) + connections.newest.left_out_count
     )
 
 
-def count_cells(states: Sequence[State]) -> dict[str, Cell]:
-    """Return the counts to show in the tabs, by mode; a mode without a count is absent."""
+def tab_count_cells(states: Sequence[State]) -> dict[str, Cell]:
+    """Return the cells with the counts to show in the tabs, by app mode; a mode without a count is
+    absent.
+    """
     numbers = {
         "streams": sum(len(state.streams) for state in states),
         "consumers": sum(len(state.consumers) for state in states),
@@ -69,51 +71,57 @@ def count_cells(states: Sequence[State]) -> dict[str, Cell]:
         ),
     }
     cells = {mode: Cell(count_text(count), "dim") for mode, count in numbers.items() if count}
-    open_findings = findings_cell(states)
-    if open_findings.style_name != "ok":
-        cells["findings"] = open_findings
+    findings_count_cell = findings_cell(states)
+    if findings_count_cell.style_name != "ok":
+        cells["findings"] = findings_count_cell
     if any(state.benchmark and not state.benchmark.finished for state in states):
         cells["benchmark"] = Cell("●", "ok")
     return cells
 
 
-_CURRENT_BACKGROUND = "on $primary 30%"
+_CURRENT_TAB_BACKGROUND = "on $primary 30%"
 """Background of the current tab, the same as in the style `lit`."""
 
 
 def tab_cells(
-    current: str, cells_by_mode: Mapping[str, Cell], keys: Mapping[str, str], width: int
+    current_mode: str, count_cell_by_mode: Mapping[str, Cell], keys: Mapping[str, str], width: int
 ) -> list[tuple[str, list[Cell]]]:
     """Return the mode and the cells of each tab; if not all names fit into `width`, only the
     current tab has its name.
     """
-    full = [(tab.mode, _cells(tab, cells_by_mode, keys, current, has_name=True)) for tab in TABS]
-    if _width(full) <= width:
-        return full
+    tabs_with_names = [
+        (tab.mode, _cells_of_tab(tab, count_cell_by_mode, keys, current_mode, shows_name=True))
+        for tab in TABS
+    ]
+    if _width_of_tabs(tabs_with_names) <= width:
+        return tabs_with_names
     # Without the space after each tab all names may fit.
-    tabs_without_gaps = [(mode, cells[:-1]) for mode, cells in full]
-    if _width(tabs_without_gaps) <= width:
+    tabs_without_gaps = [(mode, cells[:-1]) for mode, cells in tabs_with_names]
+    if _width_of_tabs(tabs_without_gaps) <= width:
         return tabs_without_gaps
-    return [(tab.mode, _cells(tab, cells_by_mode, keys, current, has_name=False)) for tab in TABS]
+    return [
+        (tab.mode, _cells_of_tab(tab, count_cell_by_mode, keys, current_mode, shows_name=False))
+        for tab in TABS
+    ]
 
 
-def _cells(
+def _cells_of_tab(
     tab: Tab,
-    cells_by_mode: Mapping[str, Cell],
+    count_cell_by_mode: Mapping[str, Cell],
     keys: Mapping[str, str],
-    current: str,
+    current_mode: str,
     *,
-    has_name: bool,
+    shows_name: bool,
 ) -> list[Cell]:
-    is_current, count = tab.mode == current, cells_by_mode.get(tab.mode)
+    is_current, count = tab.mode == current_mode, count_cell_by_mode.get(tab.mode)
     key = clean_line(keys.get(tab.binding_id, tab.key))
-    if has_name or is_current:
+    if shows_name or is_current:
         cells = [
             Cell(f" {key} ", "lit" if is_current else "primary"),
             Cell(tab.title, "lit" if is_current else ""),
         ]
         cells += (
-            [Cell(" ", "lit" if is_current else ""), _highlight(count, is_current)]
+            [Cell(" ", "lit" if is_current else ""), _highlight_count(count, is_current)]
             if count
             else []
         )
@@ -123,11 +131,11 @@ def _cells(
     return [*cells, Cell(" ")]
 
 
-def _highlight(count: Cell, is_current: bool) -> Cell:
+def _highlight_count(count: Cell, is_current: bool) -> Cell:
     return Cell(count.text, "lit") if is_current and count.style_name == "dim" else count
 
 
-def _width(tabs: Sequence[tuple[str, Sequence[Cell]]]) -> int:
+def _width_of_tabs(tabs: Sequence[tuple[str, Sequence[Cell]]]) -> int:
     return sum(len(cell.text) for _, cells in tabs for cell in cells)
 
 
@@ -138,13 +146,13 @@ class TabBar(FixedText):
     TabBar { dock: top; width: 100%; height: 1; background: $panel; color: $foreground; }
     """
 
-    def __init__(self, current: Callable[[], str]) -> None:
-        """Create the tabs; `current` returns the mode of the current tab."""
+    def __init__(self, get_current_mode: Callable[[], str]) -> None:
+        """Create the tabs; `get_current_mode` returns the app mode of the current tab."""
         super().__init__(markup=False)
-        self._current = current
+        self._get_current_mode = get_current_mode
         self._states: Sequence[State] = ()
         self._keys: dict[str, str] = {}
-        self._ends: list[tuple[int, str]] = []
+        self._end_columns_and_modes: list[tuple[int, str]] = []
         """The end column and the mode of each tab."""
 
     def show(self, scope: SystemScope) -> None:
@@ -162,19 +170,22 @@ class TabBar(FixedText):
 
     def _draw(self) -> None:
         tabs = tab_cells(
-            self._current(), count_cells(self._states), self._tab_keys(), self.size.width
+            self._get_current_mode(),
+            tab_count_cells(self._states),
+            self._tab_keys(),
+            self.size.width,
         )
-        line, self._ends, end = Content(), [], 0
-        current = self._current()
+        line, self._end_columns_and_modes, end = Content(), [], 0
+        current_mode = self._get_current_mode()
         for mode, cells in tabs:
             start = end
             for cell in cells:
                 line = Content.assemble(line, safe_cell(cell))
                 end += len(cell.text)
-            if mode == current:
+            if mode == current_mode:
                 # Counts keep their colour on the background of their tab.
-                line = line.stylize(_CURRENT_BACKGROUND, start, end)
-            self._ends.append((end, mode))
+                line = line.stylize(_CURRENT_TAB_BACKGROUND, start, end)
+            self._end_columns_and_modes.append((end, mode))
         self.update(line)
 
     def _tab_keys(self) -> Mapping[str, str]:
@@ -189,7 +200,7 @@ class TabBar(FixedText):
 
     def on_click(self, event: events.Click) -> None:
         """Open the mode whose tab was clicked."""
-        mode = next((mode for end, mode in self._ends if event.x < end), None)
+        mode = next((mode for end, mode in self._end_columns_and_modes if event.x < end), None)
         if mode is not None:
             # Awaited here, a closing screen and this handler would wait for each other.
             self.app.call_later(self.app.run_action, f"app.switch_mode('{mode}')")

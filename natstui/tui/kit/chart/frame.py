@@ -18,40 +18,40 @@ from natstui.tui.kit.chart.ticks import (
     value_axis,
 )
 
-Columns = tuple[float | None, ...]
+ColumnValues = tuple[float | None, ...]
 """One value for each column of the plot; None is a gap."""
 
 
 def column_values(
     at_s: Sequence[float], values: Sequence[float | None], window_s: float, columns: int
-) -> Columns:
+) -> ColumnValues:
     """Return one value per column: the mean of its samples.
 
     A column without samples gets an interpolated value. A column with only unknown samples, and
     the columns beside it without samples, are gaps.
     """
-    sums: dict[int, tuple[float, int]] = {}
+    sum_and_count_by_column: dict[int, tuple[float, int]] = {}
     for x, value in zip(at_s, values, strict=False):
         if not -window_s <= x <= 0:
             continue
         column = round((x / window_s + 1) * (columns - 1))
-        y_sum, count = sums.get(column, (0.0, 0))
+        y_sum, count = sum_and_count_by_column.get(column, (0.0, 0))
         if value is not None and math.isfinite(value):
             y_sum, count = y_sum + value, count + 1
-        sums[column] = (y_sum, count)
+        sum_and_count_by_column[column] = (y_sum, count)
     means: list[float | None] = [None] * columns
-    before: int | None = None
-    for column in sorted(sums):
-        y_sum, count = sums[column]
+    previous_column: int | None = None
+    for column in sorted(sum_and_count_by_column):
+        y_sum, count = sum_and_count_by_column[column]
         if not count:
-            before = None
+            previous_column = None
             continue
         means[column] = y_sum / count
-        if before is not None and (start := means[before]) is not None:
-            slope = (y_sum / count - start) / (column - before)
-            for gap_column in range(before + 1, column):
-                means[gap_column] = start + slope * (gap_column - before)
-        before = column
+        if previous_column is not None and (previous_mean := means[previous_column]) is not None:
+            slope = (y_sum / count - previous_mean) / (column - previous_column)
+            for gap_column in range(previous_column + 1, column):
+                means[gap_column] = previous_mean + slope * (gap_column - previous_column)
+        previous_column = column
     return tuple(means)
 
 
@@ -68,13 +68,13 @@ AXES_PALETTE_NUMBER = 16
 Tone = Literal["note", "good", "bad"]
 PALETTE_NUMBER_BY_TONE: dict[Tone, int] = {"note": 19, "good": 20, "bad": 21}
 """Palette numbers of marks by tone."""
-SHADES = (0.85, 0.58, 0.44, 0.34, 0.12)
+AREA_SHADES = (0.85, 0.58, 0.44, 0.34, 0.12)
 """Shares of a series' colour in its area: at its edge, in the upper, middle and lower rows of the
 plot, and below a band.
 """
-FAINT = len(SHADES) - 1
-_FIRST_SHADE = 32
-BACKGROUND_FACTOR = 64
+FAINT_SHADE_INDEX = len(AREA_SHADES) - 1
+_FIRST_AREA_PALETTE_NUMBER = 32
+PALETTE_BACKGROUND_FACTOR = 64
 """Factor of the background's palette number, which is added to the foreground's."""
 
 Fill = Literal["below", "between", "band"]
@@ -83,23 +83,26 @@ in the colour of the higher one; or a `band` between the first two.
 """
 
 
-def shade_of(palette_number: int, shade: int = 0) -> int:
-    """Return the palette number of a shade of the area of a series."""
-    return _FIRST_SHADE + (palette_number - 1) * len(SHADES) + shade
+def area_shade_number(palette_number: int, shade_index: int = 0) -> int:
+    """Return the palette number of the area of a series in one of `AREA_SHADES`.
+
+    `palette_number` is that of the series.
+    """
+    return _FIRST_AREA_PALETTE_NUMBER + (palette_number - 1) * len(AREA_SHADES) + shade_index
 
 
 def series_and_shade(number: int) -> tuple[int, float] | None:
     """Return the palette number of an area's series and the share of its colour; None for a
     palette number of no area.
     """
-    if number < _FIRST_SHADE:
+    if number < _FIRST_AREA_PALETTE_NUMBER:
         return None
-    series, depth = divmod(number - _FIRST_SHADE, len(SHADES))
-    return series + 1, SHADES[depth]
+    series_index, shade_index = divmod(number - _FIRST_AREA_PALETTE_NUMBER, len(AREA_SHADES))
+    return series_index + 1, AREA_SHADES[shade_index]
 
 
 class Mark(NamedTuple):
-    """An event, marked on the time axis and named at the top."""
+    """An event, drawn as a sign on the time axis with its name at the top."""
 
     at_s: float
     """Time of the event, in seconds from the right edge (negative)."""
@@ -127,9 +130,9 @@ class ChartData:
     series: tuple[Series, ...]
     window_s: float
     """Width of the time axis, in seconds."""
-    from_zero: bool = True
+    includes_zero: bool = True
     """Whether the value axis includes 0 even if all values are far above it."""
-    ends_at_s: float | None = None
+    ends_at_unix_s: float | None = None
     """Unix time of the right edge, for clock times at the axis; None for ages up to now."""
     events_at_s: tuple[float, ...] = ()
     """Times of events that are marked at the top, in seconds from the right edge."""
@@ -154,8 +157,8 @@ class ChartData:
 
 
 class Zone(NamedTuple):
-    """A vertical part of a column of an area: its top in eighths of a row from below, and the
-    palette number of its series.
+    """A part of one column of the areas: its top in eighths of a row from the bottom of the plot,
+    and the palette number of its series.
     """
 
     top: int
@@ -167,11 +170,11 @@ class Zone(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class PlotFrame:
-    """A frame of a chart, ready to be drawn: the values per column, and the axes."""
+    """What is drawn of a chart at one size: the values per column, and the axes."""
 
     width: int
     height: int
-    lines: tuple[tuple[int, Columns], ...]
+    lines: tuple[tuple[int, ColumnValues], ...]
     """Palette number and values of each drawn series; areas come first."""
     x_ticks: tuple[Tick, ...]
     axis: ValueAxis
@@ -186,9 +189,9 @@ class PlotFrame:
         return self.axis.ticks
 
     @property
-    def axis_lines(self) -> int:
+    def time_axis_lines(self) -> int:
         """Return the number of lines of the time axis."""
-        return axis_lines(self.height)
+        return time_axis_lines(self.height)
 
     @property
     def left(self) -> int:
@@ -211,43 +214,45 @@ class PlotFrame:
 
     def zones(self) -> list[list[Zone]]:
         """Return the zones of the areas in each column of the plot, from the bottom up."""
-        rows = self.height - self.axis_lines
-        row_values = (self.axis.high - self.axis.low) / max(1, rows - 1)
+        rows = self.height - self.time_axis_lines
+        value_per_row = (self.axis.high - self.axis.low) / max(1, rows - 1)
 
-        def top_of(value: float | None) -> int:
-            return 0 if value is None else _top_eighths((value - self.axis.low) / row_values, rows)
+        def top_eighths_of(value: float | None) -> int:
+            return (
+                0 if value is None else _top_eighths((value - self.axis.low) / value_per_row, rows)
+            )
 
         areas = self.lines[: self.areas_count]
         if not areas:
             return [[] for _ in range(self.columns)]
         if len(areas) == 1:
             ((palette_number, values),) = areas
-            return [[Zone(top_of(value), palette_number)] for value in values]
+            return [[Zone(top_eighths_of(value), palette_number)] for value in values]
         (first_number, first_values), (second_number, second_values) = areas
-        columns_zones: list[list[Zone]] = []
+        zones_by_column: list[list[Zone]] = []
         for column, (first_value, second_value) in enumerate(
             zip(first_values, second_values, strict=True)
         ):
-            first, second = top_of(first_value), top_of(second_value)
+            first, second = top_eighths_of(first_value), top_eighths_of(second_value)
             if self.fill == "band":
-                has_both = first_value is not None and second_value is not None
-                band = [Zone(first, first_number, is_faint=True), Zone(second, first_number)]
-                columns_zones.append(band if has_both else [])
-            elif abs(first - second) < _SAME_EIGHTHS:
+                has_both_values = first_value is not None and second_value is not None
+                band_zones = [Zone(first, first_number, is_faint=True), Zone(second, first_number)]
+                zones_by_column.append(band_zones if has_both_values else [])
+            elif abs(first - second) < _MIN_EDGE_DISTANCE_EIGHTHS:
                 # Both edges are in one row: they alternate.
                 edge_palette_number = (
                     first_number if column // _DASH_COLUMNS % 2 else second_number
                 )
-                columns_zones.append(
+                zones_by_column.append(
                     [Zone(max(first, second), second_number, edge_palette_number)]
                 )
             elif first > second:
-                columns_zones.append([Zone(second, second_number), Zone(first, first_number)])
+                zones_by_column.append([Zone(second, second_number), Zone(first, first_number)])
             else:
-                columns_zones.append(
+                zones_by_column.append(
                     [Zone(first, second_number, first_number), Zone(second, second_number)]
                 )
-        return columns_zones
+        return zones_by_column
 
     @property
     def event_columns(self) -> tuple[int, ...]:
@@ -255,13 +260,13 @@ class PlotFrame:
         return tuple(sorted({self.column_of(at_s) for at_s in self.events_at_s}))
 
 
-_SAME_EIGHTHS = 4
+_MIN_EDGE_DISTANCE_EIGHTHS = 4
 """Distance in eighths below which the edges of two areas are not distinguishable."""
 
 
 def _top_eighths(above_low_rows: float, rows: int) -> int:
-    """Return the height of an area in eighths of a row; its value is in rows above the axis' low
-    end.
+    """Return the height of an area in eighths of a row, given its value in rows above the low end
+    of the axis.
 
     A value is drawn in the middle of a row, so half of the lowest row is below the low end.
     """
@@ -270,29 +275,29 @@ def _top_eighths(above_low_rows: float, rows: int) -> int:
     return min(8 * rows, round((above_low_rows + 0.5) * 8))
 
 
-def axis_lines(height: int) -> int:
+def time_axis_lines(height: int) -> int:
     """Return how many of `height` lines the time axis uses: none if there are few lines."""
     return 2 if height >= 5 else 0
 
 
 def choose_value_axis(data: ChartData, height: int) -> ValueAxis:
     """Return the value axis of a chart whose plot and time axis have `height` lines together."""
-    choose = log_axis if data.logarithmic else value_axis
-    return choose(*_extent(data), height - axis_lines(height), data.unit)
+    create_axis = log_axis if data.logarithmic else value_axis
+    return create_axis(*_value_range(data), height - time_axis_lines(height), data.unit)
 
 
 def plot_frame(data: ChartData, width: int, height: int, min_label_cells: int = 0) -> PlotFrame:
-    """Return the frame of a chart: one value per column, and the chosen axes.
+    """Return what is drawn of a chart at a size: one value per column, and the chosen axes.
 
     Charts with the same `min_label_cells` have the same time axis.
     """
     axis = choose_value_axis(data, height)
-    ticks = tuple((y, label.rjust(min_label_cells)) for y, label in axis.ticks)
+    ticks = tuple(Tick(y, label.rjust(min_label_cells)) for y, label in axis.ticks)
     columns = max(2, width - label_width(ticks) - 1)
-    if data.ends_at_s is None:
+    if data.ends_at_unix_s is None:
         x_ticks = age_ticks(data.window_s, columns)
     else:
-        x_ticks = clock_ticks(data.ends_at_s, data.window_s, columns)
+        x_ticks = clock_ticks(data.ends_at_unix_s, data.window_s, columns)
     lines = [
         (
             data.palette_number(index),
@@ -302,7 +307,7 @@ def plot_frame(data: ChartData, width: int, height: int, min_label_cells: int = 
         if is_drawn(series)
     ]
     events = tuple(at_s for at_s in data.events_at_s if -data.window_s <= at_s <= 0)
-    rows = height - axis_lines(height)
+    rows = height - time_axis_lines(height)
     dashed_lines = _dash_shared_cells(lines, axis, rows) if data.fill == "below" else tuple(lines)
     axis = replace(axis, ticks=ticks)
     marks = tuple(mark for mark in data.marks if -data.window_s <= mark.at_s <= 0)
@@ -321,27 +326,31 @@ _DASH_COLUMNS = 3
 
 
 def _dash_shared_cells(
-    lines: Sequence[tuple[int, Columns]], axis: ValueAxis, rows: int
-) -> tuple[tuple[int, Columns], ...]:
+    lines: Sequence[tuple[int, ColumnValues]], axis: ValueAxis, rows: int
+) -> tuple[tuple[int, ColumnValues], ...]:
     """Return the lines, dashed where they share cells with an earlier line.
 
     A cell has one colour: without dashes, the later line would hide the earlier one.
     """
-    row_values = (axis.high - axis.low) / max(1, rows - 1)
+    value_per_row = (axis.high - axis.low) / max(1, rows - 1)
     cells = [
-        [None if value is None else round((value - axis.low) / row_values) for value in values]
+        [None if value is None else round((value - axis.low) / value_per_row) for value in values]
         for _, values in lines
     ]
-    dashed_lines: list[tuple[int, Columns]] = []
+    dashed_lines: list[tuple[int, ColumnValues]] = []
     for number, (palette_number, values) in enumerate(lines):
         dashed_values = list(values)
         for column, cell in enumerate(cells[number]):
             if cell is None or number == 0:
                 continue
-            sharing = [
-                indexes for indexes, other_cells in enumerate(cells) if other_cells[column] == cell
+            sharing_line_indexes = [
+                index for index, other_cells in enumerate(cells) if other_cells[column] == cell
             ]
-            if sharing[column // _DASH_COLUMNS % len(sharing)] != number != sharing[0]:
+            if (
+                sharing_line_indexes[column // _DASH_COLUMNS % len(sharing_line_indexes)]
+                != number
+                != sharing_line_indexes[0]
+            ):
                 dashed_values[column] = None
         dashed_lines.append((palette_number, tuple(dashed_values)))
     return tuple(dashed_lines)
@@ -357,7 +366,7 @@ def _scaled_values(data: ChartData, series: Series) -> Sequence[float | None]:
     ]
 
 
-def _extent(data: ChartData) -> tuple[float, float]:
+def _value_range(data: ChartData) -> tuple[float, float]:
     """Return the minimum and maximum value within the window; 0 and 1 without values.
 
     For a logarithmic axis only values above 0 count.
@@ -373,5 +382,5 @@ def _extent(data: ChartData) -> tuple[float, float]:
     if not values:
         return 0.0, 1.0
     lowest, highest = min(values), max(values)
-    from_zero = data.from_zero and not data.logarithmic
-    return (min(0.0, lowest), max(0.0, highest)) if from_zero else (lowest, highest)
+    includes_zero = data.includes_zero and not data.logarithmic
+    return (min(0.0, lowest), max(0.0, highest)) if includes_zero else (lowest, highest)

@@ -6,11 +6,17 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, tzinfo
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from natstui.units import bytes_text, count_text, duration_text, rate_text
 
-Tick = tuple[float, str]
+
+class Tick(NamedTuple):
+    """A tick: its position on the axis, in the unit of the axis, and its label."""
+
+    position: float
+    label: str
+
 
 _TIME_STEPS_S = (
     1,
@@ -33,10 +39,10 @@ _TIME_STEPS_S = (
 )
 
 
-def time_step_s(rough_s: float) -> float:
-    """Return the next larger round interval of time, in seconds; full days above one day."""
-    usual = next((step for step in _TIME_STEPS_S if step >= rough_s * 0.999), None)
-    return usual if usual is not None else math.ceil(rough_s / 86_400) * 86_400
+def time_step_s(min_step_s: float) -> float:
+    """Return the next round time from `min_step_s` up, in seconds; full days above one day."""
+    listed_step_s = next((step for step in _TIME_STEPS_S if step >= min_step_s * 0.999), None)
+    return listed_step_s if listed_step_s is not None else math.ceil(min_step_s / 86_400) * 86_400
 
 
 def age_ticks(window_s: float, width: int) -> tuple[Tick, ...]:
@@ -44,12 +50,16 @@ def age_ticks(window_s: float, width: int) -> tuple[Tick, ...]:
 
     `width` is the width of the axis in cells.
     """
-    rough_s = window_s / max(1, min(8, width // 10))
-    even = (step for step in _TIME_STEPS_S if step >= rough_s * 0.999 and window_s % step == 0)
-    step = next(even, time_step_s(rough_s))
+    min_step_s = window_s / max(1, min(8, width // 10))
+    even_steps_s = (
+        step for step in _TIME_STEPS_S if step >= min_step_s * 0.999 and window_s % step == 0
+    )
+    step = next(even_steps_s, time_step_s(min_step_s))
     count = math.floor(window_s / step + 1e-9)
-    ages = [(-index * step, "-" + _short_duration(index * step)) for index in range(count, 0, -1)]
-    return (*ages, (0.0, "now"))
+    ages = [
+        Tick(-index * step, "-" + _short_duration(index * step)) for index in range(count, 0, -1)
+    ]
+    return (*ages, Tick(0.0, "now"))
 
 
 def clock_ticks(
@@ -61,12 +71,12 @@ def clock_ticks(
     """
     step = time_step_s(window_s / max(1, min(8, width // 14)))
     offset = datetime.fromtimestamp(end_s, UTC).astimezone(zone).utcoffset()
-    shift_s = offset.total_seconds() if offset else 0.0
-    first = math.ceil((end_s - window_s + shift_s) / step) * step - shift_s
+    utc_offset_s = offset.total_seconds() if offset else 0.0
+    first = math.ceil((end_s - window_s + utc_offset_s) / step) * step - utc_offset_s
     time_format = "%H:%M:%S" if step < 60 else "%H:%M" if step < 86_400 else "%d %b"
     times = [first + index * step for index in range(int((end_s - first) // step) + 1)]
     return tuple(
-        (at - end_s, datetime.fromtimestamp(at, UTC).astimezone(zone).strftime(time_format))
+        Tick(at - end_s, datetime.fromtimestamp(at, UTC).astimezone(zone).strftime(time_format))
         for at in times
     )
 
@@ -74,16 +84,16 @@ def clock_ticks(
 def _short_duration(duration_s: float) -> str:
     """Return a round duration as text without its zero part: 5m instead of 5m00s."""
     text = duration_text(duration_s)
-    for zero in ("00s", "00m", "0h"):
-        if text.endswith(zero) and text[: -len(zero)][-1:].isalpha():
-            return text[: -len(zero)]
+    for zero_part in ("00s", "00m", "0h"):
+        if text.endswith(zero_part) and text[: -len(zero_part)][-1:].isalpha():
+            return text[: -len(zero_part)]
     return text
 
 
 Unit = Literal["msgs", "msgs/s", "bytes", "bytes/s", "s", "%", ""]
 
-_MIN_DIFFERENCE = 1e-6
-"""Relative distance below which values count as equal."""
+_MIN_VALUE_DIFFERENCE = 1e-6
+"""Difference below which the lowest and highest value count as equal."""
 
 
 def value_text(value: float, unit: Unit) -> str:
@@ -112,16 +122,15 @@ class ValueAxis:
     """The value in the middle of the highest line."""
 
 
-def _step(min_distance: float, unit: Unit) -> float:
-    """Return the next larger round distance of ticks."""
-    if unit == "s" and min_distance > 1:
-        return time_step_s(min_distance)
+def _round_tick_step(min_step: float, unit: Unit) -> float:
+    """Return the smallest round step between two ticks from about `min_step` up, in `unit`."""
+    if unit == "s" and min_step > 1:
+        return time_step_s(min_step)
     if unit in ("bytes", "bytes/s"):
-        return float(2 ** max(0, math.ceil(math.log2(min_distance) - 0.01)))
-    power = 10.0 ** math.floor(math.log10(min_distance))
+        return float(2 ** max(0, math.ceil(math.log2(min_step) - 0.01)))
+    power = 10.0 ** math.floor(math.log10(min_step))
     step = (
-        next(factor for factor in (1, 2, 2.5, 5, 10) if factor * power >= min_distance * 0.999)
-        * power
+        next(factor for factor in (1, 2, 2.5, 5, 10) if factor * power >= min_step * 0.999) * power
     )
     return max(1.0, float(math.ceil(step))) if unit == "msgs" else step
 
@@ -129,29 +138,31 @@ def _step(min_distance: float, unit: Unit) -> float:
 _LINES_BETWEEN_TICKS = (2, 3, 4, 5, 6)
 
 
-def _possible_distances(height: int) -> Sequence[int]:
-    """Return the possible distances of ticks in lines, for a height."""
+def _possible_tick_distances(height: int) -> Sequence[int]:
+    """Return the possible distances of two ticks, in lines, on an axis of `height` lines."""
     return [distance for distance in _LINES_BETWEEN_TICKS if distance < height] or [1]
 
 
-def _choose_axis(height: int, step_of: Callable[[int], tuple[int, float]]) -> ValueAxis:
+def _choose_axis(
+    height: int, choose_first_tick_and_step: Callable[[int], tuple[int, float]]
+) -> ValueAxis:
     """Return the axis that leaves the fewest of `height` lines unused.
 
-    `step_of` returns, for a distance of ticks in lines, the first tick as a multiple of the step,
-    and the step.
+    `choose_first_tick_and_step` returns, for a distance of ticks in lines, the first tick as a
+    multiple of the step, and the step.
     """
     best: tuple[float, int, int, float] | None = None
-    for distance in _possible_distances(height):
-        first, step = step_of(distance)
+    for distance in _possible_tick_distances(height):
+        first, step = choose_first_tick_and_step(distance)
         # An axis beyond the values costs height; ticks close together cost readability.
         span = step * (height - 1) / distance
-        cost = span * (1.0 if distance > 2 else 1.25)
-        if best is None or cost < best[0]:
-            best = (cost, distance, first, step)
+        axis_cost = span * (1.0 if distance > 2 else 1.25)
+        if best is None or axis_cost < best[0]:
+            best = (axis_cost, distance, first, step)
     assert best is not None
     _, distance, first, step = best
     count = (height - 1) // distance + 1
-    ticks = tuple(((first + index) * step, "") for index in range(count))
+    ticks = tuple(Tick((first + index) * step, "") for index in range(count))
     return ValueAxis(ticks, first * step, (first + (height - 1) / distance) * step)
 
 
@@ -159,23 +170,23 @@ def value_axis(lowest: float, highest: float, height: int, unit: Unit) -> ValueA
     """Return an axis of `height` lines that includes `lowest` and `highest`, with round ticks."""
     if (
         highest - lowest <= max(abs(lowest), abs(highest)) * 1e-9
-        or highest - lowest < _MIN_DIFFERENCE
+        or highest - lowest < _MIN_VALUE_DIFFERENCE
     ):
         # A level line is drawn in the middle, unless it is zero.
-        around = max(abs(lowest) * 0.05, 0.5)
-        lowest, highest = (lowest - around, lowest + around) if lowest else (0.0, 1.0)
+        margin = max(abs(lowest) * 0.05, 0.5)
+        lowest, highest = (lowest - margin, lowest + margin) if lowest else (0.0, 1.0)
     height = max(2, height)
 
-    def step_of(distance: int) -> tuple[int, float]:
+    def choose_first_tick_and_step(distance: int) -> tuple[int, float]:
         interval_count = (height - 1) / distance
-        step = _step((highest - lowest) / interval_count, unit)
+        step = _round_tick_step((highest - lowest) / interval_count, unit)
         first = math.floor(lowest / step + 1e-9)
         while (first + interval_count) * step < highest - step * 1e-9:
-            step = _step(step * 1.01, unit)
+            step = _round_tick_step(step * 1.01, unit)
             first = math.floor(lowest / step + 1e-9)
         return first, step
 
-    axis = _choose_axis(height, step_of)
+    axis = _choose_axis(height, choose_first_tick_and_step)
     values = [value for value, _ in axis.ticks]
     step = values[1] - values[0] if len(values) > 1 else 1.0
     labels = [value_text(value, unit) for value in values]
@@ -183,7 +194,7 @@ def value_axis(lowest: float, highest: float, height: int, unit: Unit) -> ValueA
         labels = [f"{value:,.6g}" if step < 1 else f"{value:,.0f}" for value in values]
     if all(value == round(value) for value in values):
         labels = [label.removesuffix(".0") for label in labels]
-    return replace(axis, ticks=tuple(zip(values, labels, strict=True)))
+    return replace(axis, ticks=tuple(map(Tick, values, labels)))
 
 
 def log_axis(lowest: float, highest: float, height: int, unit: Unit) -> ValueAxis:
@@ -197,18 +208,18 @@ def log_axis(lowest: float, highest: float, height: int, unit: Unit) -> ValueAxi
     first = math.floor(math.log(lowest, base) + 1e-9)
     last = max(first + 1, math.ceil(math.log(highest, base) - 1e-9))
 
-    def step_of(distance: int) -> tuple[int, float]:
+    def choose_first_tick_and_step(distance: int) -> tuple[int, float]:
         step = max(1, math.ceil((last - first) / ((height - 1) / distance) - 1e-9))
         # The first tick is at 0 here: the axis is shifted to the first power below.
         return 0, float(step)
 
-    axis = _choose_axis(height, step_of)
-    scale = math.log10(base)
+    axis = _choose_axis(height, choose_first_tick_and_step)
+    log10_of_base = math.log10(base)
     ticks = tuple(
-        ((first + power) * scale, value_text(base ** (first + power), unit))
+        Tick((first + power) * log10_of_base, value_text(base ** (first + power), unit))
         for power, _ in axis.ticks
     )
-    return ValueAxis(ticks, first * scale, (first + axis.high) * scale)
+    return ValueAxis(ticks, first * log10_of_base, (first + axis.high) * log10_of_base)
 
 
 def label_width(ticks: Sequence[Tick]) -> int:

@@ -35,17 +35,17 @@ def _cut_line(line: str, width: int) -> Iterator[tuple[int, int]]:
     while start < len(line) or start == 0:
         end = min(len(line), start + width)
         while not is_ascii and end > start + 1:
-            excess = cell_len(line[start:end]) - width
-            if excess <= 0:
+            excess_cells = cell_len(line[start:end]) - width
+            if excess_cells <= 0:
                 break
-            end -= (excess + 1) // 2
+            end -= (excess_cells + 1) // 2
         yield start, end
         start = max(end, 1)
 
 
 Language = Literal["json", "yaml", "text"]
 
-_TOKEN_PATTERNS: dict[Language, re.Pattern[str] | None] = {
+_TOKEN_PATTERN_BY_LANGUAGE: dict[Language, re.Pattern[str] | None] = {
     "json": re.compile(
         r'(?P<key>"(?:[^"\\]|\\.)*"(?=\s*:))|(?P<string>"(?:[^"\\]|\\.)*"?)'
         r"|(?P<number>-?\b\d[\d.eE+-]*)|(?P<word>\b(?:true|false|null)\b)|(?P<mark>[\[\]{}:,])"
@@ -57,11 +57,13 @@ _TOKEN_PATTERNS: dict[Language, re.Pattern[str] | None] = {
     ),
     "text": None,
 }
-_MAX_COLOURED_CHARACTERS = 4096
+_MAX_COLOURED_LINE_CHARACTERS = 4096
 
 
 class Span(NamedTuple):
-    """A part of a line and its kind: key, string, number, word or mark."""
+    """A part of a line and its kind: key, string, number, word (such as true), mark (punctuation),
+    or found (a match of the search).
+    """
 
     start: int
     end: int
@@ -70,8 +72,8 @@ class Span(NamedTuple):
 
 def find_spans(line: str, language: Language) -> list[Span]:
     """Return the parts of a line to colour; empty for a line above 4,096 characters."""
-    pattern = _TOKEN_PATTERNS[language]
-    if pattern is None or len(line) > _MAX_COLOURED_CHARACTERS:
+    pattern = _TOKEN_PATTERN_BY_LANGUAGE[language]
+    if pattern is None or len(line) > _MAX_COLOURED_LINE_CHARACTERS:
         return []
     return [
         Span(*match.span(kind), kind)

@@ -13,8 +13,8 @@ import msgspec
 PayloadFormat = Literal["auto", "json", "text", "hex"]
 PAYLOAD_FORMATS: tuple[PayloadFormat, ...] = ("auto", "json", "text", "hex")
 
-MAX_UNPACKED_BYTES = 16 * 1024 * 1024
-_GZIP, _ZSTD = b"\x1f\x8b", b"\x28\xb5\x2f\xfd"
+MAX_DECOMPRESSED_BYTES = 16 * 1024 * 1024
+_GZIP_MAGIC, _ZSTD_MAGIC = b"\x1f\x8b", b"\x28\xb5\x2f\xfd"
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,13 +30,13 @@ class PayloadText:
 
 def format_payload(payload: bytes, payload_format: PayloadFormat = "auto") -> PayloadText:
     """Return a payload as text in a format; by default JSON, else plain text, else a hex dump."""
-    decompressed, compression = unpack(payload)
+    decompressed, compression = decompress_payload(payload)
     if payload_format == "hex":
         return PayloadText(hex_dump(payload), "hex", None)
     if payload_format in ("auto", "json"):
-        pretty = _json_text(decompressed)
-        if pretty is not None:
-            return PayloadText(pretty, "json", compression)
+        json_text = _json_text(decompressed)
+        if json_text is not None:
+            return PayloadText(json_text, "json", compression)
     text = _plain_text(decompressed)
     if payload_format == "text":
         text_or_dump = decompressed.decode("utf-8", errors="replace") if text is None else text
@@ -46,29 +46,33 @@ def format_payload(payload: bytes, payload_format: PayloadFormat = "auto") -> Pa
     return PayloadText(hex_dump(decompressed), "hex", compression)
 
 
-def unpack(payload: bytes) -> tuple[bytes, str | None]:
-    """Return the decompressed payload, cut at 16 MiB, and the name of its compression; None for
-    an uncompressed or damaged payload.
+def decompress_payload(payload: bytes) -> tuple[bytes, str | None]:
+    """Return the decompressed payload, cut at 16 MiB, and the name of its compression.
+
+    The name is None for an uncompressed or damaged payload. If this Python cannot decompress zstd,
+    the reason is returned instead of the name.
     """
-    if payload.startswith(_GZIP):
+    if payload.startswith(_GZIP_MAGIC):
         try:
-            decompressed = zlib.decompressobj(wbits=31).decompress(payload, MAX_UNPACKED_BYTES)
+            decompressed = zlib.decompressobj(wbits=31).decompress(payload, MAX_DECOMPRESSED_BYTES)
         except (zlib.error, gzip.BadGzipFile):
             return payload, None
         return decompressed, "gzip"
-    if payload.startswith(_ZSTD):
-        return _unpack_zstd(payload)
+    if payload.startswith(_ZSTD_MAGIC):
+        return _decompress_zstd(payload)
     return payload, None
 
 
-def _unpack_zstd(payload: bytes) -> tuple[bytes, str | None]:
-    """Decompress with the standard library, which has zstd since Python 3.14."""
+def _decompress_zstd(payload: bytes) -> tuple[bytes, str | None]:
+    """Return the payload decompressed by the standard library, which has zstd since Python 3.14,
+    and `zstd`; else the payload as it is, and the reason or None.
+    """
     try:
         zstd = importlib.import_module("compression.zstd")
     except ModuleNotFoundError:
         return payload, "nothing: zstd needs Python 3.14 or newer"
     try:
-        decompressed: bytes = zstd.ZstdDecompressor().decompress(payload, MAX_UNPACKED_BYTES)
+        decompressed: bytes = zstd.ZstdDecompressor().decompress(payload, MAX_DECOMPRESSED_BYTES)
     except zstd.ZstdError:
         return payload, None
     return decompressed, "zstd"

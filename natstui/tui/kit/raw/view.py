@@ -68,7 +68,9 @@ class RawView(ScrollView, can_focus=True):
             self.text = text
 
     class Searched(Message):
-        """The current match of a search: its number from 1 (0 without any), and the count."""
+        """The view has searched, or moved to another match: the number of the current match from 1
+        (0 without any), and the count of matches.
+        """
 
         def __init__(self, search_text: str, number: int, count: int) -> None:
             super().__init__()
@@ -84,7 +86,7 @@ class RawView(ScrollView, can_focus=True):
         self._rows: list[Row] = []
         self._wrapped_width = -1
         self._search_text = ""
-        self._matches: list[tuple[int, int]] = []
+        self._match_positions: list[tuple[int, int]] = []
         self._match_index = 0
 
     def show(self, text: str, language: Language = "text") -> None:
@@ -96,14 +98,14 @@ class RawView(ScrollView, can_focus=True):
             self._lines.append(f"… {len(text) - _MAX_CHARACTERS:,} more characters")
         self._language = language
         self._wrapped_width = -1
-        self._cut_into_rows()
+        self._wrap_lines()
         self.scroll_to(y=0, animate=False, force=True)
         self.search("")
 
     def search(self, search_text: str) -> int:
-        """Mark all matches, scroll to the first one from the top on, and return their number."""
+        """Mark all matches, scroll to the first from the top line on, and return their count."""
         self._search_text = search_text
-        self._matches = [
+        self._match_positions = [
             (number, span.start)
             for number, line in enumerate(self._lines)
             for span in find_matches(line, search_text)
@@ -111,15 +113,15 @@ class RawView(ScrollView, can_focus=True):
         top = round(self.scroll_y)
         line = self._rows[top].line if top < len(self._rows) else 0
         self._match_index = next(
-            (i for i, match in enumerate(self._matches) if match[0] >= line), 0
+            (index for index, match in enumerate(self._match_positions) if match[0] >= line), 0
         )
         self._show_match()
-        return len(self._matches)
+        return len(self._match_positions)
 
     def action_found(self, step: int) -> None:
         """Scroll to the next or the previous match; after the last one follows the first."""
-        if self._matches:
-            self._match_index = (self._match_index + step) % len(self._matches)
+        if self._match_positions:
+            self._match_index = (self._match_index + step) % len(self._match_positions)
             self._show_match()
 
     def action_row(self, step: int) -> None:
@@ -134,30 +136,30 @@ class RawView(ScrollView, can_focus=True):
         """Wrap the lines for the new width, with the same line at the top."""
         top = round(self.scroll_y)
         line = self._rows[top].line if top < len(self._rows) else 0
-        self._cut_into_rows()
+        self._wrap_lines()
         if top:
             self._scroll_to_line(line, 0)
 
     @property
-    def _number_width(self) -> int:
+    def _line_number_cells(self) -> int:
         return len(str(len(self._lines))) + 1
 
-    def _cut_into_rows(self) -> None:
+    def _wrap_lines(self) -> None:
         """Wrap all lines for the current width."""
-        width = self.scrollable_content_region.width - self._number_width
+        width = self.scrollable_content_region.width - self._line_number_cells
         if width > 0 and width != self._wrapped_width:
             self._wrapped_width = width
             self._rows = split_rows(self._lines, width)
-            self.virtual_size = Size(width + self._number_width, len(self._rows))
+            self.virtual_size = Size(width + self._line_number_cells, len(self._rows))
             self.refresh()
 
     def _show_match(self) -> None:
         """Scroll to the current match and post its number."""
-        if self._matches:
-            self._scroll_to_line(*self._matches[self._match_index])
+        if self._match_positions:
+            self._scroll_to_line(*self._match_positions[self._match_index])
         self.refresh()
-        number = self._match_index + 1 if self._matches else 0
-        self.post_message(self.Searched(self._search_text, number, len(self._matches)))
+        number = self._match_index + 1 if self._match_positions else 0
+        self.post_message(self.Searched(self._search_text, number, len(self._match_positions)))
 
     def _scroll_to_line(self, line: int, character: int) -> None:
         """Scroll a position of the text into the upper third, if it is not in view."""
@@ -178,35 +180,35 @@ class RawView(ScrollView, can_focus=True):
             return Strip([Segment(" " * width, base_style)], width)
         row = self._rows[row_index]
         number = str(row.line + 1) if row.start == 0 else ""
-        segments = [Segment(f"{number:>{self._number_width - 1}} ", self._style("line"))]
+        segments = [Segment(f"{number:>{self._line_number_cells - 1}} ", self._style("line"))]
         segments += self._colour_row(row)
         return Strip(segments).crop_extend(0, width, base_style)
 
     def _colour_row(self, row: Row) -> list[Segment]:
         """Return the text of a row as coloured segments; matches replace other colours."""
         line = self._lines[row.line]
-        kinds: list[str] = [""] * (row.end - row.start)
-        current = self._matches[self._match_index] if self._matches else None
+        kind_by_character: list[str] = [""] * (row.end - row.start)
+        current = self._match_positions[self._match_index] if self._match_positions else None
         for start, end, kind in [
             *find_spans(line, self._language),
             *find_matches(line, self._search_text),
         ]:
             if kind == "found" and current == (row.line, start):
                 kind = "here"
-            start_cell, end_cell = max(start, row.start), min(end, row.end)
-            if start_cell < end_cell:
-                kinds[start_cell - row.start : end_cell - row.start] = [kind] * (
-                    end_cell - start_cell
+            part_start, part_end = max(start, row.start), min(end, row.end)
+            if part_start < part_end:
+                kind_by_character[part_start - row.start : part_end - row.start] = [kind] * (
+                    part_end - part_start
                 )
-        return self._merge_segments(line[row.start : row.end], kinds)
+        return self._merge_segments(line[row.start : row.end], kind_by_character)
 
-    def _merge_segments(self, text: str, kinds: list[str]) -> list[Segment]:
+    def _merge_segments(self, text: str, kind_by_character: list[str]) -> list[Segment]:
         """Return neighbouring characters of the same kind as one segment."""
         segments: list[Segment] = []
         start = 0
         for index in range(1, len(text) + 1):
-            if index == len(text) or kinds[index] != kinds[start]:
-                segments.append(Segment(text[start:index], self._style(kinds[start])))
+            if index == len(text) or kind_by_character[index] != kind_by_character[start]:
+                segments.append(Segment(text[start:index], self._style(kind_by_character[start])))
                 start = index
         return segments
 

@@ -17,7 +17,7 @@ __all__ = ["BigTable", "Cell", "Column", "RowSource", "Sort"]
 
 
 class BigTable(TableView):
-    """A table of a `RowSource` with cursor, marks, sort arrows and sideways scrolling."""
+    """A table of a `RowSource` with cursor, marked rows, sort arrows and sideways scrolling."""
 
     RowHighlighted = messages.RowHighlighted
     RowSelected = messages.RowSelected
@@ -104,7 +104,7 @@ class BigTable(TableView):
 
     def action_page(self, pages: int) -> None:
         """Move the cursor by `pages` pages."""
-        self.move(self.cursor + pages * self.page)
+        self.move(self.cursor + pages * self.rows_per_page)
 
     def action_move_to_edge(self, edge: int) -> None:
         """Move the cursor to the first row (0) or the last (-1)."""
@@ -113,7 +113,7 @@ class BigTable(TableView):
     def action_scroll_columns(self, step: int) -> None:
         """Scroll sideways to the next column that is cut off; to the left if `step` < 0."""
         layout = self.column_layout
-        starts = [column.start - layout.fixed_width for column in layout.columns[1:]]
+        starts = [column.start - layout.unscrolled_cells for column in layout.columns[1:]]
         now = round(self.scroll_x)
         if step > 0:
             target = next((x for x in starts if x > now), now)
@@ -140,16 +140,16 @@ class BigTable(TableView):
         ]
         if not marked_positions:
             return self.action_mark()
-        anchor = max(
+        anchor_position = max(
             (position for position in marked_positions if position < self.cursor),
             default=min(marked_positions),
         )
-        low_position, high_position = sorted((anchor, self.cursor))
+        low_position, high_position = sorted((anchor_position, self.cursor))
         self.marks |= {key(order[position]) for position in range(low_position, high_position + 1)}
         return self._post_marks()
 
     def action_unmark(self) -> None:
-        """Remove all marks."""
+        """Remove the marks of all rows."""
         self.marks.clear()
         self._post_marks()
 
@@ -158,12 +158,18 @@ class BigTable(TableView):
         columns = [p.column.id for p in self.column_layout.columns if p.column.sortable]
         if not columns:
             return
-        sorted_by = self.sort.column_id if self.sort else None
-        index = columns.index(sorted_by) if sorted_by in columns else -step if step > 0 else 0
+        sort_column_id = self.sort.column_id if self.sort else None
+        index = (
+            columns.index(sort_column_id)
+            if sort_column_id in columns
+            else -step
+            if step > 0
+            else 0
+        )
         self.post_message(messages.HeaderSelected(self, columns[(index + step) % len(columns)]))
 
     def _post_marks(self) -> None:
-        """Draw the marks again, and post the marked keys."""
+        """Draw the marked rows again, and post their keys."""
         self.repaint_changed()
         self.post_message(messages.MarksChanged(self, frozenset(self.marks)))
 
@@ -188,11 +194,11 @@ class BigTable(TableView):
         offset = event.get_content_offset(self)
         row = None if offset is None else offset.y - self.title_lines
         position = None if row is None or row < 0 else row + round(self.scroll_y)
-        if position != self._hover:
-            self._hover = position
+        if position != self._hovered_position:
+            self._hovered_position = position
             self.repaint_changed()
 
     def on_leave(self) -> None:
         """Remove the highlight."""
-        self._hover = None
+        self._hovered_position = None
         self.repaint_changed()

@@ -13,7 +13,7 @@ from natstui.tui.kit.table.rows import Cell
 from natstui.tui.kit.table.widths import Layout, PositionedColumn
 from natstui.tui.kit.text import fit
 
-_NO_CELL = Cell("")
+_EMPTY_CELL = Cell("")
 
 
 class RowAppearance(NamedTuple):
@@ -68,12 +68,12 @@ class Painter:
         elif appearance.cursor:
             gutter = Cell("▌", "mark")
         # A row drawn right after its columns changed may have fewer cells.
-        cells = [*appearance.cells, *[_NO_CELL] * (len(layout.columns) - len(appearance.cells))]
+        cells = [*appearance.cells, *[_EMPTY_CELL] * (len(layout.columns) - len(appearance.cells))]
         return self._line(appearance.kind, gutter, cells, layout, scroll_x, width)
 
     def header(self, sort: Sort | None, layout: Layout, scroll_x: int, width: int) -> Strip:
         """Return the line of titles, with an arrow at the sorted column."""
-        titles = [_NO_CELL] * len(layout.columns)
+        titles = [_EMPTY_CELL] * len(layout.columns)
         for column in layout.columns:
             titles[column.index] = _title(column, sort)
         before = Cell("‹" if scroll_x > 0 else " ")
@@ -93,32 +93,34 @@ class Painter:
         width: int,
     ) -> Strip:
         """Return a line: the gutter, the fixed first column, and the visible other columns."""
-        blank = self.style(kind)
+        blank_style = self.style(kind)
         if not layout.columns:
-            return Strip([Segment(" " * width, blank)], width)
-        left_cell = layout.fixed_width + scroll_x
+            return Strip([Segment(" " * width, blank_style)], width)
+        left_cell = layout.unscrolled_cells + scroll_x
         right_cell = scroll_x + width
         first, *other_columns = layout.columns
         visible: list[PositionedColumn] = []
         for column in other_columns:
             if column.start < right_cell and column.start + column.width > left_cell:
                 visible.append(column)
-        fixed_strip = self._strip(kind, [first], cells, layout.gap, gutter)
+        unscrolled_strip = self._strip(kind, [first], cells, layout.gap, gutter)
         if not visible:
-            return fixed_strip.crop_extend(0, width, blank)
+            return unscrolled_strip.crop_extend(0, width, blank_style)
         scrolled_strip = self._strip(kind, visible, cells, layout.gap)
         skipped_cells = left_cell - visible[0].start
         if skipped_cells < 0:  # the left edge is in the gap before the first visible column
-            gap = Segment(" " * -skipped_cells, blank)
+            gap = Segment(" " * -skipped_cells, blank_style)
             scrolled_strip, skipped_cells = (
                 Strip([gap, *scrolled_strip], scrolled_strip.cell_length - skipped_cells),
                 0,
             )
-        available_cells = width - layout.fixed_width
+        available_cells = width - layout.unscrolled_cells
         return Strip.join(
             [
-                fixed_strip,
-                scrolled_strip.crop_extend(skipped_cells, skipped_cells + available_cells, blank),
+                unscrolled_strip,
+                scrolled_strip.crop_extend(
+                    skipped_cells, skipped_cells + available_cells, blank_style
+                ),
             ]
         )
 
@@ -136,9 +138,9 @@ class Painter:
         for column in columns:
             cell = cells[column.index]
             text = fit(cell.text, column.width, column.column.align)
-            if cell.tail_from:
-                line.append((text[: cell.tail_from], cell.style_name))
-                line.append((text[cell.tail_from :], cell.tail_style_name))
+            if cell.second_style_start:
+                line.append((text[: cell.second_style_start], cell.style_name))
+                line.append((text[cell.second_style_start :], cell.second_style_name))
             else:
                 line.append((text, cell.style_name))
             line.append((" " * gap, ""))
@@ -146,12 +148,12 @@ class Painter:
         segments: list[Segment] = []
         style, text = self.style(kind), ""
         for part, style_name in line:
-            new = self.style(kind, style_name)
+            new_style = self.style(kind, style_name)
             # Neighbouring text of one style is one segment.
-            if new is not style and text:
+            if new_style is not style and text:
                 segments.append(Segment(text, style))
                 text = ""
-            style = new
+            style = new_style
             text += part
         segments.append(Segment(text, style))
         return Strip(segments, length)

@@ -7,13 +7,16 @@ from typing import NamedTuple, Protocol
 
 
 class Cell(NamedTuple):
-    """A cell's text and the name of its style: "", ok, warn, bad, dim, stale, accent, strong."""
+    """A cell's text and the name of its style: "", ok, warn, bad, dim, stale, accent, strong.
+
+    From the character `second_style_start` on, the text has another style.
+    """
 
     text: str
     style_name: str = ""
-    tail_from: int = 0
-    """The character from which the text has the style `tail_style_name`; 0 for a single style."""
-    tail_style_name: str = ""
+    second_style_start: int = 0
+    """The character from which the text has the style `second_style_name`; 0: one style."""
+    second_style_name: str = ""
 
 
 class RowSource(Protocol):
@@ -34,7 +37,7 @@ class RowSource(Protocol):
 
 
 class EmptyRowSource:
-    """The source of a table that has not received one."""
+    """The source of a table that has not received rows yet."""
 
     order: Sequence[int] = ()
 
@@ -54,8 +57,8 @@ class EmptyRowSource:
 def find_position(source: RowSource, key: Hashable, position: int, row: int) -> int | None:
     """Return the position of `key` in the source's order; None if the key is not there.
 
-    `position` and `row` are those of the previous source: usually still right, so that no search
-    is needed.
+    `position` and `row` are where the key was in the previous source: they are checked before the
+    source is searched.
     """
     order = source.order
     if position < len(order) and source.key(order[position]) == key:

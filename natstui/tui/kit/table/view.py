@@ -22,13 +22,13 @@ from natstui.tui.kit.table.rows import Cell, EmptyRowSource, RowSource, find_pos
 from natstui.tui.kit.table.widths import Column, Layout, compute_layout
 from natstui.tui.kit.text import fit
 
-_REPORT_DELAY_S = 0.2
-_LINE_STYLES = {"header", "cursor", "blurred", "hover", "marked"}
+_VISIBLE_ROWS_REPORT_DELAY_S = 0.2
+_LINE_STYLE_NAMES = {"header", "cursor", "blurred", "hover", "marked"}
 """Styles of entire lines; other styles change only the text colour of a cell."""
 
 _MAX_CACHED_ROWS = 1_000
 """Maximum number of rows whose cells are cached, for scrolling back."""
-_DEFECT_PAUSE_S = 60.0
+_DEFECT_REPORT_INTERVAL_S = 60.0
 """Minimum time between two reports of a row that cannot be drawn."""
 
 
@@ -57,15 +57,15 @@ class TableLines(ScrollView, can_focus=True):
         self.marks: set[Hashable] = set()
         self.cursor = 0
         """Position of the cursor in the source's order."""
-        self._hover: int | None = None
+        self._hovered_position: int | None = None
         self._painter = Painter(partial(_style_of, self))
-        self._painted: dict[int, RowAppearance | None] = {}
-        self._layout: tuple[int, Layout] | None = None
+        self._painted_appearances: dict[int, RowAppearance | None] = {}
+        self._width_and_layout: tuple[int, Layout] | None = None
         self._cells: dict[int, Sequence[Cell]] = {}
         """The cells of drawn rows by row number, until newer data is shown."""
 
     @property
-    def page(self) -> int:
+    def rows_per_page(self) -> int:
         """Return the number of rows that fit below the titles."""
         return max(1, self.scrollable_content_region.height - self.title_lines)
 
@@ -73,9 +73,9 @@ class TableLines(ScrollView, can_focus=True):
     def column_layout(self) -> Layout:
         """Return the layout of the columns at the current width."""
         width = self.scrollable_content_region.width
-        if self._layout is None or self._layout[0] != width:
-            self._layout = (width, compute_layout(self.columns, width))
-        return self._layout[1]
+        if self._width_and_layout is None or self._width_and_layout[0] != width:
+            self._width_and_layout = (width, compute_layout(self.columns, width))
+        return self._width_and_layout[1]
 
     def render_line(self, y: int) -> Strip:
         """Return a line of the table: the titles, a row, or the text of an empty table."""
@@ -83,7 +83,7 @@ class TableLines(ScrollView, can_focus=True):
         if y < self.title_lines:
             return self._painter.header(self.sort, self.column_layout, scroll_x, width)
         appearance = self._row_appearance(y)
-        self._painted[y] = appearance
+        self._painted_appearances[y] = appearance
         if appearance is not None:
             return self._painter.row(appearance, self.column_layout, scroll_x, width)
         text = ""
@@ -115,11 +115,16 @@ class TableLines(ScrollView, can_focus=True):
         is_marked = bool(self.marks) and self.source.key(row) in self.marks
         if row not in self._cells:
             self._cells[row] = [Cell("defect", "bad")] * len(self.columns)
-            report = partial(self.notify, severity="error", timeout=15)
-            with report_defects("showing a row", report, repeat_after_s=_DEFECT_PAUSE_S):
+            notify_error = partial(self.notify, severity="error", timeout=15)
+            with report_defects(
+                "showing a row", notify_error, repeat_after_s=_DEFECT_REPORT_INTERVAL_S
+            ):
                 self._cells[row] = self.source.cells(row)
         return RowAppearance(
-            self._cells[row], position == self.cursor, position == self._hover, is_marked
+            self._cells[row],
+            position == self.cursor,
+            position == self._hovered_position,
+            is_marked,
         )
 
     def repaint_changed(self) -> None:
@@ -128,7 +133,10 @@ class TableLines(ScrollView, can_focus=True):
             self._cells.clear()
         width = self.size.width
         for y in range(self.title_lines, self.size.height):
-            if y not in self._painted or self._row_appearance(y) != self._painted[y]:
+            if (
+                y not in self._painted_appearances
+                or self._row_appearance(y) != self._painted_appearances[y]
+            ):
                 self.refresh(Region(0, y, width, 1))
 
     def resize_content(self) -> None:
@@ -159,7 +167,7 @@ def _style_of(table: Widget, style_name: str) -> Style:
     if style_name == "row" or name not in table.COMPONENT_CLASSES:
         return table.rich_style if style_name == "row" else Style()
     style = table.get_component_rich_style(name)
-    if style_name in _LINE_STYLES:
+    if style_name in _LINE_STYLE_NAMES:
         return style
     color = None if style_name == "strong" else style.color
     return Style(color=color, bold=style.bold or None, italic=style.italic or None)
@@ -176,9 +184,9 @@ def _color_style(style_name: str) -> Style:
 class TableView(TableLines):
     """Lines with a cursor that follows a row key, not a position."""
 
-    _reported_key: Hashable | None = None
-    _row = 0
-    _moved_by_user = False
+    _reported_cursor_key: Hashable | None = None
+    _cursor_row = 0
+    _is_cursor_moved_by_user = False
 
     @property
     def cursor_key(self) -> Hashable | None:
@@ -195,25 +203,27 @@ class TableView(TableLines):
         stays on the first row. `columns` replaces the columns.
         """
         top = round(self.scroll_y)
-        offset = self.cursor - top if 0 <= self.cursor - top < self.page else None
-        found_position: int | None = 0
-        if self._moved_by_user:
-            found_position = find_position(source, self._reported_key, self.cursor, self._row)
+        offset = self.cursor - top if 0 <= self.cursor - top < self.rows_per_page else None
+        new_position: int | None = 0
+        if self._is_cursor_moved_by_user:
+            new_position = find_position(
+                source, self._reported_cursor_key, self.cursor, self._cursor_row
+            )
         # If the row does not exist any more, the cursor keeps its position.
-        position = self.cursor if found_position is None else found_position
+        position = self.cursor if new_position is None else new_position
         self.source = source
         self.marks -= self._marks_without_row()
         self._cells.clear()
         self._set_sort_and_columns(sort, tuple(columns) or self.columns)
         self.resize_content()
         self._set_cursor(position)
-        if offset is not None and self._moved_by_user:
+        if offset is not None and self._is_cursor_moved_by_user:
             self.scroll_to(y=self.cursor - offset, animate=False, force=True)
         self.repaint_changed()
-        self.visible_rows.schedule_report(restart=False)
+        self.visible_rows_reporter.schedule_report(restart=False)
 
     def _marks_without_row(self) -> set[Hashable]:
-        """Return the marks of rows that do not exist any more."""
+        """Return the keys of marked rows that do not exist any more."""
         missing_keys = set(self.marks)
         for row in range(len(self.source)):
             if not missing_keys:
@@ -222,19 +232,19 @@ class TableView(TableLines):
         return missing_keys
 
     @cached_property
-    def visible_rows(self) -> VisibleRowsReporter:
+    def visible_rows_reporter(self) -> VisibleRowsReporter:
         """Return the reporter of the visible rows."""
         return VisibleRowsReporter(self)
 
     def move(self, position: int) -> None:
         """Move the cursor to a position for the user, and scroll it into view."""
-        self._moved_by_user = True
+        self._is_cursor_moved_by_user = True
         self._set_cursor(position)
         top = round(self.scroll_y)
         if self.cursor < top:
             self.scroll_to(y=self.cursor, animate=False, force=True)
-        elif self.cursor >= top + self.page:
-            self.scroll_to(y=self.cursor - self.page + 1, animate=False, force=True)
+        elif self.cursor >= top + self.rows_per_page:
+            self.scroll_to(y=self.cursor - self.rows_per_page + 1, animate=False, force=True)
         self.repaint_changed()
 
     def _set_sort_and_columns(self, sort: Sort | None, columns: tuple[Column, ...]) -> None:
@@ -244,7 +254,7 @@ class TableView(TableLines):
             self.refresh(Region(0, 0, self.size.width, 1))
         if columns != self.columns:
             self.columns = columns
-            self._layout = None
+            self._width_and_layout = None
             self.refresh()
 
     def _set_cursor(self, position: int) -> None:
@@ -252,15 +262,15 @@ class TableView(TableLines):
         order = self.source.order
         self.cursor = max(0, min(position, len(order) - 1))
         key = self.cursor_key
-        self._row = order[self.cursor] if key is not None else 0
-        if key != self._reported_key:
-            self._reported_key = key
+        self._cursor_row = order[self.cursor] if key is not None else 0
+        if key != self._reported_cursor_key:
+            self._reported_cursor_key = key
             self.post_message(RowHighlighted(self, key))
 
     def watch_scroll_y(self, old_value: float, new_value: float) -> None:
         """Schedule a report of the visible rows after scrolling."""
         super().watch_scroll_y(old_value, new_value)
-        self.visible_rows.schedule_report()
+        self.visible_rows_reporter.schedule_report()
 
     def watch_has_focus(self, _has_focus: bool) -> None:
         """Repaint the cursor, whose style depends on the focus."""
@@ -271,9 +281,13 @@ class TableView(TableLines):
         """Lay out the columns again and keep the cursor in view."""
         self.resize_content()
         top = round(self.scroll_y)
-        if self._moved_by_user and top <= self.cursor and self.cursor >= top + self.page:
-            self.scroll_to(y=self.cursor - self.page + 1, animate=False, force=True)
-        self.visible_rows.schedule_report()
+        if (
+            self._is_cursor_moved_by_user
+            and top <= self.cursor
+            and self.cursor >= top + self.rows_per_page
+        ):
+            self.scroll_to(y=self.cursor - self.rows_per_page + 1, animate=False, force=True)
+        self.visible_rows_reporter.schedule_report()
 
 
 class VisibleRowsReporter:
@@ -281,7 +295,7 @@ class VisibleRowsReporter:
 
     def __init__(self, table: TableView) -> None:
         self._table = table
-        self._reported: tuple[Hashable, ...] = ()
+        self._reported_keys: tuple[Hashable, ...] = ()
         self._timer: Timer | None = None
 
     def schedule_report(self, *, restart: bool = True) -> None:
@@ -290,20 +304,22 @@ class VisibleRowsReporter:
             return
         if self._timer is not None:
             self._timer.stop()
-        self._timer = self._table.set_timer(_REPORT_DELAY_S, self._report)
+        self._timer = self._table.set_timer(
+            _VISIBLE_ROWS_REPORT_DELAY_S, self._report_visible_rows
+        )
 
-    def _report(self) -> None:
+    def _report_visible_rows(self) -> None:
         self._timer = None
-        keys = self._keys()
-        if keys != self._reported:
-            self._reported = keys
+        keys = self._visible_row_keys()
+        if keys != self._reported_keys:
+            self._reported_keys = keys
             self._table.post_message(VisibleChanged(self._table, keys))
 
-    def _keys(self) -> tuple[Hashable, ...]:
+    def _visible_row_keys(self) -> tuple[Hashable, ...]:
         """Return the keys of the visible rows, from the top."""
         top = round(self._table.scroll_y)
         order, key = self._table.source.order, self._table.source.key
-        end = min(len(order), top + self._table.page)
+        end = min(len(order), top + self._table.rows_per_page)
         return tuple(key(order[position]) for position in range(top, end))
 
 
@@ -345,7 +361,7 @@ class HeaderSelected(TableMessage, namespace="big_table"):
 
 
 class MarksChanged(TableMessage, namespace="big_table"):
-    """The user has changed marks; a key may belong to a row that is filtered out."""
+    """The user has marked or unmarked rows; `keys` are all marked rows, also filtered out ones."""
 
     def __init__(self, table: TableView, keys: frozenset[Hashable]) -> None:
         super().__init__(table)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from natstui.tui.kit.text import Align
 
-GUTTER = 1
+GUTTER_CELLS = 1
 """Cells at the left of every row, for the mark and the cursor."""
 
 _MORE_SIGN_CELLS = 2
@@ -16,7 +16,7 @@ _MORE_SIGN_CELLS = 2
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A column: its title, minimum width in cells, and priority when space is short."""
+    """A column of a table: its title, minimum width in cells, and priority when space is short."""
 
     id: str
     title: str
@@ -29,7 +29,7 @@ class Column:
     priority: int = 0
     """Columns that do not fit are hidden: the highest number first."""
     sortable: bool = True
-    from_width: int = 0
+    min_table_width: int = 0
     """Minimum width of a table that shows the column, even if it fits into a narrower table."""
 
 
@@ -49,7 +49,7 @@ class Layout:
 
     columns: tuple[PositionedColumn, ...]
     gap: int
-    fixed_width: int
+    unscrolled_cells: int
     """Cells of the gutter, the first column and the gap after it."""
     total_width: int
     hidden_count: int
@@ -57,7 +57,7 @@ class Layout:
 
     def at(self, x: int, scroll_x: int) -> Column | None:
         """Return the column under cell `x` of the viewport; None if there is none."""
-        if x >= self.fixed_width:
+        if x >= self.unscrolled_cells:
             x += scroll_x
         for column in self.columns:
             if column.start <= x < column.start + column.width:
@@ -72,25 +72,34 @@ def compute_layout(columns: Sequence[Column], viewport_width: int) -> Layout:
         widths[0] = min(widths[0], max(4, viewport_width // 2))
     gap = 1 if viewport_width < 100 else 2
     available_cells = viewport_width
-    visible = _choose_columns(columns, widths, available_cells, gap)
-    if len(visible) < len(columns):
+    visible_indexes = _choose_columns(columns, widths, available_cells, gap)
+    if len(visible_indexes) < len(columns):
         available_cells -= _MORE_SIGN_CELLS
-        visible = _choose_columns(columns, widths, available_cells, gap)
-    spare = available_cells - GUTTER - sum(widths[i] for i in visible) - gap * (len(visible) - 1)
-    spare = _widen_columns(columns, widths, visible, spare)
-    if len(visible) == len(columns) > 1:
-        gap += min(2, max(0, spare // len(columns)))
-    hidden = [i for i in range(len(columns)) if i not in visible]
+        visible_indexes = _choose_columns(columns, widths, available_cells, gap)
+    spare_cells = (
+        available_cells
+        - GUTTER_CELLS
+        - sum(widths[i] for i in visible_indexes)
+        - gap * (len(visible_indexes) - 1)
+    )
+    spare_cells = _widen_columns(columns, widths, visible_indexes, spare_cells)
+    if len(visible_indexes) == len(columns) > 1:
+        gap += min(2, max(0, spare_cells // len(columns)))
+    hidden_indexes = [i for i in range(len(columns)) if i not in visible_indexes]
     positioned_columns = []
-    start = GUTTER
-    for index in [*sorted(visible), *hidden]:
-        if hidden and index == hidden[0]:
+    start = GUTTER_CELLS
+    for index in [*sorted(visible_indexes), *hidden_indexes]:
+        if hidden_indexes and index == hidden_indexes[0]:
             start = max(start, viewport_width)  # no half column at the edge
         positioned_columns.append(PositionedColumn(index, columns[index], start, widths[index]))
         start += widths[index] + gap
-    fixed_cells = GUTTER + widths[0] + gap if widths else GUTTER
+    unscrolled_cells = GUTTER_CELLS + widths[0] + gap if widths else GUTTER_CELLS
     return Layout(
-        tuple(positioned_columns), gap, fixed_cells, max(start - gap, fixed_cells), len(hidden)
+        tuple(positioned_columns),
+        gap,
+        unscrolled_cells,
+        max(start - gap, unscrolled_cells),
+        len(hidden_indexes),
     )
 
 
@@ -98,29 +107,33 @@ def _choose_columns(
     columns: Sequence[Column], widths: Sequence[int], viewport_width: int, gap: int
 ) -> set[int]:
     """Return the indexes of the columns that fit, chosen by priority, and of the first column."""
-    visible: set[int] = set()
-    used = GUTTER
+    visible_indexes: set[int] = set()
+    used = GUTTER_CELLS
     for index in sorted(range(len(columns)), key=lambda i: (i != 0, columns[i].priority)):
-        fits = used + widths[index] <= viewport_width >= columns[index].from_width
-        if not visible or fits:
-            visible.add(index)
+        fits = used + widths[index] <= viewport_width >= columns[index].min_table_width
+        if not visible_indexes or fits:
+            visible_indexes.add(index)
             used += widths[index] + gap
-    return visible
+    return visible_indexes
 
 
 def _widen_columns(
-    columns: Sequence[Column], widths: list[int], visible: set[int], spare: int
+    columns: Sequence[Column], widths: list[int], visible_indexes: set[int], spare_cells: int
 ) -> int:
-    """Widen flexible columns in `widths` by their shares of `spare`; return the rest of it."""
-    while spare > 0:
-        growing = [i for i in visible if columns[i].flex and widths[i] < columns[i].max_width]
-        if not growing:
+    """Widen flexible columns in `widths` by their shares of `spare_cells`; return the unused
+    cells.
+    """
+    while spare_cells > 0:
+        growing_indexes = [
+            i for i in visible_indexes if columns[i].flex and widths[i] < columns[i].max_width
+        ]
+        if not growing_indexes:
             break
-        shares = sum(columns[i].flex for i in growing)
-        before = spare
-        for i in sorted(growing):
-            added_cells = max(1, before * columns[i].flex // shares)
-            step = min(spare, added_cells, columns[i].max_width - widths[i])
+        flex_sum = sum(columns[i].flex for i in growing_indexes)
+        before = spare_cells
+        for i in sorted(growing_indexes):
+            added_cells = max(1, before * columns[i].flex // flex_sum)
+            step = min(spare_cells, added_cells, columns[i].max_width - widths[i])
             widths[i] += step
-            spare -= step
-    return max(0, spare)
+            spare_cells -= step
+    return max(0, spare_cells)

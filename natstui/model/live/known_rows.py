@@ -9,18 +9,18 @@ from typing import Generic, TypeVar
 
 from natstui.model.live.snapshot import ConsumerColumns, Snapshot, StreamColumns
 
-Key = tuple[str | int, ...]
+RowKey = tuple[str | int, ...]
 """The identity of a row: (stream, created) or (stream, consumer, created)."""
 
 ColumnsT = TypeVar("ColumnsT", StreamColumns, ConsumerColumns)
 
 
-def stream_keys(columns: StreamColumns) -> tuple[Key, ...]:
+def stream_keys(columns: StreamColumns) -> tuple[RowKey, ...]:
     """Return the key of each stream's row."""
     return tuple(zip(columns.name, columns.created_at_us, strict=True))
 
 
-def consumer_keys(columns: ConsumerColumns) -> tuple[Key, ...]:
+def consumer_keys(columns: ConsumerColumns) -> tuple[RowKey, ...]:
     """Return the key of each consumer's row."""
     return tuple(zip(columns.stream, columns.name, columns.created_at_us, strict=True))
 
@@ -28,26 +28,26 @@ def consumer_keys(columns: ConsumerColumns) -> tuple[Key, ...]:
 class Roster:
     """The keys of the rows of a table; the same object while no row is added or removed."""
 
-    def __init__(self, keys: tuple[Key, ...] = ()) -> None:
+    def __init__(self, keys: tuple[RowKey, ...] = ()) -> None:
         self.keys = keys
 
-    def with_keys(self, keys: tuple[Key, ...]) -> Roster:
+    def with_keys(self, keys: tuple[RowKey, ...]) -> Roster:
         """Return the roster with keys appended, reusing the existing indexes."""
-        extended = Roster(self.keys + keys)
-        first = len(self.keys)
+        extended_roster = Roster(self.keys + keys)
+        first_new_row = len(self.keys)
         row_of = self.row_of.copy()
-        row_of.update(zip(keys, range(first, len(extended.keys)), strict=True))
-        added_rows: dict[str, list[int]] = {}
-        for row, key in enumerate(keys, first):
-            added_rows.setdefault(str(key[0]), []).append(row)
+        row_of.update(zip(keys, range(first_new_row, len(extended_roster.keys)), strict=True))
+        added_rows_by_stream: dict[str, list[int]] = {}
+        for row, key in enumerate(keys, first_new_row):
+            added_rows_by_stream.setdefault(str(key[0]), []).append(row)
         rows_of_stream = self.rows_of_stream.copy()
-        for stream, rows in added_rows.items():
+        for stream, rows in added_rows_by_stream.items():
             rows_of_stream[stream] = [*rows_of_stream.get(stream, ()), *rows]
-        extended.row_of, extended.rows_of_stream = row_of, rows_of_stream
-        return extended
+        extended_roster.row_of, extended_roster.rows_of_stream = row_of, rows_of_stream
+        return extended_roster
 
     @cached_property
-    def row_of(self) -> dict[Key, int]:
+    def row_of(self) -> dict[RowKey, int]:
         """Return the row number of each key."""
         return {key: row for row, key in enumerate(self.keys)}
 
@@ -71,8 +71,8 @@ class Table(Generic[ColumnsT]):
         return len(self.roster.keys)
 
 
-def _rebuild(
-    old: Table[ColumnsT], keep: Iterable[int], new: ColumnsT, keys: tuple[Key, ...]
+def _rebuild_table(
+    old: Table[ColumnsT], keep: Iterable[int], new: ColumnsT, keys: tuple[RowKey, ...]
 ) -> Table[ColumnsT]:
     """Return the table with the old rows at `keep`, then the new rows."""
     rows: list[int] = list(keep)
@@ -84,14 +84,14 @@ def _rebuild(
     return Table(type(new)(**columns), roster)  # type: ignore[arg-type]
 
 
-def _append(old: Table[ColumnsT], new: ColumnsT, keys: tuple[Key, ...]) -> Table[ColumnsT]:
+def _append_rows(old: Table[ColumnsT], new: ColumnsT, keys: tuple[RowKey, ...]) -> Table[ColumnsT]:
     """Return the table with the new rows appended, as in the first polls of a big server."""
     columns = {column.name: getattr(old.columns, column.name) + getattr(new, column.name)
                for column in fields(new)}  # fmt: skip
     return Table(type(new)(**columns), old.roster.with_keys(keys))
 
 
-def _overwrite(old: Table[ColumnsT], new: ColumnsT, rows: Sequence[int]) -> Table[ColumnsT]:
+def _overwrite_rows(old: Table[ColumnsT], new: ColumnsT, rows: Sequence[int]) -> Table[ColumnsT]:
     """Return the old table with the new rows written at `rows`."""
     columns: dict[str, tuple[object, ...]] = {}
     for column in fields(new):
@@ -102,30 +102,30 @@ def _overwrite(old: Table[ColumnsT], new: ColumnsT, rows: Sequence[int]) -> Tabl
     return Table(type(new)(**columns), old.roster)  # type: ignore[arg-type]
 
 
-def _merge(
+def _merge_rows(
     old: Table[ColumnsT],
     new: ColumnsT,
-    keys: tuple[Key, ...],
+    keys: tuple[RowKey, ...],
     deletable_rows: Iterable[int] | None,
 ) -> Table[ColumnsT]:
     """Return the table with new rows; old rows at `deletable_rows` (None: all) are deleted.
 
     Old rows that are also among the new ones are replaced.
     """
-    present = set(keys)
-    candidates = range(len(old)) if deletable_rows is None else deletable_rows
-    deleted_rows = {row for row in candidates if old.roster.keys[row] not in present}
+    new_keys = set(keys)
+    candidate_rows = range(len(old)) if deletable_rows is None else deletable_rows
+    deleted_rows = {row for row in candidate_rows if old.roster.keys[row] not in new_keys}
     rows = [old.roster.row_of.get(key) for key in keys]
     if not deleted_rows and not any(row is not None for row in rows):
-        return _append(old, new, keys)
+        return _append_rows(old, new, keys)
     if not deleted_rows and None not in rows:
-        return _overwrite(old, new, [row for row in rows if row is not None])
+        return _overwrite_rows(old, new, [row for row in rows if row is not None])
     remaining_rows = (
         row
         for row, key in enumerate(old.roster.keys)
-        if row not in deleted_rows and key not in present
+        if row not in deleted_rows and key not in new_keys
     )
-    return _rebuild(old, remaining_rows, new, keys)
+    return _rebuild_table(old, remaining_rows, new, keys)
 
 
 def merge_streams(old: Table[StreamColumns], snapshot: Snapshot) -> Table[StreamColumns]:
@@ -135,20 +135,20 @@ def merge_streams(old: Table[StreamColumns], snapshot: Snapshot) -> Table[Stream
         return Table(new, old.roster)
     keys = stream_keys(new)
     if not snapshot.streams_complete:
-        return _merge(old, new, keys, _find_recreated_rows(old.roster, keys))
+        return _merge_rows(old, new, keys, _find_recreated_rows(old.roster, keys))
     if not snapshot.unreachable_streams:
-        return _merge(old, new, keys, None)
+        return _merge_rows(old, new, keys, None)
     unreachable = set(snapshot.unreachable_streams)
     deletable_rows = (row for row, key in enumerate(old.roster.keys) if key[0] not in unreachable)
-    return _merge(old, new, keys, deletable_rows)
+    return _merge_rows(old, new, keys, deletable_rows)
 
 
-def _find_recreated_rows(roster: Roster, keys: Iterable[Key]) -> list[int]:
+def _find_recreated_rows(roster: Roster, keys: Iterable[RowKey]) -> list[int]:
     """Return the old rows of the streams in `keys`: they may have been recreated."""
     return [row for key in keys for row in roster.rows_of_stream.get(str(key[0]), ())]
 
 
-def _find_recreated_consumers(roster: Roster, keys: Iterable[Key]) -> list[int]:
+def _find_recreated_consumers(roster: Roster, keys: Iterable[RowKey]) -> list[int]:
     """Return the old rows of the consumers in `keys` that were created at another time."""
     added_names = {key[:2] for key in keys if key not in roster.row_of}
     return [
@@ -160,16 +160,16 @@ def _find_recreated_consumers(roster: Roster, keys: Iterable[Key]) -> list[int]:
 
 
 def without_leader(
-    table: Table[ColumnsT], names_without_leader: Container[object], width_count: int
+    table: Table[ColumnsT], names_without_leader: Container[object], name_parts_count: int
 ) -> Table[ColumnsT]:
     """Return the table without the leaders of some rows, as these leaders do not reply.
 
-    `names_without_leader` has the first `width_count` parts of keys: names of streams, or of
-    streams and consumers.
+    Each of `names_without_leader` is the first `name_parts_count` parts of a key: the name of a
+    stream (1), or of a stream and a consumer (2).
     """
     leaders = tuple(
         None
-        if (key[0] if width_count == 1 else key[:width_count]) in names_without_leader
+        if (key[0] if name_parts_count == 1 else key[:name_parts_count]) in names_without_leader
         else leader
         for key, leader in zip(table.roster.keys, table.columns.leader, strict=True)
     )
@@ -191,21 +191,24 @@ def merge_consumers(
     keys = consumer_keys(new)
     unreachable = set(snapshot.unreachable_consumers)
     if snapshot.consumers_complete and not unreachable:
-        return _merge(old, new, keys, None)
-    by_stream = old.roster.rows_of_stream
-    swept: Iterable[str] = snapshot.swept_streams
+        return _merge_rows(old, new, keys, None)
+    old_rows_by_stream = old.roster.rows_of_stream
+    swept_streams: Iterable[str] = snapshot.swept_streams
     if snapshot.consumers_complete:
-        swept = list(by_stream)
+        swept_streams = list(old_rows_by_stream)
     elif snapshot.streams_complete:
         existing_streams = set(streams.columns.name)
-        swept = {*swept, *(name for name in by_stream if name not in existing_streams)}
+        swept_streams = {
+            *swept_streams,
+            *(name for name in old_rows_by_stream if name not in existing_streams),
+        }
     deletable_rows = [
         row
-        for name in swept
-        for row in by_stream.get(name, ())
+        for name in swept_streams
+        for row in old_rows_by_stream.get(name, ())
         if old.roster.keys[row][:2] not in unreachable
     ]
     deletable_rows += _find_recreated_consumers(old.roster, keys)
     if not deletable_rows and not keys:
         return old
-    return _merge(old, new, keys, deletable_rows)
+    return _merge_rows(old, new, keys, deletable_rows)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from natstui.bench.job.sequences import union
+from natstui.bench.job.sequences import merge_dumps
 from natstui.bench.result.accounting import (
     ConsumerSpan,
     WorkerCounts,
@@ -50,17 +50,17 @@ def _count_unresponded(
     """
     if stored_msgs is None or any(worker.received_sequences is None for worker in requesters):
         return None
-    responses = union(
+    responses = merge_dumps(
         worker.received_sequences for worker in requesters if worker.received_sequences is not None
     )
-    open_msgs = max((undelivered_msgs(span) for span in consumers.values()), default=0)
-    return max(stored_msgs - sum(seqs.count for seqs in responses.values()) - open_msgs, 0)
+    unhandled_msgs = max((undelivered_msgs(span) for span in consumers.values()), default=0)
+    return max(stored_msgs - sum(seqs.count for seqs in responses.values()) - unhandled_msgs, 0)
 
 
-CLIENT_BOUND_RATIO = 0.9
+CLIENT_BOUND_CPU_RATIO = 0.9
 """CPU use of a worker, as a share of a core, above which the worker limits the result."""
-_MISSED_RATIO = 0.01
-_NOT_MEASURED = ServerCpu(None, "CPU use was not measured")
+_MAX_MISSED_RATIO = 0.01
+_CPU_NOT_MEASURED = ServerCpu(None, "CPU use was not measured")
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +71,7 @@ class WorkerEnd:
     last_sent_ns: int
     last_received_ns: int
     cpu_ratio: float | None
-    ended: EndKind
+    end_kind: EndKind
     latencies: Latencies = field(default_factory=Latencies)
     most_in_flight_msgs: int | None = None
     start_ns: int = 0
@@ -99,28 +99,29 @@ class RunOutcome:
     notes: Sequence[str] = field(default_factory=tuple)
     consumers: Mapping[str, ConsumerSpan] = field(default_factory=dict)
     """Role → the consumer that its workers shared, before and after the run."""
-    server_cpu: ServerCpu = _NOT_MEASURED
+    server_cpu: ServerCpu = _CPU_NOT_MEASURED
 
     @property
     def waits_for_others(self) -> bool:
         """Return whether no worker sends or gets messages: the run begins when others publish."""
-        return not any(role.traits.has_end for role in self.plan.roles)
+        return not any(role.traits.has_own_end for role in self.plan.roles)
 
     @property
-    def measured_ns(self) -> int:
-        """Return the start of the measured part: the steady phase, or the first message in it.
+    def measured_start_ns(self) -> int:
+        """Return the start of the measured part, in ns of the steady clock.
 
-        The first message counts for a run that waits for others.
+        This is the start of the steady phase; in a run that waits for others, the first message
+        of the phase.
         """
-        first_ns = [worker.first_received_ns for worker in self.workers]
-        if not self.waits_for_others or not any(first_ns):
+        first_received_times_ns = [worker.first_received_ns for worker in self.workers]
+        if not self.waits_for_others or not any(first_received_times_ns):
             return self.steady_ns
-        return min(filter(None, first_ns))
+        return min(filter(None, first_received_times_ns))
 
     def measured_received_msgs(self, worker: WorkerEnd) -> int:
         """Return how many messages a worker received after the start of the measured part."""
         received_msgs = worker.counts.reported.steady_received_msgs
-        if self.waits_for_others and worker.first_received_ns == self.measured_ns:
+        if self.waits_for_others and worker.first_received_ns == self.measured_start_ns:
             # They were read at the start: some of them came before it.
             return received_msgs - worker.first_received_msgs
         return received_msgs
@@ -144,14 +145,16 @@ def make_result(outcome: RunOutcome) -> BenchmarkResult:
     return BenchmarkResult(
         title=outcome.plan.title,
         started_at_us=outcome.started_at_us,
-        duration_s=_duration_s(outcome.measured_ns, _last_ns(outcome.workers, outcome.ended_ns)),
+        duration_s=_duration_s(
+            outcome.measured_start_ns, _last_time_ns(outcome.workers, outcome.ended_ns)
+        ),
         verdict=verdict,
         partial=verdict in ("failed", "stopped")
-        or any(w.ended == "died" for w in outcome.workers),
-        notes=(*outcome.notes, *_notes(outcome, accounting)),
+        or any(worker.end_kind == "died" for worker in outcome.workers),
+        notes=(*outcome.notes, *_note_texts(outcome, accounting)),
         publish_per_s=publish_per_s,
         receive_per_s=receive_per_s,
-        fan_out_ratio=_fan_out(outcome.plan, accounting),
+        fan_out_ratio=_fan_out_ratio(outcome.plan, accounting),
         fairness_ratio=_fairness(outcome.workers),
         latencies=outcome.latencies,
         counts=counts,
@@ -162,11 +165,11 @@ def make_result(outcome: RunOutcome) -> BenchmarkResult:
     )
 
 
-def _last_ns(workers: Iterable[WorkerEnd], otherwise_ns: int) -> int:
-    last = max(
+def _last_time_ns(workers: Iterable[WorkerEnd], default_ns: int) -> int:
+    last_ns = max(
         (max(worker.last_sent_ns, worker.last_received_ns) for worker in workers), default=0
     )
-    return last or otherwise_ns
+    return last_ns or default_ns
 
 
 def _duration_s(start_ns: int, end_ns: int) -> float:
@@ -189,8 +192,8 @@ def steady_received_msgs(role: Role, counts: Counts) -> int:
     Of requests over streams the responses count, not the requests.
     """
     traits = role.traits
-    is_counted = traits.receives_replies or (traits.receives and not traits.responds)
-    return counts.steady_received_msgs if is_counted else 0
+    counts_messages = traits.receives_replies or (traits.receives and not traits.stores_responses)
+    return counts.steady_received_msgs if counts_messages else 0
 
 
 def _publish_rate(outcome: RunOutcome) -> float | None:
@@ -207,22 +210,26 @@ def _receive_rate(outcome: RunOutcome) -> float | None:
         worker
         for worker in outcome.workers
         if (traits := worker.counts.role.traits).receives_replies
-        or (traits.receives and not traits.responds)
+        or (traits.receives and not traits.stores_responses)
     ]
     total = sum(map(outcome.measured_received_msgs, receivers))
     last_ns = max((worker.last_received_ns for worker in receivers), default=0)
-    return _rate_per_s(total, outcome.measured_ns, last_ns)
+    return _rate_per_s(total, outcome.measured_start_ns, last_ns)
 
 
 def _rate_per_s(msgs: int, start_ns: int, last_ns: int) -> float | None:
-    """Return the rate of messages from a start to a last time; None if that is no time."""
+    """Return messages per second from a start to a last time; None if that is not later."""
     return msgs / _duration_s(start_ns, last_ns) if last_ns > start_ns else None
 
 
-def _fan_out(plan: BenchmarkPlan, accounting: Accounting) -> float | None:
-    base = accounting.stored_msgs or accounting.sent_msgs
+def _fan_out_ratio(plan: BenchmarkPlan, accounting: Accounting) -> float | None:
+    stored_or_sent_msgs = accounting.stored_msgs or accounting.sent_msgs
     has_receivers = any(role.traits.receives for role in plan.roles)
-    return accounting.received_msgs / base if base and has_receivers else None
+    return (
+        accounting.received_msgs / stored_or_sent_msgs
+        if stored_or_sent_msgs and has_receivers
+        else None
+    )
 
 
 def _fairness(workers: Sequence[WorkerEnd]) -> float | None:
@@ -232,8 +239,12 @@ def _fairness(workers: Sequence[WorkerEnd]) -> float | None:
         for worker in workers
         if worker.counts.role.traits.receives
     ] or [worker.counts.reported.sent_msgs for worker in workers]
-    squares = sum(amount * amount for amount in msgs_by_worker)
-    return sum(msgs_by_worker) ** 2 / (len(msgs_by_worker) * squares) if squares else None
+    sum_of_squares = sum(msgs * msgs for msgs in msgs_by_worker)
+    return (
+        sum(msgs_by_worker) ** 2 / (len(msgs_by_worker) * sum_of_squares)
+        if sum_of_squares
+        else None
+    )
 
 
 def _verdict(outcome: RunOutcome, accounting: Accounting) -> Verdict:
@@ -244,49 +255,53 @@ def _verdict(outcome: RunOutcome, accounting: Accounting) -> Verdict:
     return "incomplete" if accounting.incomplete_reasons else "ok"
 
 
-def _were_text(count: int, noun: str) -> str:
+def _sentence_start(count: int, noun: str) -> str:
+    """Return the subject and the verb of a sentence, as `3 messages were`."""
     return f"{counted(count, noun)} {was_or_were(count)}"
 
 
-def _notes(outcome: RunOutcome, accounting: Accounting) -> Iterable[str]:
+def _note_texts(outcome: RunOutcome, accounting: Accounting) -> Iterable[str]:
     if outcome.failure is not None:
         yield outcome.failure
     client_bound_names = [
         worker.counts.name
         for worker in outcome.workers
-        if worker.cpu_ratio is not None and worker.cpu_ratio > CLIENT_BOUND_RATIO
+        if worker.cpu_ratio is not None and worker.cpu_ratio > CLIENT_BOUND_CPU_RATIO
     ]
     if client_bound_names:
         names_text = ", ".join(client_bound_names)
         yield f"client-bound: {names_text} used over 90 % of a core; the server can do more"
-    if accounting.missed_msgs > _MISSED_RATIO * max(accounting.sent_msgs, 1):
-        missed_text = _were_text(accounting.missed_msgs, "message")
+    if accounting.missed_msgs > _MAX_MISSED_RATIO * max(accounting.sent_msgs, 1):
+        missed_text = _sentence_start(accounting.missed_msgs, "message")
         yield f"missed its rate: {missed_text} due but never sent"
     if accounting.unread_msgs:
-        yield f"{_were_text(accounting.unread_msgs, 'delivery')} not read: their worker had ended"
+        yield (
+            f"{_sentence_start(accounting.unread_msgs, 'delivery')} not read: "
+            "their worker had ended"
+        )
     if accounting.unsettled_msgs:
         yield (
-            f"{_were_text(accounting.unsettled_msgs, 'delivery')} not acknowledged at the end: "
-            f"{_redelivery_text(outcome)}"
+            f"{_sentence_start(accounting.unsettled_msgs, 'delivery')} not acknowledged "
+            f"at the end: {_redelivery_text(outcome)}"
         )
     if accounting.foreign_msgs:
         foreign_msgs = accounting.foreign_msgs
         foreign_text = f"{counted(foreign_msgs, 'message')} came from other senders"
         yield f"{foreign_text} and {is_or_are(foreign_msgs)} not counted"
     if accounting.retried_msgs:
-        retried_text = _were_text(accounting.retried_msgs, "message")
+        retried_text = _sentence_start(accounting.retried_msgs, "message")
         yield f"{retried_text} sent again: the first try was refused"
     yield from accounting.incomplete_reasons
 
 
 def _redelivery_text(outcome: RunOutcome) -> str:
-    """Return a text: whether the server redelivers the deliveries not acked at the end."""
+    """Return a clause about the redelivery of the deliveries not acked at the end."""
     spans = {role: span for role, span in outcome.consumers.items() if span.end.ack_pending_msgs}
-    limits = {span.end.max_deliver_count for span in spans.values()}
-    if limits == {1}:
+    max_deliver_limits = {span.end.max_deliver_count for span in spans.values()}
+    if max_deliver_limits == {1}:
         return "the server does not redeliver them, as max deliver is 1"
     redelivered_text = "the server redelivers them after ack wait"
-    if limits - {0}:
+    if max_deliver_limits - {0}:
         redelivered_text += ", unless they have reached max deliver"
     if all(role.acks == "none" for role in outcome.plan.roles if role.name in spans):
         return redelivered_text
@@ -297,9 +312,9 @@ def _worker_result(outcome: RunOutcome, worker: WorkerEnd) -> WorkerResult:
     counts = worker.counts
     last_ns = max(worker.last_sent_ns, worker.last_received_ns)
     traits = counts.role.traits
-    receives = traits.receives or traits.reads_stored or traits.replies
+    is_receiver = traits.receives or traits.reads_stored or traits.replies
     published_msgs = steady_published_msgs(counts.role, counts.reported)
-    msgs = outcome.measured_received_msgs(worker) if receives else published_msgs
+    msgs = outcome.measured_received_msgs(worker) if is_receiver else published_msgs
     main = main_latency(worker.latencies)
     return WorkerResult(
         role=counts.role.name,
@@ -307,8 +322,8 @@ def _worker_result(outcome: RunOutcome, worker: WorkerEnd) -> WorkerResult:
         pattern=counts.role.pattern,
         counts=counts.reported,
         cpu_ratio=worker.cpu_ratio,
-        rate_per_s=_rate_per_s(msgs, max(outcome.measured_ns, worker.start_ns), last_ns),
-        ended=worker.ended,
+        rate_per_s=_rate_per_s(msgs, max(outcome.measured_start_ns, worker.start_ns), last_ns),
+        ended=worker.end_kind,
         latency=None if main is None else main[0],
         p50_ns=None if main is None else main[1].percentile_ns(50),
         p99_ns=None if main is None else main[1].percentile_ns(99),

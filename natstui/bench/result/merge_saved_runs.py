@@ -10,7 +10,7 @@ from dataclasses import dataclass, fields, is_dataclass
 from datetime import UTC, datetime
 
 from natstui.bench.result.library import SavedRun
-from natstui.bench.result.metrics import COUNTS, Metrics, latency_metrics
+from natstui.bench.result.metrics import COUNT_AND_RATE_NAMES, Metrics, latency_metrics
 from natstui.clean import clean_line
 from natstui.errors import ActionRefusal, UsageError
 from natstui.model.bench.counts import Latencies, merge_latencies
@@ -37,7 +37,7 @@ class MergedRun:
 
 @dataclass(frozen=True, slots=True)
 class MergedRuns:
-    """Several runs of one plan at the same time, as one: the JSON object of `--json`."""
+    """The merged result of runs of one plan at the same time; `--json` prints it as JSON."""
 
     title: str
     natstui_version: str
@@ -63,48 +63,51 @@ def merge_runs(named_runs: Sequence[tuple[str, SavedRun]]) -> MergedRuns:
     """
     if len(named_runs) < 2:
         raise UsageError("merge needs two runs or more: see natstui bench runs")
-    first_name, first = named_runs[0]
+    first_name, first_run = named_runs[0]
     for number, (name, run) in enumerate(named_runs):
         if any(run.results == other_run.results for _, other_run in named_runs[:number]):
             raise ActionRefusal(f"{name} is given twice: merge needs each run once")
         if len(run.results) != 1 or len(run.timelines) != 1:
             raise ActionRefusal(_merge_obstacle(name, run))
         version, first_version = (
-            run_compared.environment.natstui_version for run_compared in (run, first)
+            run_compared.environment.natstui_version for run_compared in (run, first_run)
         )
         if version != first_version:
             raise ActionRefusal(
                 f"{name} was measured by natstui {version}, and {first_name} by {first_version}:"
                 " use one version on all hosts"
             )
-        if run.plan != first.plan:
-            difference = _describe_difference(first.plan, run.plan)
+        if run.plan != first_run.plan:
+            difference = _describe_difference(first_run.plan, run.plan)
             raise ActionRefusal(f"{name} ran another plan than {first_name}: {difference}")
     timelines = [run.timelines[0] for _, run in named_runs]
     begin_at_us, end_at_us = _common_interval(named_runs, timelines)
-    parts = tuple(
-        _make_part(name, run, timeline.between(begin_at_us, end_at_us), end_at_us - begin_at_us)
+    merged_runs = tuple(
+        _make_merged_run(
+            name, run, timeline.between(begin_at_us, end_at_us), end_at_us - begin_at_us
+        )
         for (name, run), timeline in zip(named_runs, timelines, strict=True)
     )
     latencies = merge_latencies(run.results[0].latencies for _, run in named_runs)
     figures: Metrics = {
-        name: _sum_or_none(part.metrics[name] for part in parts) for name in COUNTS
+        name: _sum_or_none(merged_run.metrics[name] for merged_run in merged_runs)
+        for name in COUNT_AND_RATE_NAMES
     }
     figures |= {
-        "publish_rate": _sum_or_none(part.publish_per_s for part in parts),
-        "receive_rate": _sum_or_none(part.receive_per_s for part in parts),
+        "publish_rate": _sum_or_none(merged_run.publish_per_s for merged_run in merged_runs),
+        "receive_rate": _sum_or_none(merged_run.receive_per_s for merged_run in merged_runs),
         "fairness": None,
     }
     figures |= latency_metrics(latencies)
     return MergedRuns(
-        title=first.title,
-        natstui_version=first.environment.natstui_version,
+        title=first_run.title,
+        natstui_version=first_run.environment.natstui_version,
         begin_at_us=begin_at_us,
         end_at_us=end_at_us,
         metrics=figures,
         latencies=latencies,
-        runs=parts,
-        plan=first.plan,
+        runs=merged_runs,
+        plan=first_run.plan,
     )
 
 
@@ -122,16 +125,20 @@ def _common_interval(
     Raises ActionRefusal without a common slice.
     """
     slice_us = max(timeline.slice_us for timeline in timelines)
-    latest_index = max(range(len(named_runs)), key=lambda number: timelines[number].began_at_us)
-    earliest_index = min(range(len(named_runs)), key=lambda number: timelines[number].ended_at_us)
-    start_slice = -(-timelines[latest_index].began_at_us // slice_us)
-    end = timelines[earliest_index].ended_at_us // slice_us
+    latest_start_index = max(
+        range(len(named_runs)), key=lambda number: timelines[number].began_at_us
+    )
+    earliest_end_index = min(
+        range(len(named_runs)), key=lambda number: timelines[number].ended_at_us
+    )
+    start_slice = -(-timelines[latest_start_index].began_at_us // slice_us)
+    end = timelines[earliest_end_index].ended_at_us // slice_us
     if end <= start_slice:
         raise ActionRefusal(
-            f"{named_runs[latest_index][0]} began to measure at "
-            f"{moment_text(timelines[latest_index].began_at_us)},"
-            f" and {named_runs[earliest_index][0]} ended at "
-            f"{moment_text(timelines[earliest_index].ended_at_us)}:"
+            f"{named_runs[latest_start_index][0]} began to measure at "
+            f"{moment_text(timelines[latest_start_index].began_at_us)},"
+            f" and {named_runs[earliest_end_index][0]} ended at "
+            f"{moment_text(timelines[earliest_end_index].ended_at_us)}:"
             " runs must measure at the same time, so start each with --at"
         )
     return start_slice * slice_us, end * slice_us
@@ -143,7 +150,13 @@ def moment_text(at_us: int) -> str:
     return f"{moment:%Y-%m-%dT%H:%M:%S}.{moment.microsecond // 100_000}Z"
 
 
-def _make_part(name: str, run: SavedRun, msgs: tuple[int, int], common_us: int) -> MergedRun:
+def _make_merged_run(
+    name: str, run: SavedRun, published_received_msgs: tuple[int, int], common_us: int
+) -> MergedRun:
+    """Return one run of a merge.
+
+    `published_received_msgs` are its messages in the common interval, which takes `common_us`.
+    """
     (result,), (timeline,) = run.results, run.timelines
     has_publishers, has_receivers = (
         result.publish_per_s is not None,
@@ -154,8 +167,8 @@ def _make_part(name: str, run: SavedRun, msgs: tuple[int, int], common_us: int) 
         verdict=result.verdict,
         partial=result.partial,
         measured_s=(timeline.ended_at_us - timeline.began_at_us) / 1e6,
-        publish_per_s=msgs[0] / common_us * 1e6 if has_publishers else None,
-        receive_per_s=msgs[1] / common_us * 1e6 if has_receivers else None,
+        publish_per_s=published_received_msgs[0] / common_us * 1e6 if has_publishers else None,
+        receive_per_s=published_received_msgs[1] / common_us * 1e6 if has_receivers else None,
         metrics=run.metrics,
         accounting=result.accounting,
         notes=result.notes,
@@ -178,10 +191,12 @@ def _describe_difference(first_value: object, second_value: object, path: str = 
     `path` names the field that has the values.
     """
     if is_dataclass(first_value) and is_dataclass(second_value):
-        for part in fields(first_value):
-            name = f"{path} {part.name}".strip()
+        for value_field in fields(first_value):
+            name = f"{path} {value_field.name}".strip()
             sentence = _describe_difference(
-                getattr(first_value, part.name), getattr(second_value, part.name), name
+                getattr(first_value, value_field.name),
+                getattr(second_value, value_field.name),
+                name,
             )
             if sentence is not None:
                 return sentence
@@ -191,8 +206,8 @@ def _describe_difference(first_value: object, second_value: object, path: str = 
         and isinstance(second_value, tuple)
         and len(first_value) == len(second_value)
     ):
-        for number, pair in enumerate(zip(first_value, second_value, strict=True), 1):
-            sentence = _describe_difference(*pair, f"{path} {number}")
+        for number, item_pair in enumerate(zip(first_value, second_value, strict=True), 1):
+            sentence = _describe_difference(*item_pair, f"{path} {number}")
             if sentence is not None:
                 return sentence
         return None

@@ -10,6 +10,7 @@ from pydantic import SecretStr
 from natstui.config.contexts import PATH_FIELDS
 from natstui.config.load import LoadedSettings
 from natstui.config.references import has_secret
+from natstui.config.resolve import SECRET_SETTINGS, ConnectionNames, resolve
 from natstui.config.settings import (
     NAMED_TABLES,
     ConnectionPart,
@@ -17,19 +18,18 @@ from natstui.config.settings import (
     Settings,
     System,
 )
-from natstui.config.target import SECRETS, ConnectionNames, resolve
 
 STARS = "********"
-_DEFAULT = "default"
+_DEFAULT_ORIGIN = "default"
 _REFERENCE_SCHEMES = ("file://", "env://", "op://", "nsc://")
 
-Row = tuple[str, Any, str]
+KeyValueOrigin = tuple[str, Any, str]
 """Key, value without any secret (None if unset), origin."""
 
 
 def effective_settings(
     loaded_settings: LoadedSettings, connection_names: ConnectionNames
-) -> Iterator[Row]:
+) -> Iterator[KeyValueOrigin]:
     """Yield (key, value, origin) of every setting, for the connection that `connection_names`
     selects.
     """
@@ -42,10 +42,10 @@ def effective_settings(
         elif name in ConnectionPart.model_fields:
             examples = field.examples or [None]
             default = examples[0] if name in _SETTINGS_WITH_DEFAULT else None
-            yield key, default, _DEFAULT
+            yield key, default, _DEFAULT_ORIGIN
         else:
             value = getattr(loaded_settings.settings.connection, name)
-            yield key, value, loaded_settings.origins.get(key, _DEFAULT)
+            yield key, value, loaded_settings.origins.get(key, _DEFAULT_ORIGIN)
     for part in Settings.model_fields:
         if part != "connection":
             yield from _part_rows(part, loaded_settings)
@@ -54,7 +54,7 @@ def effective_settings(
 _SETTINGS_WITH_DEFAULT = ("server", "tls", "tls_first", "inbox_prefix", "read_only", "production")
 
 
-def _part_rows(part: str, loaded_settings: LoadedSettings) -> Iterator[Row]:
+def _part_rows(part: str, loaded_settings: LoadedSettings) -> Iterator[KeyValueOrigin]:
     if part in NAMED_TABLES:
         for table, settings in getattr(loaded_settings.settings, part).items():
             for name in settings.model_fields_set:
@@ -66,7 +66,7 @@ def _part_rows(part: str, loaded_settings: LoadedSettings) -> Iterator[Row]:
                     yield (
                         key,
                         _mask_secrets(name, value),
-                        loaded_settings.origins.get(key, _DEFAULT),
+                        loaded_settings.origins.get(key, _DEFAULT_ORIGIN),
                     )
         return
     if part == "system":
@@ -79,20 +79,22 @@ def _part_rows(part: str, loaded_settings: LoadedSettings) -> Iterator[Row]:
             for full_key, origin in loaded_settings.origins.items()
             if f"{full_key}.".startswith(f"{key}.")
         )
-        yield key, value, next(origins, _DEFAULT)
+        yield key, value, next(origins, _DEFAULT_ORIGIN)
 
 
-def _system_rows(prefix: str, system: System, loaded_settings: LoadedSettings) -> Iterator[Row]:
+def _system_rows(
+    prefix: str, system: System, loaded_settings: LoadedSettings
+) -> Iterator[KeyValueOrigin]:
     for name, value in system:
         key = f"{prefix}.{name}"
         shown_value = None if value is None else _mask_secrets(name, value)
-        yield key, shown_value, loaded_settings.origins.get(key, _DEFAULT)
+        yield key, shown_value, loaded_settings.origins.get(key, _DEFAULT_ORIGIN)
 
 
 def _mask_secrets(name: str, value: Any) -> Any:
     """Return a value with stars for its secrets; references to secrets stay."""
     text = value.get_secret_value() if isinstance(value, SecretStr) else value
-    if name in SECRETS:
+    if name in SECRET_SETTINGS:
         return text if text.startswith(_REFERENCE_SCHEMES) else STARS
     if name in PATH_FIELDS and (text.startswith("data:") or has_secret(text)):
         return STARS

@@ -8,13 +8,13 @@ from typing import Generic, Protocol, TypeVar
 from natstui.clean import clean_line
 from natstui.model.live.row_filter import compile_filter
 from natstui.model.live.state import State
-from natstui.tui.frame.columns import ColumnSpec, Order, natural_sort_key, sort_rows
+from natstui.tui.frame.columns import ColumnSpec, SortAndFilter, natural_sort_key, sort_rows
 from natstui.tui.kit.table.rows import Cell
 from natstui.units import duration_text
 
 
 class TableView(Protocol):
-    """A view whose rows a table shows."""
+    """A view: numbered rows with keys and search texts, which a table filters, sorts and shows."""
 
     def __len__(self) -> int:
         """Return the number of rows."""
@@ -29,7 +29,7 @@ class TableView(Protocol):
         """Return the text that a filter searches."""
 
     def stale_s(self, row: int) -> float | None:
-        """Return the age of a stale row, None for a fresh one."""
+        """Return the age of a stale row in seconds; None for a fresh row."""
 
     def has_problem(self, row: int) -> bool:
         """Return whether the row has a problem."""
@@ -46,13 +46,15 @@ class Rows(Generic[V]):
         self.specs = specs
         self.order = order
         # The first such column shows the age of a stale row instead of its own content.
-        self._age_column_id = next((s.id for s in specs if s.id in ("status", "trend")), "")
+        self._stale_text_column_id = next(
+            (spec.id for spec in specs if spec.id in ("status", "trend")), ""
+        )
 
     def __len__(self) -> int:
         return len(self.view)
 
     def key(self, row: int) -> Hashable:
-        """Return the identity of a row."""
+        """Return the key that identifies a row."""
         return self.view.key(row)
 
     def cells(self, row: int) -> Sequence[Cell]:
@@ -63,12 +65,12 @@ class Rows(Generic[V]):
             return cells
         note = f"stale {duration_text(age_s)}"
         return [
-            Cell(note if spec.id == self._age_column_id else cell.text, "stale")
+            Cell(note if spec.id == self._stale_text_column_id else cell.text, "stale")
             for spec, cell in zip(self.specs, cells, strict=True)
         ]
 
 
-def filter_rows(view: TableView, order: Order) -> list[int]:
+def filter_rows(view: TableView, order: SortAndFilter) -> list[int]:
     """Return the rows that match the filter; raises UsageError for an expression that is not
     valid.
     """
@@ -81,13 +83,18 @@ def filter_rows(view: TableView, order: Order) -> list[int]:
     return list(rows)
 
 
-def arrange_rows(
-    view: V, specs: Sequence[ColumnSpec[V]], order: Order, before: Sequence[int] = ()
+def filter_and_sort_rows(
+    view: V,
+    specs: Sequence[ColumnSpec[V]],
+    order: SortAndFilter,
+    previous_rows: Sequence[int] = (),
 ) -> list[int]:
-    """Return the filtered rows, sorted; `before`, the previous result, makes sorting faster."""
+    """Return the filtered rows, sorted; `previous_rows`, the previous result, makes sorting
+    faster.
+    """
     rows = filter_rows(view, order)
-    if len(before) == len(rows) > 1000 and set(before) == set(rows):
-        rows = list(before)
+    if len(previous_rows) == len(rows) > 1000 and set(previous_rows) == set(rows):
+        rows = list(previous_rows)
     else:
         # Equal values stay in the order of their names.
         rows.sort(key=lambda row: natural_sort_key(str(view.key(row))))

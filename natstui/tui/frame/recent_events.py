@@ -6,7 +6,7 @@ from itertools import islice
 
 from natstui.clean import clean_line
 from natstui.model.columns.view import View
-from natstui.model.live.state import Happening
+from natstui.model.live.state import EventRecord
 from natstui.model.records.link import LinkChanged
 from natstui.model.records.record import (
     Advisory,
@@ -19,17 +19,17 @@ from natstui.model.records.record import (
 from natstui.model.records.recording import ClockStepped, Gap
 from natstui.tui.kit.sections import Section, line
 
-_BAD_TYPES = {
+_BAD_EVENT_TYPES = {
     "max_deliver",
     "stream_quorum_lost",
     "consumer_quorum_lost",
     "server_out_of_space",
     "stream_rolled_back",
 }
-_WARN_TYPES = {"nak", "terminated", "stream_leader_elected", "consumer_leader_elected"}
+_WARNING_EVENT_TYPES = {"nak", "terminated", "stream_leader_elected", "consumer_leader_elected"}
 
 
-def kind_text(event: Happening) -> str:
+def event_kind_text(event: EventRecord) -> str:
     """Return the kind of an event as text."""
     match event:
         case Advisory():
@@ -52,8 +52,8 @@ def kind_text(event: Happening) -> str:
             return "clock"
 
 
-def asset_text(event: Happening) -> str:
-    """Return the stream and consumer, or the request, that an event is about; empty without."""
+def event_asset_text(event: EventRecord) -> str:
+    """Return the stream and consumer, or the request, an event is about, else an empty text."""
     if isinstance(event, Advisory):
         return clean_line(" › ".join(part for part in (event.stream, event.consumer) if part))
     if isinstance(event, Unavailable | Restored):
@@ -61,7 +61,7 @@ def asset_text(event: Happening) -> str:
     return ""
 
 
-def brief_text(event: Happening) -> str:
+def short_event_text(event: EventRecord) -> str:
     """Return a short text of an event, without the stream and consumer."""
     if not isinstance(event, Advisory):
         return event_text(event)
@@ -74,7 +74,7 @@ def brief_text(event: Happening) -> str:
     return clean_line(text.replace(" was ", " ", 1))
 
 
-def event_text(event: Happening) -> str:
+def event_text(event: EventRecord) -> str:
     """Return an event as one sentence."""
     match event:
         case Advisory() | Noted() | Outcome():
@@ -94,18 +94,22 @@ def event_text(event: Happening) -> str:
 
 
 def gap_text(event: Gap | ClockStepped) -> str:
-    """Return the reason of a gap in a recording, or by how many seconds the clock was set."""
+    """Return the reason of a gap in a recording, or a sentence with the size of a clock change."""
     if isinstance(event, Gap):
         return clean_line(event.reason)
     return f"the clock was changed by {event.step_us / 1e6:+.3f} s"
 
 
-def event_style(event: Happening) -> str:
-    """Return the name of the style of an event."""
+def event_style(event: EventRecord) -> str:
+    """Return the name of the style, a key of `STYLES`, in which an event is shown."""
     match event:
         case Advisory():
             return (
-                "bad" if event.type in _BAD_TYPES else "warn" if event.type in _WARN_TYPES else ""
+                "bad"
+                if event.type in _BAD_EVENT_TYPES
+                else "warn"
+                if event.type in _WARNING_EVENT_TYPES
+                else ""
             )
         case LinkChanged():
             return {"connected": "ok", "connecting": "dim"}.get(event.state, "bad")
@@ -125,13 +129,13 @@ def latest_events_section(view: View, stream: str, consumer: str | None, count: 
     """
     matching_events = (
         event
-        for event in reversed(view.state.happenings)
+        for event in reversed(view.state.recent_events)
         if isinstance(event, Advisory)
         and event.stream == stream
         and (consumer is None or event.consumer == consumer)
     )
     lines = (
-        line(f"{view.age_text(event.at_us)} ago", brief_text(event), event_style(event))
+        line(f"{view.age_text(event.at_us)} ago", short_event_text(event), event_style(event))
         for event in islice(matching_events, count)
     )
     return Section("LATEST EVENTS", tuple(lines))

@@ -29,19 +29,24 @@ from natstui.session.share.tables import (
     CONSUMER_SAMPLE,
     STREAM_SAMPLE,
     TABLES,
+    CellValue,
     Table,
-    Value,
     rows,
 )
 from natstui.session.share.verify import read_readable_segments
 
 ExportFormat = Literal["csv", "jsonl"]
-Progress = Callable[[int, int], None]
-"""Called with the number of finished segments, and of all segments."""
+
+
+class ReportProgress(Protocol):
+    """A callback that shows progress."""
+
+    def __call__(self, finished_count: int, all_count: int, /) -> None:
+        """Show how many of all segments are finished."""
 
 
 class _Writer(Protocol):
-    def write(self, values: tuple[Value, ...]) -> None: ...
+    def write(self, values: tuple[CellValue, ...]) -> None: ...
 
 
 class _CsvWriter:
@@ -49,11 +54,11 @@ class _CsvWriter:
         self._file = file
         self.write(table.names)
 
-    def write(self, values: tuple[Value, ...]) -> None:
+    def write(self, values: tuple[CellValue, ...]) -> None:
         self._file.write(",".join(map(csv_cell, values)) + "\r\n")
 
 
-def csv_cell(value: Value) -> str:
+def csv_cell(value: CellValue) -> str:
     """Return a value as a CSV cell that cannot be a terminal command or a spreadsheet formula.
 
     None is empty, an empty text is two quotes. Escapes are those of JSON, so a backslash becomes
@@ -77,19 +82,19 @@ def csv_cell(value: Value) -> str:
 class _JsonLinesWriter:
     def __init__(self, file: IO[str], table: Table) -> None:
         self._file = file
-        self._names = table.names
-        self._encode = msgspec.json.Encoder().encode
+        self._column_names = table.names
+        self._encode_json = msgspec.json.Encoder().encode
 
-    def write(self, values: tuple[Value, ...]) -> None:
-        row = dict(zip(self._names, values, strict=True))
-        self._file.write(clean_json(self._encode(row).decode()) + "\n")
+    def write(self, values: tuple[CellValue, ...]) -> None:
+        row = dict(zip(self._column_names, values, strict=True))
+        self._file.write(clean_json(self._encode_json(row).decode()) + "\n")
 
 
 def export(
     folder: Path,
     target: Path,
     file_format: ExportFormat,
-    progress: Progress,
+    progress: ReportProgress,
     report_damage: Callable[[str], None],
 ) -> dict[str, int]:
     """Write the tables of a session into a new folder, and return the row count of each table.
@@ -116,7 +121,7 @@ class Selection:
             return (STREAM_SAMPLE, ADVISORY, CONFIGURATION)
         return (CONSUMER_SAMPLE, ACK_SAMPLE, ACK_TIME, ADVISORY, CONFIGURATION)
 
-    def is_selected(self, table: Table, values: tuple[Value, ...]) -> bool:
+    def is_selected(self, table: Table, values: tuple[CellValue, ...]) -> bool:
         """Return whether a row is of a selected stream or consumer."""
         row = dict(zip(table.names, values, strict=True))
         if table is STREAM_SAMPLE:
@@ -142,9 +147,9 @@ def _export_records(
     target: Path,
     file_format: ExportFormat,
     tables: Sequence[Table],
-    is_selected: Callable[[Table, tuple[Value, ...]], bool] | None = None,
+    is_selected: Callable[[Table, tuple[CellValue, ...]], bool] | None = None,
 ) -> dict[str, int]:
-    counts = {table.name: 0 for table in tables}
+    rows_count_by_table = {table.name: 0 for table in tables}
     try:
         create_private_folder(target.absolute().parent)
         with create_atomic_folder(target) as folder, ExitStack() as files:
@@ -154,14 +159,14 @@ def _export_records(
             }
             for record in records:
                 for table, values in rows(record):
-                    if table.name in counts and (
+                    if table.name in rows_count_by_table and (
                         is_selected is None or is_selected(table, values)
                     ):
                         writers[table.name].write(values)
-                        counts[table.name] += 1
+                        rows_count_by_table[table.name] += 1
     except OSError as error:
         raise SessionError(f"cannot export to {target}: {error.strerror}") from error
-    return counts
+    return rows_count_by_table
 
 
 def _open_writer(
@@ -174,7 +179,7 @@ def _open_writer(
 
 
 def _all_records(
-    folder: Path, progress: Progress, report_damage: Callable[[str], None]
+    folder: Path, progress: ReportProgress, report_damage: Callable[[str], None]
 ) -> Iterator[Record]:
     """Yield the records of a session, with the configurations in keyframes at its start and after
     gaps.
@@ -218,6 +223,8 @@ def execute_export(command: ExportSelection, records: Callable[[], Iterable[Reco
         raise ActionRefusal("there is nothing to export: no stream or consumer is in view")
     selection = Selection(frozenset(command.streams), frozenset(command.consumers))
     target = expand_user_path(command.folder).absolute()
-    counts = export_selection(records(), target, command.format, selection)
-    counts_text = ", ".join(f"{count:,} of {name}" for name, count in counts.items() if count)
+    rows_count_by_table = export_selection(records(), target, command.format, selection)
+    counts_text = ", ".join(
+        f"{count:,} of {name}" for name, count in rows_count_by_table.items() if count
+    )
     return f"exported {counts_text or 'no rows'} to {target}"

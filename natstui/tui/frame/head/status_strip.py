@@ -1,4 +1,4 @@
-"""Two lines at the top of every screen, and a third when its stream or consumer was deleted."""
+"""The two lines at the top of a screen, and a third if its stream or consumer was deleted."""
 
 from __future__ import annotations
 
@@ -37,11 +37,13 @@ class StatusStrip(FixedText):
         super().__init__(markup=False)
         self._second_line = second_line
         self._scope = SystemScope()
-        self._paused = False
+        self._is_paused = False
 
     def show(self, scope: SystemScope, *, paused: bool = False) -> None:
-        """Show the status of all systems, or of the acting system."""
-        self._scope, self._paused = scope, paused
+        """Show the status of all systems, or of the one on which the screen's keys act; with
+        `paused`, a sign that polling is paused.
+        """
+        self._scope, self._is_paused = scope, paused
         self._draw()
 
     def on_resize(self) -> None:
@@ -60,11 +62,11 @@ class StatusStrip(FixedText):
                 else link_parts(acting.state, acting.poll_age_us)
             )
             lines = [first, account_parts(acting.state, acting.poll_age_us)]
-        if self._paused:
+        if self._is_paused:
             # First: everything after it is of an earlier moment.
             lines[0] = [PAUSED_CELL, *lines[0]]
-        if (own_line := self._second_line()) is not None:
-            lines[1] = own_line
+        if (second_line := self._second_line()) is not None:
+            lines[1] = second_line
         self.update(Content("\n").join([fit_parts(parts, width) for parts in lines]))
 
 
@@ -82,9 +84,9 @@ class AssetNote(Static):
         super().__init__(markup=False)
         self.display = False
         self._asset, self._get_state = asset, get_state
-        self._opened_on: Target | None = None
+        self._opened_asset: Target | None = None
         """The stream or consumer of the screen when it was opened."""
-        self._shown = ""
+        self._shown_text = ""
 
     @property
     def replacement_note(self) -> str:
@@ -93,24 +95,24 @@ class AssetNote(Static):
         """
         state = self._get_state()
         # A replay can also seek backwards.
-        if self._opened_on is None or state.replay is not None:
+        if self._opened_asset is None or state.replay is not None:
             return ""
-        return replacement_text(state, self._opened_on)
+        return replacement_text(state, self._opened_asset)
 
     def accept_replacement(self) -> None:
         """Show the current stream or consumer of the same name from now on."""
-        self._opened_on = None
+        self._opened_asset = None
         self.refresh_note()
 
     def refresh_note(self) -> None:
         """Update the line for the current state."""
         asset = self._asset()
         if asset is not None and (
-            self._opened_on is None or self._opened_on.created_at_us is None
+            self._opened_asset is None or self._opened_asset.created_at_us is None
         ):
             created_at_us = asset.created_at_us or find_created_at_us(self._get_state(), asset)
-            self._opened_on = asset._replace(created_at_us=created_at_us)
-        if (text := self.replacement_note) != self._shown:
-            self._shown = text
+            self._opened_asset = asset._replace(created_at_us=created_at_us)
+        if (text := self.replacement_note) != self._shown_text:
+            self._shown_text = text
             self.update(safe(text))
             self.display = bool(text)

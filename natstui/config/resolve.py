@@ -31,10 +31,10 @@ from natstui.config.settings import ConnectionPart, Profile, System
 from natstui.errors import UsageError
 from natstui.units import parse_duration_ns
 
-Layer = dict[str, tuple[Any, str]]
+ValueAndOriginBySetting = dict[str, tuple[Any, str]]
 """Setting of a connection → its value and origin."""
 
-IDENTITIES = (
+IDENTITY_GROUPS = (
     {"user", "password"},
     {"token"},
     {"creds"},
@@ -56,31 +56,33 @@ _SETTING_BY_VARIABLE = {
 }
 
 
-def split_own_layer(loaded_settings: LoadedSettings) -> tuple[Layer, Layer]:
+def split_own_layer(
+    loaded_settings: LoadedSettings,
+) -> tuple[ValueAndOriginBySetting, ValueAndOriginBySetting]:
     """Return two layers: `[connection]` of the file, and NATSTUI_CONNECTION_* with flags."""
-    file_layer: Layer = {}
-    higher_layer: Layer = {}
+    file_layer: ValueAndOriginBySetting = {}
+    override_values_layer: ValueAndOriginBySetting = {}
     for name, (value, _) in part_layer(loaded_settings.settings.connection, "").items():
         origin = loaded_settings.origins.get(f"connection.{name}", "")
-        layer = file_layer if origin == str(loaded_settings.file) else higher_layer
+        layer = file_layer if origin == str(loaded_settings.file) else override_values_layer
         layer[name] = (value, origin)
-    return file_layer, higher_layer
+    return file_layer, override_values_layer
 
 
-def part_layer(part: ConnectionPart, origin: str) -> Layer:
+def part_layer(part: ConnectionPart, origin: str) -> ValueAndOriginBySetting:
     """Return the settings of a part that are set, each with `origin`."""
     names = [name for name in ConnectionPart.model_fields if name in part.model_fields_set]
     values = {name: getattr(part, name) for name in names}
     return {name: (value, origin) for name, value in values.items() if value is not None}
 
 
-def nats_variables_layer() -> Layer:
+def nats_variables_layer() -> ValueAndOriginBySetting:
     """Return the settings of the NATS CLI's variables; a user without a password becomes a token.
     Raises UsageError for NATS_SOCKS_PROXY.
     """
     if os.environ.get("NATS_SOCKS_PROXY"):
         raise UsageError("NATS_SOCKS_PROXY is set, and natstui has no SOCKS proxy")
-    layer: Layer = {}
+    layer: ValueAndOriginBySetting = {}
     for variable, name in _SETTING_BY_VARIABLE.items():
         if value := os.environ.get(variable):
             layer[name] = (value, variable)
@@ -89,23 +91,26 @@ def nats_variables_layer() -> Layer:
     return layer
 
 
-def override_layer(lower: Layer, higher: Layer) -> None:
-    """Update `lower` with the settings of `higher`; an identity in `higher` replaces every other
-    identity.
+def override_layer(
+    lower_layer: ValueAndOriginBySetting, higher_layer: ValueAndOriginBySetting
+) -> None:
+    """Update `lower_layer` with the settings of `higher_layer`.
+
+    An identity in `higher_layer` replaces every other identity.
     """
-    groups = [group for group in IDENTITIES if group & higher.keys()]
-    server = higher.get("server", ("", ""))[0]
-    if groups or (server and parse_servers((server,))[0].user is not None):
-        for group in IDENTITIES:
-            if group not in groups:
+    replacing_groups = [group for group in IDENTITY_GROUPS if group & higher_layer.keys()]
+    server = higher_layer.get("server", ("", ""))[0]
+    if replacing_groups or (server and parse_servers((server,))[0].user is not None):
+        for group in IDENTITY_GROUPS:
+            if group not in replacing_groups:
                 for name in group:
-                    lower.pop(name, None)
-    lower.update(higher)
+                    lower_layer.pop(name, None)
+    lower_layer.update(higher_layer)
 
 
 _PROTECTION_SETTINGS = ("read_only", "production")
-SECRETS = ("password", "token", "user_jwt", "user_seed")
-_COPIED_SETTINGS = (
+SECRET_SETTINGS = ("password", "token", "user_jwt", "user_seed")
+_SETTINGS_WITHOUT_REFERENCES = (
     *("user", "tls_first", "inbox_prefix", "domain", "api_prefix", "event_prefix"),
     *("read_only", "production", "colour"),
 )
@@ -116,10 +121,12 @@ def build_connection(
 ) -> Connection:
     """Return the connection with every reference resolved; raises UsageError."""
     settings = loaded_settings.settings
-    options: dict[str, Any] = {name: values[name] for name in _COPIED_SETTINGS if name in values}
-    for name in SECRETS:
+    options: dict[str, Any] = {
+        name: values[name] for name in _SETTINGS_WITHOUT_REFERENCES if name in values
+    }
+    for name in SECRET_SETTINGS:
         if name in values:
-            options[name] = Secret(resolve_secret(_reveal(values[name])))
+            options[name] = Secret(resolve_secret(_reveal_secret(values[name])))
     for name in ("creds", "nkey"):
         if name in values:
             options[f"{name}_file"], secret = file_or_secret(values[name])
@@ -145,7 +152,7 @@ def build_connection(
 
 def _present_identity_names(values: Mapping[str, Any]) -> set[str]:
     """Return the names of the identity settings that have a value."""
-    return set().union(*IDENTITIES) & values.keys()
+    return set().union(*IDENTITY_GROUPS) & values.keys()
 
 
 def _server_options(server: str, *, no_identity: bool) -> dict[str, Any]:
@@ -163,7 +170,7 @@ def _server_options(server: str, *, no_identity: bool) -> dict[str, Any]:
     return options
 
 
-def _reveal(value: str | SecretStr) -> str:
+def _reveal_secret(value: str | SecretStr) -> str:
     return value.get_secret_value() if isinstance(value, SecretStr) else value
 
 
@@ -194,15 +201,15 @@ class ResolvedConnection:
     """The connection to the chosen context or profile, with the origin of each setting."""
 
     connection: Connection
-    layer: Layer
+    layer: ValueAndOriginBySetting
     """Every connection setting that is set, with unresolved references."""
 
 
 @dataclass(frozen=True, slots=True)
 class _ChosenSystem:
-    layer: Layer
+    layer: ValueAndOriginBySetting
     label: str | None
-    is_below_file: bool = False
+    is_overridden_by_file: bool = False
     """Whether `[connection]` of the file overrides this layer."""
 
 
@@ -216,29 +223,31 @@ def resolve(
     """
     if connection_names.context and connection_names.profile:
         raise UsageError("--context and --profile both name a system: use one of them")
-    file_layer, own_layer = split_own_layer(loaded_settings)
-    cli_layer = nats_variables_layer()
-    flags: Layer = (
+    file_layer, variables_and_flags_layer = split_own_layer(loaded_settings)
+    nats_cli_variables_layer = nats_variables_layer()
+    flags: ValueAndOriginBySetting = (
         {"server": (connection_names.server, "--server")} if connection_names.server else {}
     )
-    has_explicit_server = any("server" in layer for layer in (cli_layer, own_layer, flags))
-    choice = _choose_system(loaded_settings, connection_names, has_explicit_server)
+    has_explicit_server = any(
+        "server" in layer for layer in (nats_cli_variables_layer, variables_and_flags_layer, flags)
+    )
+    chosen_system = _choose_system(loaded_settings, connection_names, has_explicit_server)
     if (connection_names.context or connection_names.profile) and not flags:
-        _refuse_other_server(choice, (cli_layer, own_layer))
+        _refuse_other_server(chosen_system, (nats_cli_variables_layer, variables_and_flags_layer))
     # Read-only and production in the file are valid for every target.
-    merged_layer: Layer = {
+    merged_layer: ValueAndOriginBySetting = {
         name: file_layer[name] for name in _PROTECTION_SETTINGS if name in file_layer
     }
     for layer in (
-        choice.layer,
-        file_layer if choice.is_below_file else {},
-        cli_layer,
-        own_layer,
+        chosen_system.layer,
+        file_layer if chosen_system.is_overridden_by_file else {},
+        nats_cli_variables_layer,
+        variables_and_flags_layer,
         flags,
     ):
         override_layer(merged_layer, layer)
     values = {name: value for name, (value, _) in merged_layer.items()}
-    connection = build_connection(values, loaded_settings, choice.label)
+    connection = build_connection(values, loaded_settings, chosen_system.label)
     # An explicit "false" for this target alone is an exception.
     false_in_file = (False, str(loaded_settings.file))
     unset_protection = [
@@ -246,10 +255,14 @@ def resolve(
         for name in _PROTECTION_SETTINGS
         if merged_layer.get(name, false_in_file) == false_in_file
     ]
-    protection = _find_profile_protection(loaded_settings, values, connection, unset_protection)
-    merged_layer |= {setting: (True, f"profile {name}") for setting, name in protection.items()}
-    connection = _add_protection(connection, protection)
-    system_settings = _system_settings(loaded_settings, choice)
+    profile_by_protection = _find_profile_protection(
+        loaded_settings, values, connection, unset_protection
+    )
+    merged_layer |= {
+        setting: (True, f"profile {name}") for setting, name in profile_by_protection.items()
+    }
+    connection = _add_protection(connection, profile_by_protection)
+    system_settings = _system_settings(loaded_settings, chosen_system)
     if system_settings is not None:
         connection = replace(
             connection, system=_system_connection(loaded_settings, connection, system_settings)
@@ -259,18 +272,20 @@ def resolve(
     return ResolvedConnection(connection, merged_layer)
 
 
-def _refuse_other_server(choice: _ChosenSystem, layers: Iterable[Layer]) -> None:
+def _refuse_other_server(
+    chosen_system: _ChosenSystem, layers: Iterable[ValueAndOriginBySetting]
+) -> None:
     """Raise UsageError where a variable names another server than the chosen system.
 
     The variable would override the choice, so natstui would show and change another system.
     """
-    chosen_server, _ = choice.layer.get("server", (None, ""))
+    chosen_server, _ = chosen_system.layer.get("server", (None, ""))
     for layer in layers:
         server, variable = layer.get("server", (chosen_server, ""))
         if chosen_server is not None and server != chosen_server:
             raise UsageError(
-                f"{variable} is set, and names another server than {choice.label}: unset it, or "
-                "name the server with --server"
+                f"{variable} is set, and names another server than {chosen_system.label}: unset "
+                "it, or name the server with --server"
             )
 
 
@@ -280,8 +295,8 @@ def _find_profile_protection(
     connection: Connection,
     unset_protection: Collection[str],
 ) -> dict[str, str]:
-    """Return which of `unset_protection` profiles set for this system: setting → name of the
-    profile.
+    """Return the settings in `unset_protection` that a profile for this system sets: setting →
+    name of the profile.
 
     A profile is for the same system if it names the same context, or one of the addresses, also by
     another name of its host, or another server of the same cluster.
@@ -291,41 +306,43 @@ def _find_profile_protection(
         for name, profile in loaded_settings.settings.profiles.items()
         if any(getattr(profile, setting) for setting in unset_protection)
     }
-    same_names = {
+    profiles_of_same_system = {
         name
         for name, profile in protecting_profiles.items()
         if profile.context and parse_context_name(profile.context) == values.get("context")
     }
     addresses_by_name = {
-        name: _addresses_of(protecting_profiles[name])
-        for name in protecting_profiles.keys() - same_names
+        name: _read_profile_addresses(protecting_profiles[name])
+        for name in protecting_profiles.keys() - profiles_of_same_system
     }
     own_addresses = parse_servers(connection.servers)
-    same_names |= find_same_systems(own_addresses, addresses_by_name)
+    profiles_of_same_system |= find_same_systems(own_addresses, addresses_by_name)
     other_addresses = {
         name: addresses_by_name[name]
-        for name in addresses_by_name.keys() - same_names
+        for name in addresses_by_name.keys() - profiles_of_same_system
         if addresses_by_name[name]
     }
     if other_addresses:
-        same_names |= find_same_systems(read_cluster_addresses(own_addresses), other_addresses)
+        profiles_of_same_system |= find_same_systems(
+            read_cluster_addresses(own_addresses), other_addresses
+        )
     return {
         setting: name
         for setting in unset_protection
         for name in reversed(protecting_profiles)
-        if name in same_names and getattr(protecting_profiles[name], setting)
+        if name in profiles_of_same_system and getattr(protecting_profiles[name], setting)
     }
 
 
-def _add_protection(connection: Connection, protection: Collection[str]) -> Connection:
+def _add_protection(connection: Connection, protection_settings: Collection[str]) -> Connection:
     return replace(
         connection,
-        read_only=connection.read_only or "read_only" in protection,
-        production=connection.production or "production" in protection,
+        read_only=connection.read_only or "read_only" in protection_settings,
+        production=connection.production or "production" in protection_settings,
     )
 
 
-def _addresses_of(profile: Profile) -> tuple[Address, ...]:
+def _read_profile_addresses(profile: Profile) -> tuple[Address, ...]:
     """Return the addresses of a profile; empty if its context cannot be read."""
     try:
         servers = profile.server or (context_servers(profile.context) if profile.context else "")
@@ -354,19 +371,25 @@ def watch_account(connection: Connection, account: str) -> Connection:
     )
 
 
-def _system_settings(loaded_settings: LoadedSettings, choice: _ChosenSystem) -> System | None:
+def _system_settings(
+    loaded_settings: LoadedSettings, chosen_system: _ChosenSystem
+) -> System | None:
     """Return the settings of the system account; None if not set."""
-    name = choice.layer.get("profile", ("", ""))[0]
+    name = chosen_system.layer.get("profile", ("", ""))[0]
     if name and (profile_system := loaded_settings.settings.profiles[name].system) is not None:
         return profile_system
     part = loaded_settings.settings.system
     # The file's system account belongs to the file's target: no other server gets its secrets.
-    set_names = [
+    applicable_setting_names = [
         key for key in part.model_fields_set
-        if choice.is_below_file
+        if chosen_system.is_overridden_by_file
         or loaded_settings.origins.get(f"system.{key}") != str(loaded_settings.file)
     ]  # fmt: skip
-    return System(**{key: getattr(part, key) for key in set_names}) if set_names else None
+    return (
+        System(**{key: getattr(part, key) for key in applicable_setting_names})
+        if applicable_setting_names
+        else None
+    )
 
 
 def _system_connection(
@@ -375,7 +398,7 @@ def _system_connection(
     """Return the connection of the system account; without own addresses, to those of
     `main_connection`.
     """
-    layer: Layer = (
+    layer: ValueAndOriginBySetting = (
         _choose_context(system_settings.context, "system").layer if system_settings.context else {}
     )
     values_by_name = {name: getattr(system_settings, name) for name in System.model_fields}
@@ -429,22 +452,25 @@ def _choose_system(
     if variable_context := os.environ.get("NATS_CONTEXT"):
         return _choose_context(variable_context, "NATS_CONTEXT")
     if has_explicit_server:
-        return _ChosenSystem({}, None, is_below_file=not _file_names_server(loaded_settings))
+        return _ChosenSystem(
+            {}, None, is_overridden_by_file=not _file_names_server(loaded_settings)
+        )
     if connection_settings.profile:
         return replace(
             _choose_profile(loaded_settings, connection_settings.profile, profile_origin),
-            is_below_file=True,
+            is_overridden_by_file=True,
         )
     if connection_settings.context:
         return replace(
-            _choose_context(connection_settings.context, context_origin), is_below_file=True
+            _choose_context(connection_settings.context, context_origin),
+            is_overridden_by_file=True,
         )
     selected_name = None if connection_settings.server else selected_context()
     if selected_name:
         return replace(
-            _choose_context(selected_name, "selected in the NATS CLI"), is_below_file=True
+            _choose_context(selected_name, "selected in the NATS CLI"), is_overridden_by_file=True
         )
-    return _ChosenSystem({}, None, is_below_file=True)
+    return _ChosenSystem({}, None, is_overridden_by_file=True)
 
 
 def _file_names_server(loaded_settings: LoadedSettings) -> bool:
@@ -456,7 +482,9 @@ def _file_names_server(loaded_settings: LoadedSettings) -> bool:
 def _choose_context(name: str, name_origin: str) -> _ChosenSystem:
     context = load_context(name)
     origin = f"context {context.name}"
-    layer: Layer = {name: (value, origin) for name, value in context.fields.items()}
+    layer: ValueAndOriginBySetting = {
+        name: (value, origin) for name, value in context.fields.items()
+    }
     return _ChosenSystem(layer | {"context": (context.name, name_origin)}, context.name)
 
 
@@ -465,15 +493,18 @@ def context_connection(loaded_settings: LoadedSettings, name: str) -> Connection
 
     Raises UsageError if the context cannot be read.
     """
-    part, choice = loaded_settings.settings.connection, _choose_context(name, "--to-context")
-    values = {name: value for name, (value, _) in choice.layer.items()}
-    connection = build_connection(values, loaded_settings, choice.label)
+    part, chosen_system = (
+        loaded_settings.settings.connection,
+        _choose_context(name, "--to-context"),
+    )
+    values = {name: value for name, (value, _) in chosen_system.layer.items()}
+    connection = build_connection(values, loaded_settings, chosen_system.label)
     # The protection of every target, and of this system under another name, is valid for it, too.
-    protection = {setting for setting in _PROTECTION_SETTINGS if getattr(part, setting)}
-    protection |= _find_profile_protection(
+    protection_settings = {setting for setting in _PROTECTION_SETTINGS if getattr(part, setting)}
+    protection_settings |= _find_profile_protection(
         loaded_settings, values, connection, _PROTECTION_SETTINGS
     ).keys()
-    return _add_protection(connection, protection)
+    return _add_protection(connection, protection_settings)
 
 
 def _choose_profile(loaded_settings: LoadedSettings, name: str, origin: str) -> _ChosenSystem:
@@ -487,7 +518,7 @@ def _choose_profile(loaded_settings: LoadedSettings, name: str, origin: str) -> 
             f"{loaded_settings.file} has no profile {name!r}; there is {profile_names}"
         )
     profile = profiles[name]
-    layer: Layer = {}
+    layer: ValueAndOriginBySetting = {}
     if profile.context:
         layer = _choose_context(profile.context, f"profile {name}").layer
     override_layer(layer, part_layer(profile, f"profile {name}"))

@@ -25,11 +25,11 @@ GLYPHS: Mapping[Level, str] = {"ok": "●", "idle": "○", "warn": "▲", "bad":
 """The glyph of each level: not every user can distinguish colours."""
 
 
-def consumers_status_cell(below: ConsumersStatus) -> Cell:
+def consumers_status_cell(consumers_status: ConsumersStatus) -> Cell:
     """Return the cell with the number and the worst status of a stream's consumers."""
-    kind = below.kind
-    status = "stuck" if below.are_stuck else kind.severity
-    text = f"{GLYPHS[kind.level]} {counted(below.consumers_count, 'consumer')} {status}"
+    kind = consumers_status.kind
+    status = "stuck" if consumers_status.are_stuck else kind.severity
+    text = f"{GLYPHS[kind.level]} {counted(consumers_status.consumers_count, 'consumer')} {status}"
     return Cell(text, LEVEL_STYLES[kind.level])
 
 
@@ -48,19 +48,19 @@ def minute_means(
     return means_by_time(ages, width, _MINUTE_US, max(view.stale_us, _MINUTE_US // TREND_WIDTH))
 
 
-def advice_text(act: str, actions_key: str) -> str:
+def advice_text(advice: str, actions_key: str) -> str:
     """Return an advice with the key of the list of actions replaced by `actions_key`, if any."""
-    return act.replace(LIST_ACTIONS_KEY, f"`{actions_key}`") if actions_key else act
+    return advice.replace(LIST_ACTIONS_KEY, f"`{actions_key}`") if actions_key else advice
 
 
 def findings_section(view: View, findings: Iterable[Finding], actions_key: str) -> Section:
     """Return the section with the findings of a stream or consumer: age, evidence and advice.
 
     `actions_key` is the key that opens the actions on the screen. Only the first finding has
-    advice: that of the others is often the same.
+    advice: the advice of the other findings is often the same.
     """
     lines: list[Line] = []
-    is_advised = False
+    has_advice = False
     for finding in findings:
         kind, mark = finding.kind, GLYPHS[finding.kind.level]
         head = f"{mark} {kind.code} {kind.word}, for {view.age_text(finding.since_us)}"
@@ -69,8 +69,8 @@ def findings_section(view: View, findings: Iterable[Finding], actions_key: str) 
             lines.append(line("", f"{head}, silenced: {silence.reason}", "dim"))
             continue
         lines += (line("", head, LEVEL_STYLES[kind.level]), line("", f"  {finding.text}"))
-        if not is_advised:
+        if not has_advice:
             advice = advice_text(finding.act, actions_key)
             lines.append(line("", f"  → {advice}", "accent"))
-            is_advised = True
+            has_advice = True
     return Section("FINDINGS", tuple(lines))

@@ -26,6 +26,11 @@ def _has_command_name(arguments: list[str]) -> bool:
     return False
 
 
+def _is_short_option(argument: str) -> bool:
+    """Return whether an argument is an option such as `-s`: only the command line knows these."""
+    return len(argument) > 1 and argument[0] == "-" and argument[1] != "-"
+
+
 def _prepare_process() -> None:
     """Set the umask and the environment of child processes, and make stdout write completely."""
     protect_stdout()
@@ -55,6 +60,7 @@ def main() -> None:
     elif (
         _has_command_name(arguments)
         or _OPTIONS_PARSED_BY_CLI & set(arguments)
+        or any(map(_is_short_option, arguments))
         or _COMPLETION_VARIABLE in os.environ
     ):
         from natstui.cli.root import run

@@ -184,7 +184,7 @@ def demo(store: Path | None, headless: bool, as_json: bool) -> None:
 def _remove_server_variables() -> None:
     """Remove the environment variables that name a server or user other than the demo's."""
     for name in list(os.environ):
-        if name.startswith(("NATS_", "NATSTUI_CONNECTION_", "NATSTUI_SYSTEM_")):
+        if name.startswith(("NATS_", "NATSTUI_CONNECTION", "NATSTUI_SYSTEM")):
             del os.environ[name]
 
 

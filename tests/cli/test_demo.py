@@ -22,7 +22,7 @@ from urllib.parse import urlsplit
 import nats
 import pytest
 
-from natstui.cli.demo import _end_servers
+from natstui.cli.demo import _end_servers, _remove_server_variables
 from natstui.jetstream.testbed.broker import server_binary
 from tests.cli.processes import PATIENCE_S, NatstuiProcess, assert_nothing_is_left, pids_of
 from tests.cli.test_manage import Done, run_here
@@ -316,3 +316,16 @@ def test_a_server_that_does_not_come_up_is_one_sentence_with_its_name(
     assert done.returncode == 1
     assert "nats-server n2 stopped during startup: " in done.stderr
     assert "no room for JetStream" in done.stderr
+
+
+def test_no_variable_names_another_system_than_the_demos(monkeypatch: pytest.MonkeyPatch) -> None:
+    variables = {
+        "NATSTUI_CONNECTION": '{"context": "production"}',
+        "NATSTUI_SYSTEM": '{"server": "nats://production"}',
+        "NATSTUI_CONNECTION_USER": "ann",
+        "NATS_CONTEXT": "production",
+        "NATSTUI_VIEWER_THEME": "nord",
+    }
+    monkeypatch.setattr(os, "environ", variables)
+    _remove_server_variables()
+    assert variables == {"NATSTUI_VIEWER_THEME": "nord"}

@@ -26,6 +26,7 @@ def temporary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("NATS_USER", "somebody")
     monkeypatch.setenv("NATSTUI_CONNECTION_PASSWORD", "secret")
     monkeypatch.setenv("NATSTUI_SYSTEM_CONTEXT", "elsewhere")
+    monkeypatch.setenv("NATSTUI_CONNECTION", '{"user": "ann", "password": "secret"}')
     return folder
 
 

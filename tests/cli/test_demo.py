@@ -26,7 +26,7 @@ from natstui.cli.demo import _end_servers, _remove_server_variables
 from natstui.jetstream.testbed.broker import server_binary
 from tests.cli.processes import PATIENCE_S, NatstuiProcess, assert_nothing_is_left, pids_of
 from tests.cli.test_manage import Done, run_here
-from tests.jetstream.demo_watch import ask, eventually
+from tests.jetstream.demo_watch import eventually
 
 pytestmark = pytest.mark.server
 
@@ -195,9 +195,8 @@ async def a_killed_server_comes_back(demo: Demo, killed: str) -> None:
 
 
 async def what_matters_is_on_every_server_and_the_rest_on_one(url: str) -> None:
-    nc = await nats.connect(url)
-    orders, sensors = [await ask(nc, f"STREAM.INFO.{name}") for name in ("ORDERS", "TELEMETRY")]
-    await nc.close()
+    orders = await eventually(url, "STREAM.INFO.ORDERS", lambda _: True)
+    sensors = await eventually(url, "STREAM.INFO.TELEMETRY", lambda _: True)
     members = {orders["cluster"]["leader"], *(r["name"] for r in orders["cluster"]["replicas"])}
     assert members == {"n1", "n2", "n3"}
     assert sensors["cluster"]["leader"] == "n3" and not sensors["cluster"].get("replicas")

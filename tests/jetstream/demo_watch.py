@@ -32,10 +32,20 @@ def headless_demo(*words: str) -> Iterator[tuple[subprocess.Popen[str], str]]:
 
 
 async def ask(nc: Nats, verb: str) -> dict[str, Any]:
-    """Return a reply of the raw API."""
-    reply = await nc.request(f"$JS.API.{verb}", b"", timeout=5)
-    answer: dict[str, Any] = json.loads(reply.data)
-    return answer
+    """Return a reply of the raw API.
+
+    In a cluster only a leader replies, and while one is elected nobody does: it is asked again.
+    """
+    give_up_at = time.monotonic() + PATIENCE_S
+    while True:
+        try:
+            reply = await nc.request(f"$JS.API.{verb}", b"", timeout=5)
+        except (nats.errors.TimeoutError, nats.errors.NoRespondersError) as error:
+            assert time.monotonic() < give_up_at, error
+            await asyncio.sleep(0.2)
+        else:
+            answer: dict[str, Any] = json.loads(reply.data)
+            return answer
 
 
 async def eventually(
@@ -46,11 +56,7 @@ async def eventually(
     give_up_at = time.monotonic() + PATIENCE_S
     try:
         while True:
-            try:
-                answer = await ask(nc, verb)
-            except (nats.errors.TimeoutError, nats.errors.NoRespondersError) as error:
-                # In a cluster only a leader replies, and after a kill there is none for a while.
-                answer = {"error": str(error)}
+            answer = await ask(nc, verb)
             if "error" not in answer and holds(answer):
                 return answer
             assert time.monotonic() < give_up_at, answer

@@ -30,6 +30,7 @@ from natstui.session.files.segment import MAX_SEGMENT_BYTES
 from natstui.session.library import list_session_folders
 from natstui.session.read.recording import Recording, Span
 from natstui.session.share.verify import Verdict, verify
+from natstui.session.write import disk
 from natstui.session.write.recorder import Clock, Recorder, RecordQueue
 from natstui.session.write.seal import seal
 from natstui.session.write.settings import RecorderSettings
@@ -220,6 +221,27 @@ def test_what_is_larger_than_a_segment_is_neither_sealed_nor_deleted(tmp_path: P
     assert path.stat().st_size == MAX_SEGMENT_BYTES + 1
 
 
+def test_an_index_that_cannot_be_written_stops_neither_sealing_nor_limits(tmp_path: Path) -> None:
+    maker = Maker(tmp_path / "sessions", polls_per_segment=2)
+    folder, records = maker.disk.folder, list(Scenario().records(0, 9))
+    maker.add(records[0])
+    maker.rotate()
+    # As after `cp -al`: a log that has a second name is not written.
+    os.link(folder / "index.jsonl", tmp_path / "backup")
+    for record in records[1:]:
+        maker.add(record)
+    sealed = [segment.sealed for segment in list_segments(folder)]
+    assert len(sealed) > 3 and sealed == [True] * (len(sealed) - 1) + [False]
+    maker.disk.finish(START_US)
+    assert not read_info(folder).cut_off
+    assert list(Recording(folder).records()) == records
+
+
+def test_a_segment_whose_plain_file_is_gone_is_sealed(tmp_path: Path) -> None:
+    segment_path(tmp_path, 1, sealed=True).touch()
+    assert seal(tmp_path, 1) is None
+
+
 def test_a_disk_that_does_not_finish_in_time_is_no_complete_recording(
     start: Start, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -314,6 +336,27 @@ def test_old_segments_go_when_they_are_older_than_asked_for(start: Start) -> Non
     notices = [change.notice for change in recorded.told if change.notice]
     assert len(notices) == 1
     assert notices[0].startswith("--retain 1h00m has deleted 2 segments so far, of before 20")
+
+
+def test_old_segments_go_while_the_disk_is_too_full_to_seal_another(
+    start: Start, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(folder: Path, number: int) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    clock = SetClock()
+    recorded = start(segment_bytes=1, retain_s=3600, clock=Clock(clock.wall_us, clock.steady_us))
+    folder = recorded.recorder.folder
+    recorded.recorder.add(Noted(clock.wall_us(), "old"))
+    wait_until(lambda: [segment.sealed for segment in list_segments(folder)] == [True, False])
+    with monkeypatch.context() as patched:
+        patched.setattr(disk, "seal", full)
+        recorded.recorder.add(Noted(clock.wall_us(), "not sealed"))
+        wait_until(lambda: "No space left on device" in str(recorded.reasons()))
+        clock.passed_us = HOUR_US + 30_000_000
+        wait_until(lambda: read_info(folder).dropped)
+    recorded.recorder.stop()
+    assert noted(recorded) == ["not sealed"]
 
 
 @pytest.mark.parametrize("step_us", [240 * HOUR_US, 2 * HOUR_US, -240 * HOUR_US])

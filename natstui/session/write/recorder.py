@@ -621,8 +621,11 @@ class Recorder:
     def _seal_and_delete(self) -> None:
         """Seal closed segments and delete those above the limits; retried after an error."""
         try:
-            self._disk.seal()
-            self._disk.delete_above_limits(self._clock.wall_us())
+            try:
+                self._disk.seal()
+            finally:
+                # Also on a full disk: this makes room for the next attempt.
+                self._disk.delete_above_limits(self._clock.wall_us())
             self._reporter.report_dropped(self._disk.size_bytes, self._disk.info.dropped)
             self._reporter.seal_error = None
         except OSError as error:

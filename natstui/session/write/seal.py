@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import zlib
+from contextlib import suppress
 from pathlib import Path
 
 from natstui.files import open_atomic_file, open_regular_file
@@ -38,14 +39,15 @@ _ZLIB_MEMORY_LEVEL = 9
 def seal(folder: Path, number: int) -> SegmentIndex | None:
     """Compress an open segment, then delete its plain file.
 
-    Returns the index of the segment, which is also appended to index.jsonl; None if the segment
-    was sealed already, or has no record. Raises OSError, also for a file that is larger than a
-    segment, and leaves the file unchanged.
+    Returns the index of the segment, which is also appended to index.jsonl if that can be
+    written: without its line the segment itself is read. Returns None if the segment was sealed
+    already, or has no record. Raises OSError, also for a file that is larger than a segment, and
+    leaves the file unchanged.
     """
     plain_path = segment_path(folder, number, sealed=False)
     target = segment_path(folder, number, sealed=True)
     if target.exists():
-        plain_path.unlink()
+        plain_path.unlink(missing_ok=True)
         return None
     with open_regular_file(plain_path) as file:
         if os.fstat(file.fileno()).st_size > MAX_SEGMENT_BYTES:
@@ -62,7 +64,8 @@ def seal(folder: Path, number: int) -> SegmentIndex | None:
     with open_atomic_file(target, replaces=True, mode=0o600) as file:
         file.writelines(members)
     plain_path.unlink()
-    append_index(folder, index)
+    with suppress(OSError):
+        append_index(folder, index)
     return index
 
 

@@ -9,6 +9,7 @@ import os
 import re
 import signal
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 
 import nats
@@ -19,6 +20,8 @@ from natstui.model.clients.watch import ConnectionsRead
 from natstui.model.live.snapshot import Snapshot
 from natstui.model.records.record import Noted
 from natstui.session.files.folder import list_segments
+from natstui.session.files.info import DroppedSegments, read_info, write_info
+from natstui.session.library import list_session_folders
 from natstui.session.read.recording import Recording
 from tests.analysis.limited import bound_by_permissions, largest_file
 from tests.cli.processes import NatstuiProcess
@@ -212,6 +215,18 @@ def test_the_library_lists_shows_notes_renames_and_deletes(library: Path) -> Non
     gone = natstui("sessions", "rm", "Incident 7/3", "--yes", "--json", sessions=library)
     assert (gone.returncode, json.loads(gone.stdout)["polls_count"]) == (0, 70)
     assert natstui("sessions", "ls", "--json", sessions=library).stdout == ""
+
+
+def test_what_a_limit_deleted_is_shown_with_its_time_and_its_reason(library: Path) -> None:
+    (folder,) = list_session_folders(library)
+    assert re.search(
+        r"^dropped +–$", natstui("sessions", "show", "last", sessions=library).stdout, re.M
+    )
+    dropped = DroppedSegments(12, 1_764_531_300_000_000, "--retain 48h")
+    write_info(folder, replace(read_info(folder), dropped=dropped))
+    shown = natstui("sessions", "show", "last", sessions=library).stdout
+    told = "12 segments, before 2025-11-30 19:35:00, by --retain 48h"
+    assert re.search(rf"^dropped +{told}$", shown, re.M)
 
 
 def test_a_redacted_pack_holds_no_name_of_the_original(library: Path, tmp_path: Path) -> None:

@@ -60,13 +60,17 @@ def _summary_line(summary: SessionSummary) -> str:
 
 def _field_line(key: str, value: object) -> str:
     """Return a field of a recording as a line of text."""
-    from natstui.units import bytes_text
+    from natstui.units import bytes_text, counted
 
     label = key
     for unit_suffix in ("_at_us", "_count", "_bytes"):
         label = label.removesuffix(unit_suffix)
     if isinstance(value, int) and key.endswith(("_at_us", "_bytes")):
         text = _time_text(value) if key.endswith("_at_us") else bytes_text(value)
+    elif isinstance(value, dict) and key == "dropped":
+        until_text = _time_text(value["until_at_us"])
+        segments_text = counted(value["segments_count"], "segment")
+        text = f"{segments_text}, before {until_text}, by {value['reason']}"
     elif isinstance(value, dict):
         text = ", ".join(f"{count} {kind.replace('_', ' ')}" for kind, count in value.items())
     elif isinstance(value, tuple | list):

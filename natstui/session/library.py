@@ -76,7 +76,8 @@ def find_session(sessions: Path, name: str) -> Path:
     path = Path(name)
     # A folder of that name is ./last.
     if name != "last" and is_session(path):
-        return path
+        # The folders `.` and `..` have no name of their own.
+        return path.resolve() if path.name in ("", "..") else path
     folders = list_session_folders(sessions)
     if name == "last" and folders:
         return folders[0]

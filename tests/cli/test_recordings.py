@@ -229,6 +229,24 @@ def test_what_a_limit_deleted_is_shown_with_its_time_and_its_reason(library: Pat
     assert re.search(rf"^dropped +{told}$", shown, re.M)
 
 
+def test_the_recording_of_the_current_folder_is_packed_and_renamed_by_its_name(
+    library: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (folder,) = list_session_folders(library)
+    monkeypatch.chdir(folder)
+    packed = natstui("sessions", "pack", ".", sessions=library)
+    assert (packed.returncode, packed.stdout) == (0, f"{folder.name}.natstui\n")
+    renamed = natstui("sessions", "rename", ".", "incident", sessions=library)
+    assert renamed.returncode == 0, renamed.stderr
+    (folder,) = list_session_folders(library)
+    assert renamed.stdout == f"{folder}\n" and folder.name.endswith("-incident")
+    (folder / "notes").mkdir()
+    monkeypatch.chdir(folder / "notes")
+    assert natstui("sessions", "rename", "..", "solved", sessions=library).returncode == 0
+    (folder,) = list_session_folders(library)
+    assert folder.name.endswith("-solved") and read_info(folder).name == "solved"
+
+
 def test_a_redacted_pack_holds_no_name_of_the_original(library: Path, tmp_path: Path) -> None:
     file = tmp_path / "handed-over.natstui"
     packed = natstui("sessions", "pack", "test", str(file), "--redact", "--json", sessions=library)

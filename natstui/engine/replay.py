@@ -130,6 +130,8 @@ class ReplayProcess:
         try:
             if command is not None:
                 self._execute(command)
+                # While a command is executed nothing is played.
+                self._advanced_at_s = time.monotonic()
             while not self._queued_records.empty():
                 self._send(iter([encode_record(self._queued_records.get())]))
             now_s = time.monotonic()
@@ -198,7 +200,6 @@ class ReplayProcess:
         match command:
             case Play() | PauseReplay():
                 player.playing = isinstance(command, Play)
-                self._advanced_at_s = time.monotonic()
                 return player.seek(0) if player.playing and player.is_at_end() else iter(())
             case ChangeSpeed():
                 player.change_speed(command.speeds_count)

@@ -4,11 +4,17 @@ from __future__ import annotations
 
 import gzip
 import os
+import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
+from natstui.config.settings import Viewer
+from natstui.engine import replay as replay_process
+from natstui.engine.replay import ReplayProcess
 from natstui.lines import decode_record, encode_command
 from natstui.model.live.snapshot import Snapshot
 from natstui.model.live.state import State
@@ -26,6 +32,7 @@ from natstui.model.records.recording import (
     Step,
 )
 from natstui.session.files.folder import list_segments
+from natstui.session.read.player import Player
 from natstui.session.read.recording import Recording
 from natstui.session.share.verify import verify
 from tests.cli.processes import NatstuiProcess
@@ -178,6 +185,36 @@ def test_pausing_holds_the_moment(replay: Replay) -> None:
     while position.playing:
         position = replay.until_position()
     assert replay.ask(ChangeSpeed(3, 1)).at_us == position.at_us
+
+
+def test_the_time_that_a_seek_takes_is_not_played(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now_s = [0.0]
+    seek = Player.seek
+
+    def slow_seek(player: Player, at_us: int) -> Iterator[bytes]:
+        now_s[0] += 1
+        return seek(player, at_us)
+
+    (stdin, commands), (lines, stdout) = os.pipe(), os.pipe()
+    monkeypatch.setattr(Player, "seek", slow_seek)
+    monkeypatch.setattr(replay_process, "_STDIN", stdin)
+    monkeypatch.setattr(replay_process, "_STDOUT", stdout)
+    clock = SimpleNamespace(monotonic=lambda: now_s[0], time_ns=time.time_ns)
+    monkeypatch.setattr(replay_process, "time", clock)
+    process = ReplayProcess(Recording(folder), Viewer(), folder.parent)
+    os.write(commands, encode_command(ChangeSpeed(1, 99)) + encode_command(SeekTo(2, second(20))))
+    with ThreadPoolExecutor(1) as pool, os.fdopen(lines, "rb") as file:
+        running = pool.submit(process.run, playing=True)
+        records = map(decode_record, file)
+        times_us = (record.at_us for record in records if isinstance(record, ReplayPosition))
+        assert next(at_us for at_us in times_us if at_us > START_US) == second(20)
+        # Nothing but the seek took time of this clock.
+        assert next(times_us) == second(20)
+        os.close(commands)
+    running.result()
+    os.close(stdout)
 
 
 def test_what_only_a_server_can_do_is_refused(replay: Replay) -> None:

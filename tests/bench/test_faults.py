@@ -63,6 +63,29 @@ async def test_a_slow_receiver_takes_its_time(run: Run) -> None:
     assert result.duration_s > 0.8
 
 
+async def test_workers_that_join_at_the_same_moment_have_different_numbers(
+    account: Account,
+) -> None:
+    what = BenchmarkPlan(
+        "joined",
+        "",
+        (
+            Role("pubs", "publish", schedule=(RateSegment(None, 200, 200),)),
+            Role("subs", "subscribe"),
+        ),
+        None,
+        duration_s=3.0,
+        drain_s=20,
+        faults=(Fault(0.3, "add", "pubs"), Fault(0.3, "add", "pubs")),
+    )
+    benchmark = Benchmark(what, Connection(servers=(account.url,)), records := Records())
+    result = await asyncio.wait_for(benchmark.run(), 60)
+    check_sums(result, records)
+    numbers = [member.orders.publisher_id for member in benchmark._state.pool.members]
+    assert sorted(numbers) == [0, 1, 2, 3]
+    assert (result.verdict, result.accounting.lost_msgs) == ("ok", 0), result.notes
+
+
 async def test_workers_that_are_held_do_nothing_until_they_go_on(account: Account) -> None:
     rate = (RateSegment(None, 200, 200),)
     what = BenchmarkPlan(

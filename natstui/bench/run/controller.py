@@ -642,7 +642,9 @@ class Benchmark:
             state.assets.check_change(self._sender_roles(), added_counts)
             self._added_workers_by_role = added_counts
         joining_role = replace(matching_roles[0], schedule=self._schedule_by_role[role])
-        worker_id, publisher_id = self._started_count_by_role[role], len(state.pool.members)
+        # Raised before the first await: another worker may join at the same moment.
+        worker_id = self._started_count_by_role[role]
+        publisher_id = sum(self._started_count_by_role.values())
         self._started_count_by_role[role] += 1
         line = self._connection.to_json_line()
         orders = added_orders(self.plan, state.assets, line, joining_role, worker_id, publisher_id)

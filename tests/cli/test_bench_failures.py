@@ -15,6 +15,7 @@ from natstui.jetstream.testbed.broker import Broker
 from tests.bench.test_failures import _children
 from tests.cli.test_bench import bench
 from tests.cli.test_core import connected
+from tests.tui.terminals import OnTerminal
 
 pytestmark = pytest.mark.server
 
@@ -116,6 +117,25 @@ def test_an_interrupted_run_is_saved_with_the_repetitions_before_and_exits_as_in
     results = saved_as(tmp_path, result)["results"]
     assert [result["verdict"] for result in results] == ["ok", "stopped"]
     assert results[0]["counts"]["acked_msgs"] > results[1]["counts"]["acked_msgs"] > 10
+
+
+@pytest.mark.terminal
+def test_a_run_whose_terminal_is_closed_is_saved(nats_server: Broker, tmp_path: Path) -> None:
+    (tmp_path / "own.toml").write_text(PUBLISHED)
+    config, runs = tmp_path / "config.toml", tmp_path / "runs"
+    config.write_text(f'[benchmark]\nfolder = "{runs}"\n')
+    with OnTerminal(
+        "from natstui.__main__ import main; main()",
+        *("bench", str(tmp_path / "own.toml")),
+        *("--server", nats_server.url, "--config", str(config)),
+    ) as terminal:
+        assert b"phase steady" in terminal.read(b"phase steady")
+        terminal.hang_up()
+        terminal.process.wait(60)
+    (saved,) = runs.glob("*.json")
+    (result,) = json.loads(saved.read_text())["results"]
+    assert result["verdict"] == "stopped"
+    assert [worker["ended"] for worker in result["workers"]] == ["done"]
 
 
 @pytest.mark.long

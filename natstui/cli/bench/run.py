@@ -8,7 +8,7 @@ import io
 import math
 import sys
 import time
-from contextlib import nullcontext
+from contextlib import nullcontext, suppress
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -117,16 +117,22 @@ class ProgressLine:
     def end(self) -> None:
         """End the line, so that further output starts on its own line."""
         if self._is_line_unfinished:
-            click.echo("", err=True)
+            _echo_stderr("\n")
             self._is_line_unfinished = False
 
     def _print_line(self, text: str) -> None:
         self.end()
-        click.echo(text, err=True)
+        _echo_stderr(f"{text}\n")
 
     def _rewrite_line(self, text: str) -> None:
-        click.echo(f"\r\x1b[2K{text}", nl=False, err=True)
+        _echo_stderr(f"\r\x1b[2K{text}")
         self._is_line_unfinished = True
+
+
+def _echo_stderr(text: str) -> None:
+    """Print on stderr; ignores a closed terminal or pipe, so that the result is still saved."""
+    with suppress(OSError):
+        click.echo(text, nl=False, err=True)
 
 
 def _progress_text(progress: BenchmarkProgress) -> str:
@@ -183,7 +189,7 @@ def _begin_recording(
     from natstui.engine.headless import BenchmarkRecorder
 
     def print_line(text: str) -> None:
-        click.echo(clean_line(text), err=True)
+        _echo_stderr(f"{clean_line(text)}\n")
 
     recording = BenchmarkRecorder(
         options.settings, connection, options.recording_name, print_line, line
@@ -339,7 +345,7 @@ def _save_run(run: library.SavedRun | None, options: RunOptions) -> SessionError
         path = library.save(run, options.library_folder)
     except SessionError as error:
         return error
-    click.echo(f"saved as {path.stem}", err=True)
+    _echo_stderr(f"saved as {path.stem}\n")
     return None
 
 

@@ -8,6 +8,7 @@ import pytest
 from nats.aio.msg import Msg
 
 from natstui.bench.run.controller import Benchmark
+from natstui.bench.wire import ordered
 from natstui.bench.wire.ordered import OrderedReceiver
 from natstui.bench.wire.pull import Puller
 from natstui.config.connection import Connection, Secret
@@ -245,6 +246,38 @@ async def test_a_request_that_the_server_ends_is_made_again(account: Account) ->
             await running
     assert len(requests) == 2
     await client.close()
+
+
+async def test_a_paused_ordered_receiver_goes_on_after_all_it_requested_was_delivered(
+    account: Account, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(ordered, "_BATCH_MSGS", 100)
+    connection = Connection(servers=(account.url,))
+    role = Role("subs", "js-ordered", batch_msgs=100)
+    what = plan(role, stream=StreamPlan("ORDERED", subjects=("bench",)))
+    client = await connect(connection)
+
+    async def pause(workers: Workers) -> None:
+        (worker,) = workers.all
+        receiver = worker.program
+        assert isinstance(receiver, OrderedReceiver)
+        async with asyncio.timeout(30):
+            while receiver._requested_msgs != 100:
+                await asyncio.sleep(0.01)
+            worker.job.running.clear()
+            for _ in range(250):
+                await client.nc.publish("bench", b"x" * 24)
+            await client.nc.flush()
+            while receiver._requested_msgs:
+                await asyncio.sleep(0.01)
+            assert workers.sum("received_msgs") == 100
+            worker.job.running.set()
+            while workers.sum("received_msgs") < 250:
+                await asyncio.sleep(0.01)
+
+    result = await run_here(connection, what, pause)
+    await client.close()
+    assert (result.accounting.received_msgs, result.accounting.lost_msgs) == (250, 0)
 
 
 async def test_a_consumer_without_a_leader_is_waited_for_and_asked_about_now_and_then(

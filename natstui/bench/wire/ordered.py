@@ -48,11 +48,11 @@ class OrderedReceiver(DeliveryReceiver):
 
     async def run(self) -> None:
         """Pull until stopped."""
-        self._refill()
         while not self.job.stopping.is_set() and not self.link.failure.done():
             if self._is_consumer_lost():
                 await self._recreate_consumer()
-                self._refill()
+            # After a pause no delivery may be left that would request more.
+            self._refill()
             await self.job.sleep(0.05)
         if self.link.failure.done():
             raise self.link.failure.result()

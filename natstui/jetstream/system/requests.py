@@ -123,15 +123,33 @@ class ServerRequests:
             raise _with_advice(denied) from denied
         # A server that was restarted has another id: its previous one is forgotten.
         replied_names = {server_reply.name for server_reply in replies_by_id.values()}
+        previous_ids = self._find_previous_ids(replies_by_id)
         other_servers = {
             server_id: name
             for server_id, name in self._name_by_server_id.items()
-            if name not in replied_names
+            if name not in replied_names and server_id not in previous_ids
         }
         self._name_by_server_id = other_servers | {
             server_reply.server_id: server_reply.name for server_reply in replies_by_id.values()
         }
         return list(replies_by_id.values())
+
+    def _find_previous_ids(self, replies_by_id: Mapping[str, ServerReply]) -> list[str]:
+        """Return the previous ids of restarted servers without `server_name`.
+
+        The name of such a server is its id, so each new one replaces one that does not reply.
+        """
+        new_count = sum(
+            server_id == server_reply.name and server_id not in self._name_by_server_id
+            for server_id, server_reply in replies_by_id.items()
+        )
+        replied_ids = replies_by_id.keys() | self._refusing_server_ids
+        silent_ids = [
+            server_id
+            for server_id, name in self._name_by_server_id.items()
+            if server_id == name and server_id not in replied_ids
+        ]
+        return silent_ids[:new_count]
 
     async def _collect_replies(
         self,

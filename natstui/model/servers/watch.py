@@ -105,13 +105,17 @@ class ServerWatch:
             # Another source counts otherwise, and may know other servers.
             return ServerWatch().after(reading)
         reply_by_name = {row.name: row for row in servers.rows}
+        previous_names = self._find_previous_names(reply_by_name)
         known_servers = {
-            name: _update_known_server(self.known.get(name), server_state, at_us)
+            name: _update_known_server(
+                self.known.get(previous_names.get(name, name)), server_state, at_us
+            )
             for name, server_state in reply_by_name.items()
         }
+        handled_names = {*reply_by_name, *previous_names.values()}
         for name, server in self.known.items():
             since_us = server.at_us if server.down_since_us is None else server.down_since_us
-            if name in reply_by_name or not reply_by_name or at_us - since_us > _REMOVED_AFTER_US:
+            if name in handled_names or not reply_by_name or at_us - since_us > _REMOVED_AFTER_US:
                 continue
             known_servers[name] = replace(server, down_since_us=since_us)
         if not reply_by_name:
@@ -121,6 +125,28 @@ class ServerWatch:
             servers, at_us, known_servers, leaving, reading.meta_elected_at_us,
             reading.logins_refused, self._update_rates(reading),
         )  # fmt: skip
+
+    def _find_previous_names(self, reply_by_name: Mapping[str, ServerState]) -> dict[str, str]:
+        """Return new name → previous name of restarted servers without `server_name`.
+
+        The name of such a server is its id, which changes at each start. A new one in the cluster
+        of one that does not reply any more counts as its restart.
+        """
+        silent_servers = [
+            server.seen
+            for name, server in self.known.items()
+            if name == server.seen.server_id and name not in reply_by_name
+        ]
+        previous_names = {}
+        for name, server_state in reply_by_name.items():
+            if name != server_state.server_id or name in self.known:
+                continue
+            for silent_server in silent_servers:
+                if silent_server.cluster == server_state.cluster:
+                    previous_names[name] = silent_server.name
+                    silent_servers.remove(silent_server)
+                    break
+        return previous_names
 
     def _update_rates(self, reading: ServersRead) -> Mapping[str, Traffic]:
         """Return the newest rates of the servers that reply."""
@@ -240,6 +266,11 @@ def server_changes(before: ServerWatch, after: ServerWatch) -> list[ServerChange
     for name, server in after.known.items():
         server_before = before.known.get(name)
         if server_before is None:
+            if server.restarted_at_us[-1:] == (after.at_us,):
+                # Without `server_name`, it has another name since its restart.
+                changes.append(
+                    ServerChange("server_restarted", name, f"server {name} was restarted")
+                )
             continue
         if server.down_since_us is not None and server_before.down_since_us is None:
             changes.append(ServerChange("server_down", name, f"server {name} does not reply"))

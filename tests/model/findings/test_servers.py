@@ -105,6 +105,28 @@ def test_what_happened_to_a_server_is_an_event() -> None:
     ]  # fmt: skip
 
 
+def test_a_restart_of_a_server_without_a_name_is_a_restart_and_no_server_is_down() -> None:
+    first, second, third = (seen(one, server_id=one, cluster=None) for one in ("NA", "NB", "NC"))
+    named = seen("n1", cluster=None)
+    elsewhere = seen("ND", server_id="ND", cluster="OTHER")
+    readings = [
+        read(1, first, named), read(3, named), read(5, second, named), read(7, third, named),
+    ]  # fmt: skip
+    told: list[tuple[str, str]] = []
+    watch = NO_SERVERS
+    for reading in readings:
+        watch, before = watch.after(reading), watch
+        told += [(one.type, one.server) for one in server_changes(before, watch)]
+    assert told == [
+        ("server_down", "NA"), ("server_restarted", "NB"), ("server_restarted", "NC"),
+    ]  # fmt: skip
+    assert set(watch.known) == {"NC", "n1"}
+    assert list(found(after(*readings[:3], at(6)))) == ["NT-V53 server NB"]
+    # A server of another cluster is another server, and so is one with a name.
+    other = after(read(1, first), read(3, elsewhere, named), at(4))
+    assert "NT-V01 server NA" in found(other)
+
+
 def test_when_nobody_can_be_asked_no_server_is_called_down() -> None:
     watch = ServerWatch().after(read(1, *_ALL)).after(read(3))
     assert watch.down == ()

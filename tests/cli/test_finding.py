@@ -30,10 +30,13 @@ KNOWN = (
     "last_at_us",
     "pull",
     "lag_s",
+    "ack_policy",
+    "pinned_client",
 )
 ROW = {
     "name": "ORDERS", "stored_msgs": 12_000, "stored_bytes": 2**21, "leader": None,
     "subjects": ("orders.>", "o"), "last_at_us": 1_000_000, "pull": True, "lag_s": 90.0,
+    "ack_policy": "none", "pinned_client": "no",
 }  # fmt: skip
 
 
@@ -227,6 +230,17 @@ def test_a_stream_is_sealed_only_when_its_name_was_said(shell: Shell, account: A
         ("pull == true", True),
         ("lag_s > 1m", True),
         ("lag_s > 100", False),
+        ("ack_policy == none", True),
+        ("ack_policy != none", False),
+        ("ack_policy == 'none'", True),
+        ("ack_policy == null", False),
+        ("pinned_client == no", True),
+        ("leader == 'null'", False),
+        ("leader == none", True),
+        ("lag_s == none", False),
+        ("pull == yes", True),
+        ("pull == 'no'", False),
+        ("pull != 'true'", False),
     ],
 )
 def test_a_condition_knows_the_units_of_its_field(text: str, holds: bool) -> None:
@@ -234,11 +248,27 @@ def test_a_condition_knows_the_units_of_its_field(text: str, holds: bool) -> Non
 
 
 @pytest.mark.parametrize(
-    "text", ["", "stored_msgs", "none > 3", "stored_msgs > x", "stored_bytes > 3 apples"]
+    "text",
+    [
+        "",
+        "stored_msgs",
+        "none > 3",
+        "stored_msgs > x",
+        "stored_bytes > 3 apples",
+        "ack_policy > none",
+        "lag_s > 'null'",
+        "lag_s == 'null'",
+    ],
 )
 def test_what_is_no_condition_is_refused_with_a_sentence(text: str) -> None:
     with pytest.raises(UsageError):
         parse_condition(text, KNOWN)
+
+
+def test_an_unknown_ack_policy_is_null_and_not_none() -> None:
+    row = {**ROW, "ack_policy": None}
+    assert parse_condition("ack_policy == null", KNOWN).is_met(row)
+    assert not parse_condition("ack_policy == none", KNOWN).is_met(row)
 
 
 def test_what_is_unknown_is_neither_more_nor_less() -> None:

@@ -45,9 +45,7 @@ _CONDITION_PATTERN = re.compile(
 _COMPARISON_BY_OPERATOR: dict[str, Callable[[Any, Any], bool]] = {
     "<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge,
 }  # fmt: skip
-_VALUE_BY_CONSTANT_NAME = {
-    "null": None,
-    "none": None,
+_BOOL_BY_NAME = {
     "true": True,
     "false": False,
     "yes": True,
@@ -62,6 +60,8 @@ class Condition:
     field: str
     comparison: str
     operand: object
+    text: str
+    """The value as it was written: `no` is also the name of a stream."""
 
     def is_met(self, row: Mapping[str, object]) -> bool:
         """Return whether a row, by field, meets the condition.
@@ -75,12 +75,8 @@ class Condition:
             return are_numbers and _COMPARISON_BY_OPERATOR[self.comparison](value, self.operand)
         if self.comparison in ("=~", "!~"):
             return _matches_pattern(value, str(self.operand)) == (self.comparison == "=~")
-        is_membership = isinstance(value, tuple) and self.operand is not None
-        is_equal = (
-            self.operand in value
-            if isinstance(value, tuple) and is_membership
-            else value == self.operand
-        )
+        values = value if isinstance(value, tuple) else (value,)
+        is_equal = self.operand in values or self.text in values
         return is_equal == (self.comparison == "==")
 
 
@@ -107,22 +103,27 @@ def parse_condition(
             f"{text!r}: there is no field {name!r}; there are {', '.join(field_names)}"
         )
     comparison = "==" if comparison == "=" else comparison
-    operand = operand[1:-1] if operand[:1] in "\"'" and operand[-1:] == operand[:1] else operand
+    is_quoted = operand[:1] in "\"'" and operand[-1:] == operand[:1]
+    operand = operand[1:-1] if is_quoted else operand
     if comparison in ("=~", "!~"):
-        return Condition(name, comparison, operand)
+        return Condition(name, comparison, operand, operand)
+    is_null = (
+        operand.lower() in ("null", "none")
+        and comparison not in _COMPARISON_BY_OPERATOR
+        and not is_quoted
+        and (name, operand) != ("ack_policy", "none")
+    )
     try:
-        return Condition(
-            name,
-            comparison,
-            _parse_operand(name, operand, comparison in _COMPARISON_BY_OPERATOR, now),
-        )
+        value = None if is_null else _parse_operand(name, operand, comparison, now)
+        return Condition(name, comparison, value, operand)
     except ValueError as error:
         raise UsageError(f"{text!r}: {error}") from error
 
 
-def _parse_operand(name: str, text: str, is_number: bool, now: datetime | None) -> object:
-    if not is_number and text.lower() in _VALUE_BY_CONSTANT_NAME:
-        return _VALUE_BY_CONSTANT_NAME[text.lower()]
+def _parse_operand(name: str, text: str, comparison: str, now: datetime | None) -> object:
+    is_number = comparison in _COMPARISON_BY_OPERATOR
+    if not is_number and text.lower() in _BOOL_BY_NAME:
+        return _BOOL_BY_NAME[text.lower()]
     if name.endswith("at_us"):
         return round(parse_moment(text, now).timestamp() * 1_000_000)
     for suffix, parse in _PARSER_BY_FIELD_SUFFIX:

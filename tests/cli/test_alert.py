@@ -66,6 +66,20 @@ def test_a_finding_is_told_once_when_it_has_held_and_once_when_it_is_over() -> N
     assert told(notices, life) == []
 
 
+def test_what_was_sent_stays_sent_when_the_clock_is_set_back() -> None:
+    life, notices = held(), Notices({"rule": Alert(hold_s=60, codes=("NT-C09",))})
+    limited(life, full=True)
+    findings, now_us = life.state.findings, life.state.now_at_us
+    sent = [
+        [notice.status for notice in notices.update(findings, now_us + round(s * 1e6))]
+        for s in (60, -3600, 61)
+    ]
+    assert sent == [["open"], [], []]
+    life.polls(6, pending_msgs=0, ack_pending_msgs=0, delivered_consumer_seq=9)
+    ended = notices.update(life.state.findings, now_us - 3_600_000_000)
+    assert [notice.status for notice in ended] == ["resolved"]
+
+
 def test_codes_severity_and_entity_choose() -> None:
     alerts = {
         "code": Alert(hold_s=0, codes=["NT-C09"]),

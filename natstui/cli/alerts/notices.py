@@ -51,19 +51,18 @@ class Notices:
         """Return the new notices, first those of resolved findings; remember the open findings as
         reported.
 
-        `now_us` is the time in UTC µs; a finding is due `hold_s` of its rule after its start.
+        `now_us` is the time in UTC µs; a finding is due `hold_s` of its rule after its start, and
+        stays due while it is open, also if the clock is set back.
         `own_findings` are open findings about the rules themselves, such as a webhook that fails.
         """
         due_findings: dict[_NoticeKey, Finding] = {}
         for finding in (*findings.list_open_findings(), *own_findings):
             for name, alert in self._alerts.items():
-                if (
-                    matches_rule(alert, finding)
-                    and now_us - finding.since_us >= alert.hold_s * 1e6
-                ):
-                    notice_key = _NoticeKey(
-                        name, finding.kind.code, finding.entity, finding.since_us
-                    )
+                if not matches_rule(alert, finding):
+                    continue
+                notice_key = _NoticeKey(name, finding.kind.code, finding.entity, finding.since_us)
+                is_held = now_us - finding.since_us >= alert.hold_s * 1e6
+                if is_held or notice_key in self._reported_findings:
                     due_findings[notice_key] = finding
         opened_notices = [
             Notice(notice_key.alert, "open", finding)

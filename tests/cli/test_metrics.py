@@ -404,6 +404,12 @@ def test_before_there_is_anything_there_is_only_that_nothing_is_connected() -> N
     assert value(found, "natstui_up") == 0
 
 
+def test_before_the_first_poll_it_is_not_up() -> None:
+    text = Exposition().text(State().after(LinkChanged(1, "connected", None)), 0)
+    found = {one.name: one for one in text_string_to_metric_families(text)}
+    assert value(found, "natstui_up") == 0
+
+
 def test_of_a_server_that_hangs_or_is_lost_nothing_is_served_as_current() -> None:
     scenario = Scenario(streams=1, consumers=1)
     poll = scenario.poll(1)

@@ -407,10 +407,10 @@ def _account_lines(state: State, server_labels: str) -> Iterator[str]:
 
 
 def _is_up(state: State, now_us: int) -> bool:
-    """Return whether there is a connection, and the newest poll is not stale."""
-    if state.link is None or state.link.state != "connected":
+    """Return whether there is a connection, and a newest poll that is not stale."""
+    if state.link is None or state.link.state != "connected" or not state.costs:
         return False
-    return not state.costs or not polls_are_missing(state, now_us - state.costs[-1].mono_us)
+    return not polls_are_missing(state, now_us - state.costs[-1].mono_us)
 
 
 def _up_lines(state: State, now_us: int, server_labels: str, *, is_up: bool) -> Iterator[str]:

@@ -641,6 +641,19 @@ def test_a_publisher_that_stopped_is_named_and_a_batch_is_not() -> None:
         assert life.open == {}, second
 
 
+@pytest.mark.parametrize("behind_s", [0, 35, 120])
+def test_a_publisher_that_continues_did_not_stop_whatever_the_clocks_say(behind_s: int) -> None:
+    life = Life()
+    for second in range(130):
+        life.poll(stream=storing(second) | {"last_at_us": at_us(second - behind_s)},
+                  waiting_pulls_count=1)  # fmt: skip
+        assert life.open == {}, second
+    life.polls(28)
+    assert life.open == {}
+    life.polls(8)
+    assert life.words == {"publisher stopped"}
+
+
 def test_a_consumer_that_is_recreated_again_and_again_is_named() -> None:
     life = Life()
     for second in range(12):

@@ -94,6 +94,8 @@ class SteadyPublishing:
     """Time of the newest message, UTC."""
     longest_gap_us: int = 0
     """The longest gap between two polls with new messages."""
+    polled_mono_us: int | None = None
+    """Steady time of the newest poll with new messages, None if none: it needs no server clock."""
 
 
 @dataclass(frozen=True, slots=True)

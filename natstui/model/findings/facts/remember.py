@@ -315,16 +315,17 @@ class _StreamMemoryUpdater:
             self.steady_publishing[key] = SteadyPublishing(at_us, at_us)
 
     def _update_steady_publishing(self, row: int, key: RowKey, *, has_new_messages: bool) -> None:
-        at_us = self._state.streams.columns.last_at_us[row]
+        columns = self._state.streams.columns
+        at_us, mono_us = columns.last_at_us[row], columns.sampled_mono_us[row]
         if not has_new_messages or at_us is None:
             return
         publishing = self.steady_publishing.get(key)
         if publishing is None or at_us - publishing.stored_at_us > STEADY_PUBLISHER_GAP_S * _US:
-            self.steady_publishing[key] = SteadyPublishing(at_us, at_us)
+            self.steady_publishing[key] = SteadyPublishing(at_us, at_us, polled_mono_us=mono_us)
             return
         longest_us = max(publishing.longest_gap_us, at_us - publishing.stored_at_us)
         self.steady_publishing[key] = SteadyPublishing(
-            publishing.steady_since_us, at_us, longest_us
+            publishing.steady_since_us, at_us, longest_us, mono_us
         )
 
 

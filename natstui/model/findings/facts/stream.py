@@ -217,9 +217,15 @@ class StreamFacts:
 
     @stream_fact("s")
     def silent_s(self) -> float | None:
-        """Time since the last message was stored."""
+        """Time since the last message was stored, at most since the newest poll that saw one."""
         at_us = self.columns.last_at_us[self.row]
-        return None if at_us is None else max(0.0, (self.at_us - at_us) / _US)
+        if at_us is None:
+            return None
+        silent_us = self.at_us - at_us
+        publishing = self._memory.steady_publishing.get(self.key)
+        if publishing is not None and publishing.polled_mono_us is not None:
+            silent_us = min(silent_us, self.mono_us - publishing.polled_mono_us)
+        return max(0.0, silent_us / _US)
 
     @stream_fact("s", needs="two polls")
     def steady_s(self) -> float | None:

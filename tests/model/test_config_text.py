@@ -7,14 +7,18 @@ from hypothesis import given, settings
 from hypothesis import strategies as some
 
 from natstui.model.assets.consumer_fields import CONSUMER_FIELDS
-from natstui.model.assets.fields import Field, objects_at, read
+from natstui.model.assets.fields import Config, Field, objects_at, read
 from natstui.model.assets.stream_fields import STREAM_FIELD_BY_PATH, STREAM_FIELDS
 from natstui.model.assets.text import (
     exact_bytes,
     exact_duration,
     format_field,
+    format_source,
+    format_sources,
     parse_field,
     parse_repeated,
+    parse_source,
+    parse_sources,
 )
 
 S = 1_000_000_000
@@ -139,6 +143,20 @@ def test_sections_follow_each_other() -> None:
         "Consumer", "Start", "Delivery", "Pull", "Push", "Storage", "Monitoring",
     )  # fmt: skip
     assert read({"placement": {"cluster": "x"}}, "placement.cluster") == "x"
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        {"name": "{x"},
+        {"name": "[x"},
+        {"name": "A", "filter_subject": "o.a\u3000b"},
+        {"name": "A\u00a0B", "opt_start_seq": 2},
+    ],
+)
+def test_a_source_that_no_line_can_have_is_json(source: Config) -> None:
+    assert parse_source(format_source(source)) == source
+    assert parse_sources(format_sources((source,))) == [source]
 
 
 @pytest.mark.slow

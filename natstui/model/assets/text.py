@@ -99,15 +99,19 @@ def _check_source(item: object) -> Config:
 def format_source(source: Config) -> str:
     """Return the text from which `parse_source` returns a source: a line, else JSON."""
     source_line = _format_source_line(source)
-    if not text_at(source, "name") or parse_source(source_line) != source:
-        return json.dumps(source, ensure_ascii=False)
-    return source_line
+    try:
+        if text_at(source, "name") and parse_source(source_line) == source:
+            return source_line
+    except ValueError:
+        # A name that begins as JSON, or a space that is none for the server.
+        pass
+    return json.dumps(source, ensure_ascii=False)
 
 
 def format_sources(sources: tuple[Config, ...]) -> str:
     """Return the text from which `parse_sources` returns the sources."""
     texts = [format_source(source) for source in sources]
-    if any(text.startswith("{") or ";" in text for text in texts):
+    if any(text.startswith(("{", "[")) or ";" in text for text in texts):
         return json.dumps(sources, ensure_ascii=False)
     return "; ".join(texts)
 

@@ -176,6 +176,21 @@ async def test_subjects_beyond_what_is_remembered_are_counted_together(
         assert len((await told.looked_at(LIST)).rows) <= 402
 
 
+@pytest.mark.server
+async def test_a_subject_whose_last_token_finds_no_room_is_counted_with_the_others(
+    nats_server: Broker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tally, "MAX_NODES_COUNT", 10)
+    async with listening(nats_server, "eu.sensor.>", look=TREE) as told:
+        with RawPublisher(nats_server.url) as publisher:
+            # The root, two tokens and three devices need 9 nodes; the id of the next is the 10th.
+            publisher.send(b"".join(b"PUB eu.sensor.%d.temp 2\r\nhi\r\n" % n for n in range(5)))
+            publisher.settle()
+        last = await told.came(5)
+        assert (last.subjects_count, last.other_subjects_count) == (3, 2)
+        assert (last.rows[-1].kind, last.rows[-1].came_msgs) == ("others", 2)
+
+
 @pytest.mark.long
 @pytest.mark.server
 async def test_a_flood_is_counted_and_the_other_connection_stays(nats_server: Broker) -> None:

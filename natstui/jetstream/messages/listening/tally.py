@@ -106,12 +106,13 @@ class Tally:
         node = self.tree.find_or_add(
             self._internal_subjects.fold_one_off(text) if is_one_off else text
         )
-        if node is None:
-            self.other_subjects.add(subject)
-            return ROOT_NODE
+        # Also without a node of its own, its first tokens may have used the last free nodes.
         missing_nodes_count = len(self.tree) - len(self.msgs)
         self.msgs.extend([0] * missing_nodes_count)
         self.byte_counts.extend([0] * missing_nodes_count)
+        if node is None:
+            self.other_subjects.add(subject)
+            return ROOT_NODE
         if not is_one_off:
             self._nodes_by_subject[subject] = node
         return node

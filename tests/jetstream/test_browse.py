@@ -14,7 +14,7 @@ import pytest
 from nats.js.api import AckPolicy, ConsumerConfig
 
 from natstui.config import Connection
-from natstui.errors import Conflict, RequestFailed, UsageError
+from natstui.errors import Conflict, ConnectionLost, RequestFailed, RequestTimedOut, UsageError
 from natstui.jetstream.connection.client import Client, connect
 from natstui.jetstream.connection.times import time_us
 from natstui.jetstream.messages import objects
@@ -468,6 +468,66 @@ async def test_a_reader_has_caught_up_only_once_it_read_what_came_while_it_was_d
             await client.request_subject("s", b"x")
             assert (await anext(reader)).stream_seq == 3
             assert reader.has_caught_up
+    finally:
+        await client.close()
+
+
+async def test_a_second_outage_leaves_no_consumer_of_the_failed_attempt(
+    account: Account, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    client = await connect(Connection(servers=(account.url,)))
+    failures = [ConnectionLost("lost again"), RequestTimedOut("STREAM.INFO.S", 5.0)]
+    check_stream = Reader.check_stream
+
+    async def fail_at_first(reader: Reader) -> None:
+        if failures:
+            raise failures.pop()
+        await check_stream(reader)
+
+    async def read_consumers() -> list[str]:
+        names: list[str] = json.loads(await client.request("CONSUMER.NAMES.S"))["consumers"]
+        return names
+
+    try:
+        await client.request("STREAM.CREATE.S", {"name": "S", "subjects": ["s"]})
+        async with asyncio.timeout(30), Reader(client, "S") as reader:
+            monkeypatch.setattr(Reader, "check_stream", fail_at_first)
+            subscriptions_count = len(client.nc._subs)
+            (lost_consumer,) = await read_consumers()
+            await client.request(f"CONSUMER.DELETE.S.{lost_consumer}")
+            client.nc._transport.abort()
+            while not client.nc.stats["reconnects"]:
+                await asyncio.sleep(0.01)
+            await client.request_subject("s", b"x")
+            assert (await anext(reader)).stream_seq == 1
+            assert not failures
+            consumers = await read_consumers()
+            assert len(consumers) == 1
+            assert len(client.nc._subs) == subscriptions_count
+            for seq in range(2, 12):
+                await client.request_subject("s", b"x")
+                assert (await anext(reader)).stream_seq == seq
+            assert await read_consumers() == consumers
+    finally:
+        await client.close()
+
+
+async def test_a_reader_whose_consumer_is_refused_or_that_ends_disconnected_is_unsubscribed(
+    account: Account,
+) -> None:
+    client = await connect(Connection(servers=(account.url,)))
+    try:
+        await client.request("STREAM.CREATE.S", {"name": "S", "subjects": ["s"]})
+        subscriptions_count = len(client.nc._subs)
+        with pytest.raises(RequestFailed, match="overlap"):
+            async with Reader(client, "S", ("s", "s")):
+                pass
+        assert len(client.nc._subs) == subscriptions_count
+        async with Reader(client, "S"):
+            client.nc._transport.abort()
+            while client.link.state == "connected":
+                await asyncio.sleep(0)
+        assert len(client.nc._subs) == subscriptions_count
     finally:
         await client.close()
 

@@ -145,7 +145,11 @@ class Reader:
         if self.created_at_us is None:
             with suppress(PermissionDenied):
                 self.created_at_us = time_us((await self._read_info())["created"])
-        self.waiting_msgs = await self._create_consumer(self.policy, self.from_seq)
+        try:
+            self.waiting_msgs = await self._create_consumer(self.policy, self.from_seq)
+        except BaseException:
+            await self._unsubscribe()
+            raise
         try:
             # From now on, messages are of the stream on which the consumer was created.
             await self.check_stream()
@@ -326,9 +330,9 @@ class Reader:
         self._arrived_messages, self._last_consumer_seq, self._remaining_msgs = deque(), 0, None
         self._arrived_bytes, self._is_flooded = 0, False
         self._reconnects_count = self.client.nc.stats["reconnects"]
-        self._consumer_name = f"natstui-{uuid.uuid4().hex[:12]}"
         inbox = self.client.nc.new_inbox()
         self._subscription = await self.client.subscribe(inbox, _ignore_message)
+        self._consumer_name = f"natstui-{uuid.uuid4().hex[:12]}"
         self.client.nc.deliver_blocks(self._subscription, self._on_block)
         config: dict[str, Any] = {
             "name": self._consumer_name,
@@ -367,9 +371,10 @@ class Reader:
 
         Waits for a connection, and for the stream to have a leader.
         """
-        await self._delete_consumer()
         from_seq = self._last_seq + 1 if self._last_seq else self._start_seq or self.from_seq
         while True:
+            # Also that of a failed attempt, which would deliver every message once more.
+            await self._delete_consumer()
             try:
                 pending_msgs = await self._create_consumer(self.policy, from_seq)
                 await self.check_stream()
@@ -416,13 +421,18 @@ class Reader:
 
     async def _delete_consumer(self) -> None:
         """Delete the consumer; without a connection, the server does so a minute later."""
-        if self._subscription is not None:
-            self.client.nc.deliver_blocks(self._subscription, None)
+        await self._unsubscribe()
         if self.client.link.state != "connected":
             return
-        if self._subscription is not None:
-            await self._subscription.unsubscribe()
         try:
             await self.client.request(f"CONSUMER.DELETE.{self.stream}.{self._consumer_name}")
         except (NotFound, PermissionDenied, ConnectionLost, RequestTimedOut, JetStreamUnavailable):
             return  # the server deletes it when nobody is subscribed
+
+    async def _unsubscribe(self) -> None:
+        """End the subscription, also while disconnected: else the next connection renews it."""
+        subscription, self._subscription = self._subscription, None
+        if subscription is not None:
+            self.client.nc.deliver_blocks(subscription, None)
+            if not self.client.nc.is_closed:
+                await subscription.unsubscribe()

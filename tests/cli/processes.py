@@ -47,14 +47,16 @@ class NatstuiProcess(subprocess.Popen[str]):
         )
 
 
-async def start_beside(*words: str, environment: Mapping[str, str]) -> Process:
+async def start_beside(
+    *words: str, environment: Mapping[str, str], stdout: int = subprocess.PIPE
+) -> Process:
     """Start `natstui WORDS` beside a test that waits for it with asyncio."""
     return await asyncio.create_subprocess_exec(
         *NATSTUI,
         *words,
         env={**os.environ, **environment},
         stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
+        stdout=stdout,
         stderr=subprocess.PIPE,
         limit=LONGEST_LINE_BYTES,
     )

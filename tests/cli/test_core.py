@@ -7,6 +7,7 @@ import base64
 import json
 import re
 import signal
+import subprocess
 from asyncio.subprocess import Process
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
@@ -53,9 +54,9 @@ async def run(shell: Shell, *words: str, stdin: str = "") -> Done:
     return await asyncio.to_thread(shell.run, *words, stdin=stdin)
 
 
-async def listening(shell: Shell, *words: str) -> Process:
+async def listening(shell: Shell, *words: str, stdout: int = subprocess.PIPE) -> Process:
     """Start `natstui sub` and wait until the server knows what it listens to."""
-    process = await start_beside("sub", *words, environment=shell.environment)
+    process = await start_beside("sub", *words, environment=shell.environment, stdout=stdout)
     async with asyncio.timeout(PATIENCE_S):
         line = await process.stderr.readline()
     assert line.startswith(b"natstui: listening to "), line
@@ -326,6 +327,20 @@ async def test_it_ends_when_nothing_comes_and_when_nobody_reads(
     assert unread.returncode == 0
     assert unread.stderr is not None
     assert b"Traceback" not in await unread.stderr.read()
+
+
+async def test_it_fails_when_its_output_cannot_be_written(shell: Shell, account: Account) -> None:
+    with Path("/dev/full").open("wb") as full:
+        process = await listening(shell, "a", "--raw", stdout=full.fileno())
+    async with connected(account.url) as nc:
+        await nc.publish("a", b"x")
+    async with asyncio.timeout(PATIENCE_S):
+        _, said = await process.communicate()
+    assert process.returncode == 6, said
+    assert said.decode().splitlines() == [
+        "natstui: 0 messages",
+        "natstui: the output cannot be written: No space left on device",
+    ]
 
 
 def test_it_ends_when_it_is_stopped(shell: Shell) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import signal
+import subprocess
 from asyncio.subprocess import Process
 from pathlib import Path
 
@@ -27,10 +28,10 @@ def shell(account: Account, tmp_path: Path) -> Shell:
     return Shell(account.url, tmp_path)
 
 
-async def receiving(shell: Shell, *words: str) -> Process:
+async def receiving(shell: Shell, *words: str, stdout: int = subprocess.PIPE) -> Process:
     """Start it without a stdin, and wait until it receives."""
     words = ("consumer", "sub", "S", *words)
-    process = await start_beside(*words, environment=shell.environment)
+    process = await start_beside(*words, environment=shell.environment, stdout=stdout)
     async with asyncio.timeout(PATIENCE_S):
         while not (line := await process.stderr.readline()).startswith(b"natstui: receiving"):
             assert line, "it ended"
@@ -100,6 +101,27 @@ async def test_it_ends_with_its_accounts_when_nobody_reads(shell: Shell, account
         assert await unread.wait() == 0
     assert await unread.stderr.read() == b"natstui: 0 messages, 0 acknowledged\n"
     assert await state_of(shell, "C") == (0, 1), "what nobody saw comes again"
+
+
+@pytest.mark.parametrize("kind", ["pull", "push"])
+async def test_it_fails_when_its_output_cannot_be_written(
+    shell: Shell, account: Account, kind: str
+) -> None:
+    await filled(account.url, 1)
+    words = ("--target", "push", "--ack", "none", "--filter", "s")
+    await asyncio.to_thread(shell.ok, "consumer", "add", "S", "P", *words)
+    name = "C" if kind == "pull" else "P"
+    with Path("/dev/full").open("wb") as full:
+        process = await receiving(shell, name, "--raw", stdout=full.fileno())
+    async with asyncio.timeout(PATIENCE_S):
+        _, said = await process.communicate()
+    assert process.returncode == 6, said
+    assert said.decode().splitlines() == [
+        "natstui: 0 messages, 0 acknowledged",
+        "natstui: the output cannot be written: No space left on device",
+    ]
+    journal = await asyncio.to_thread(shell.ok, "journal")
+    assert f"receive 0, acknowledge 0 of {name} on S" in journal
 
 
 async def test_a_push_consumer_is_listened_to_and_only_its_own_messages_are_answered(

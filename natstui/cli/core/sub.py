@@ -156,7 +156,8 @@ class SubscriptionPrinter:
         self.message_event.set()
         try:
             self.printer.write(msg)
-        except BrokenPipeError as error:
+        except OSError as error:
+            # Stdout has no reader, or cannot be written. nats-py would drop the error.
             self._stop_with_error(error)
         if self.printer.printed_count == self.max_msgs:
             self.stop_event.set()

@@ -107,7 +107,7 @@ class Receiver:
             await work_task
         except asyncio.CancelledError:
             pass
-        except (NatstuiError, BrokenPipeError) as error:
+        except (NatstuiError, OSError) as error:
             self._error = self._error or error
         return {"received_msgs": self.received_count, "acknowledged_msgs": self.acknowledged_count}
 
@@ -163,7 +163,8 @@ class Receiver:
         async def on_message(msg: Msg) -> None:
             try:
                 await self._on_message(client, msg)
-            except (NatstuiError, BrokenPipeError) as error:
+            except (NatstuiError, OSError) as error:
+                # Also of a stdout that cannot be written: nats-py would drop the error.
                 self._end_with_error(error)
 
         group = str(self._consumer_config.get("deliver_group") or "")

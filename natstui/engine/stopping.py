@@ -50,6 +50,12 @@ def make_stop_event() -> StopEvent:
     return stop
 
 
+def remove_signal_handlers() -> None:
+    """Remove the handlers of `make_stop_event`: a signal ends the process, also at a prompt."""
+    for signal_number in ending_signals():
+        asyncio.get_running_loop().remove_signal_handler(signal_number)
+
+
 def make_timed_stop_event(duration_s: float | None) -> StopEvent:
     """Return an event that is set by an ending signal, or after `duration_s`."""
     stop = make_stop_event()

@@ -137,6 +137,43 @@ def test_a_question_that_gets_no_answer_changes_nothing(
 
 
 @pytest.mark.parametrize(
+    ("words", "number"),
+    [
+        ("reply svc hello", signal.SIGINT),
+        ("reply svc hello", signal.SIGTERM),
+        ("consumer sub S C", signal.SIGINT),
+    ],
+)
+def test_a_signal_ends_a_command_at_the_prompt_before_it_receives(
+    words: str, number: signal.Signals, shell: Shell
+) -> None:
+    shell.ok("stream", "add", "S", "--subjects", "s")
+    shell.ok("consumer", "add", "S", "C", "--pull")
+    shell.environment["NATSTUI_CONNECTION_PRODUCTION"] = "true"
+    ours, terminal = os.openpty()
+    process = NatstuiProcess(*words.split(), environment=shell.environment, stdin=terminal)
+    said = b""
+    while b"to confirm" not in said:
+        part = os.read(process.stderr.fileno(), 1000)
+        assert part, said
+        said += part
+    give_up_at = time.monotonic() + PATIENCE_S
+    while process.poll() is None and time.monotonic() < give_up_at:
+        # One that comes just before Python waits for a line waits with it, and is sent again.
+        process.send_signal(number)
+        with suppress(subprocess.TimeoutExpired):
+            process.wait(2)
+    returncode = process.poll()
+    process.kill()
+    out, err = process.communicate()
+    os.close(ours)
+    os.close(terminal)
+    assert returncode is not None
+    assert (shell_code(returncode), out) == (128 + number, "")
+    assert "Traceback" not in err and "receiving from" not in err and "replying on" not in err
+
+
+@pytest.mark.parametrize(
     ("flags", "number"),
     [
         pytest.param((), signal.SIGINT, marks=pytest.mark.long),

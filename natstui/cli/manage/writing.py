@@ -15,6 +15,7 @@ from natstui.clean import clean_line
 from natstui.cli.connected import await_with_progress, run_connected, show_waiting_time
 from natstui.cli.terminal_line import print_stderr
 from natstui.config import Connection
+from natstui.engine.stopping import remove_signal_handlers
 from natstui.errors import ActionRefusal, RequestFailed
 from natstui.jetstream.connection.client import connect
 from natstui.jetstream.connection.journal import Journal
@@ -249,9 +250,18 @@ def write_confirmed(
     and the errors of the work.
     """
     confirm: str | None = flags["confirm"]
+
+    async def try_work(writer: Writer) -> T:
+        try:
+            return await work(writer, confirm)
+        except MissingConfirmation:
+            # The loop, which would handle a signal, does not run during the prompt.
+            remove_signal_handlers()
+            raise
+
     with WriterSession(connection, flags["read_only"], on_link) as session:
         try:
-            return session.run(lambda writer: work(writer, confirm), work_prints=True)
+            return session.run(try_work, work_prints=True)
         except MissingConfirmation as error:
             if confirm is not None:
                 raise

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import re
+from typing import Any, cast
 
 import nats
 import pytest
 from nats.js.api import ConsumerConfig
 
+from natstui.errors import ConnectionLost
 from natstui.jetstream.polling import open_requests
+from natstui.jetstream.polling.open_requests import OpenRequests
 from natstui.jetstream.testbed.broker import Broker
 from natstui.model.live.snapshot import Snapshot
 from natstui.model.records.record import Unavailable
@@ -103,3 +107,19 @@ async def test_consumers_in_view_whose_answers_are_lost_hold_nothing_up_and_are_
                 await polled.until(Snapshot)
         assert not [one for one in polled.records if isinstance(one, Unavailable)]
     await nc.close()
+
+
+async def test_a_request_that_fails_after_polling_has_ended_is_no_error_of_asyncio(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    async def fail() -> None:
+        raise ConnectionLost("the connection was closed")
+
+    requests = OpenRequests(cast(Any, None))
+    requests.send("STREAM.LIST", fail)
+    # Polling was cancelled before it closed its requests.
+    del requests
+    await asyncio.sleep(0)
+    await asyncio.sleep(0)
+    gc.collect()
+    assert caplog.messages == []

@@ -50,9 +50,10 @@ class OpenRequests:
     def send(self, name: str, make_request: Callable[[], Coroutine[Any, Any, Any]]) -> None:
         """Send a request, unless one of the same name is open."""
         if name not in self._open_requests:
-            self._open_requests[name] = _OpenRequest(
-                asyncio.create_task(make_request()), steady_s()
-            )
+            task = asyncio.create_task(make_request())
+            # Nobody pops the reply of a request that is open when polling ends.
+            task.add_done_callback(_retrieve_error)
+            self._open_requests[name] = _OpenRequest(task, steady_s())
 
     async def wait_for_reply(self, name: str, wait_budget: WaitBudget, max_s: float) -> bool:
         """Wait for a reply, within `wait_budget` and `max_s`; return whether it arrived.
@@ -108,7 +109,6 @@ class OpenRequests:
         cancelled_request = self._open_requests.pop(name, None)
         if cancelled_request is not None:
             cancelled_request.task.cancel()
-            cancelled_request.task.add_done_callback(_retrieve_error)
 
     async def close(self) -> None:
         """Cancel every open request."""
@@ -118,12 +118,10 @@ class OpenRequests:
             task.cancel()
         if tasks:
             await asyncio.wait(tasks)
-        for task in tasks:
-            _retrieve_error(task)
 
 
 def _retrieve_error(task: asyncio.Task[Any]) -> None:
-    """Retrieve the error of a request that is not awaited, or Python would log it."""
+    """Retrieve the error of a request, or Python would log it if nobody awaits the request."""
     if task.cancelled():
         return
     error = task.exception()

@@ -90,6 +90,9 @@ def build_publish_command(
     pairs = values.get("headers")
     headers = tuple((str(k), str(v)) for k, v in pairs.items()) if isinstance(pairs, dict) else ()
     if texts.get("kind") == "request":
+        for path in ("message_id", "ttl", "last_seq", "subject_seq"):
+            if texts.get(path):
+                raise UsageError(f"{_FIELD_BY_PATH[path].label}: only with Wait for: stream")
         return RequestReply(0, subject, payload_base64, headers)
     return PublishMessage(
         0,

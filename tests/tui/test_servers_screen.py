@@ -261,3 +261,13 @@ async def test_p_stops_the_looks_at_servers_and_ctrl_r_polls_at_once() -> None:
         assert [command.on for command in viewer.sent(SetPolling)] == [False]
         assert len(viewer.sent(PollNow)) == 1
         await viewer.until(lambda: "paused (p)" in viewer.words, "that it is paused")
+
+
+async def test_a_server_without_a_reply_has_its_row_in_view() -> None:
+    async with fed(*engine_records({"S": ()}), servers(10), first="server") as viewer:
+        await viewer.until(lambda: viewer.sent(ReadServers), "it asks")
+        (request,) = viewer.sent(ReadServers)
+        body = msgspec.json.encode(Servers("system", (seen("n1"), seen("n2")))).decode()
+        await viewer.feed(Answered(1, request.command_id, "done", "2 servers", body))
+        await viewer.until(lambda: viewer.rows().keys() == {"n1", "n2", "n3"}, "three", s=5)
+        assert viewer.table.table.styles.height.value == 4

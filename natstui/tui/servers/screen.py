@@ -132,7 +132,7 @@ class ServerScreen(TableScreen):
         if self.state.replay is not None:
             self._leaders = count_leaders(self.state.streams.columns, self.state.consumers.columns)
         super().refresh_state()
-        rows = 1 if self._servers is None else len(self._servers.rows)
+        rows = len(self.view().rows())
         self.table.styles.height = 1 + max(1, min(rows, _MAX_TABLE_ROWS))
         self.server.show(server_sections(self.state))
         self.monitor.show(monitor_sections(self.state))

@@ -58,7 +58,7 @@ def test_what_monitoring_costs_has_the_units_of_the_last_poll() -> None:
     state = replace(State(), costs=(TimedPollCost(1, 1, cost, None, None),))
     section, *_ = monitor_sections(state)
     assert {line.label: line.text for line in section.lines} == {
-        "our requests": UNKNOWN, "last poll": "7 requests", "received": "2.00 KiB",
+        "own requests": UNKNOWN, "last poll": "7 requests", "received": "2.00 KiB",
         "took": "43ms", "API round trip": "2.34 ms",
         "interval": "every 5s, every row in 1m00s", "slowed down": "the link is slow",
     }  # fmt: skip

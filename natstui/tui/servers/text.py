@@ -171,7 +171,7 @@ def _cost_section(state: State) -> Section:
     return Section(
         "COST OF MONITORING",
         (
-            line("our requests", UNKNOWN if own_per_s is None else f"{own_per_s:.1f}/s"),
+            line("own requests", UNKNOWN if own_per_s is None else f"{own_per_s:.1f}/s"),
             line("last poll", counted(newest.requests_count, "request")),
             line("received", bytes_text(newest.received_bytes)),
             line("took", duration_text(newest.elapsed_us / 1e6)),

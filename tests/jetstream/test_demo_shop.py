@@ -13,6 +13,9 @@ import nats.js.errors
 import pytest
 from nats.aio.msg import Msg
 
+from natstui.config import Connection, Secret
+from natstui.jetstream.connection.client import connect
+from natstui.jetstream.testbed.cluster import Cluster
 from natstui.jetstream.testbed.shop import traffic
 from natstui.jetstream.testbed.shop.assets import (
     INITIAL_RETURNS_MSGS,
@@ -233,6 +236,26 @@ async def test_customers_come_from_many_countries_and_ask_before_they_confirm(
     # That one of six is missing among a hundred happens once in fourteen million runs.
     assert {country for country, _ in words} == set(traffic.COUNTRIES)
     await nc.close()
+
+
+@pytest.mark.cluster
+async def test_the_shop_waits_for_a_server_that_the_meta_leader_thinks_is_offline() -> None:
+    async with Cluster() as cluster:
+        cluster.node("n2").stop()
+        app = Connection(servers=cluster.urls, user="app", password=Secret("app"))
+        client = await connect(app)
+        refused = await client.nc.request(
+            "$JS.API.STREAM.CREATE.N2", b'{"name":"N2","placement":{"tags":["n2"]}}', 30
+        )
+        assert json.loads(refused.data)["error"]["err_code"] == 10005
+        opening = asyncio.create_task(traffic.open_shop(client))
+        await asyncio.wait({opening}, timeout=1)
+        assert not opening.done()
+        cluster.node("n2").start()
+        await opening
+        names = json.loads(await client.request("STREAM.NAMES"))["streams"]
+        assert set(names) == {stream["name"] for stream in STREAMS}
+        await client.close()
 
 
 @pytest.mark.parametrize(

@@ -10,6 +10,7 @@ import time
 from collections.abc import Awaitable, Callable, Coroutine, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
+from http import HTTPStatus
 from typing import Self
 
 import nats.errors
@@ -351,6 +352,8 @@ _RETRY_S = 1.0
 _REPLY_TIMEOUT_S = 3.0
 _ELECTION_TIMEOUT_S = 30.0
 """Maximum wait for a leader; a split vote takes nine seconds."""
+_NO_PEERS_CODE = 10005
+"""Error of a stream that no server can be found for."""
 
 TaskFactory = Callable[[], Coroutine[None, None, None]]
 
@@ -442,15 +445,15 @@ async def _ensure_consumer(client: Client, stream: str, config: Config) -> None:
     verb, body = consumer_request(stream, str(config["durable_name"]), config, "")
     try:
         await _request(client, verb, body)
-    except RequestTimedOut:
-        raise
-    except RequestFailed:
+    except RequestFailed as error:
+        if _is_temporary(error):
+            raise
         await _request(client, f"CONSUMER.DELETE.{stream}.{config['durable_name']}")
         await _request(client, verb, body)
 
 
 async def _request(client: Client, verb: str, body: Config | None = None) -> None:
-    """Send a request, and repeat it until there is a reply.
+    """Send a request, and repeat it while the cluster cannot do it yet.
 
     A stream or consumer that has no leader yet never replies to an earlier request.
     """
@@ -458,11 +461,21 @@ async def _request(client: Client, verb: str, body: Config | None = None) -> Non
     while True:
         try:
             await client.request(verb, body, timeout_s=_REPLY_TIMEOUT_S)
-        except RequestTimedOut:
-            if time.monotonic() > deadline_s:
+        except RequestFailed as error:
+            if not _is_temporary(error) or time.monotonic() > deadline_s:
                 raise
+            await asyncio.sleep(_RETRY_S)
         else:
             return
+
+
+def _is_temporary(error: RequestFailed) -> bool:
+    """Return whether a cluster that elects leaders replies with this error, or not at all.
+
+    A new meta leader treats its peers as offline until it knows their storage.
+    """
+    is_unavailable = error.code == HTTPStatus.SERVICE_UNAVAILABLE
+    return isinstance(error, RequestTimedOut) or is_unavailable or error.err_code == _NO_PEERS_CODE
 
 
 async def _fill_streams(client: Client) -> None:

@@ -22,6 +22,7 @@ from natstui.model.bench.plan import (
 )
 from natstui.model.bench.result import BenchmarkResult
 from tests.bench.running import Records, check_sums
+from tests.jetstream.flushing import flushed
 
 RATE = RateSegment(None, 400, 400)
 
@@ -40,7 +41,7 @@ class Observer:
         await self.js.add_stream(name="TRUTH", subjects=["bench"])
         await self.js.add_consumer("TRUTH", durable_name="shared", ack_wait=2.0)
         await self.nc.subscribe("$JS.ACK.TRUTH.shared.>", cb=self._on_answer)
-        await self.nc.flush()
+        await flushed(self.nc)
 
     async def _on_answer(self, message: Msg) -> None:
         delivered, stream_seq, consumer_seq = map(int, message.subject.split(".")[4:7])

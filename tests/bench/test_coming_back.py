@@ -21,6 +21,7 @@ from natstui.model.records.record import Record
 from tests.accounts import Account
 from tests.bench.here import Workers, run_here, workers_of
 from tests.bench.running import Records, check_sums, plan
+from tests.jetstream.flushing import flushed
 from tests.jetstream.raw_publisher import RawPublisher
 
 pytestmark = pytest.mark.server
@@ -136,14 +137,14 @@ async def test_a_service_that_is_away_for_a_moment_is_asked_again(account: Accou
 
     async def serve() -> None:
         there = await own.nc.subscribe("ask.*", cb=answer)
-        await own.nc.flush()
+        await flushed(own.nc)
         while answered["ask.me"] < 30:
             await asyncio.sleep(0.01)
         # What is under way is still answered.
         await there.drain()
         await asyncio.sleep(AWAY_S)
         await own.nc.subscribe("ask.*", cb=answer)
-        await own.nc.flush()
+        await flushed(own.nc)
 
     serving = asyncio.create_task(serve())
     await asyncio.sleep(0)
@@ -229,7 +230,7 @@ async def test_a_request_that_the_server_ends_is_made_again(account: Account) ->
                 await asyncio.sleep(0.01)
 
     await client.nc.subscribe("$JS.API.CONSUMER.MSG.NEXT.ORDERED.*", cb=note)
-    await client.nc.flush()
+    await flushed(client.nc)
     async with workers_of(connection, what) as workers:
         (worker,) = workers.all
         running = asyncio.create_task(workers.run(lambda _: until_requested(2)))
@@ -267,7 +268,7 @@ async def test_a_paused_ordered_receiver_goes_on_after_all_it_requested_was_deli
             worker.job.running.clear()
             for _ in range(250):
                 await client.nc.publish("bench", b"x" * 24)
-            await client.nc.flush()
+            await flushed(client.nc)
             while receiver._requested_msgs:
                 await asyncio.sleep(0.01)
             assert workers.sum("received_msgs") == 100
@@ -315,7 +316,7 @@ async def test_a_node_that_restarts_ends_no_receiver_of_its_stream(nats_cluster:
     made = json.loads(await own.request("STREAM.CREATE.NODE", config))
     for _ in range(300):
         await own.nc.publish("bench", b"x" * 24)
-    await own.nc.flush()
+    await flushed(own.nc)
     home = nats_cluster.node(made["cluster"]["leader"])
     # The workers stay connected; only the node of the stream goes.
     other = next(node for node in nats_cluster.nodes if node is not home)

@@ -52,6 +52,7 @@ from tests.accounts import Account
 from tests.bench.here import Workers, run_here, workers_of
 from tests.bench.running import Records, plan, run_plan
 from tests.bench.test_content import orders
+from tests.jetstream.flushing import flushed
 from tests.jetstream.raw_publisher import RawPublisher
 
 pytestmark = pytest.mark.server
@@ -104,7 +105,7 @@ async def test_an_answer_to_another_batch_is_none_to_the_one_that_is_open(
         refusal = json.dumps({"error": {"code": 400, "description": "of another batch"}})
         # It comes before every answer to what is sent.
         await client.publish(f"{program.inbox}.another.8.fail.1.1.$FI", refusal.encode())
-        await client.nc.flush()
+        await flushed(client.nc)
         await client.close()
         result = await workers.run()
         assert (workers.sum("acked_msgs"), workers.sum("refused_msgs")) == (100, 0)
@@ -254,7 +255,7 @@ async def test_a_consumer_that_somebody_deletes_ends_the_run_with_its_name(
     await own.request("STREAM.CREATE.FAILING", {"name": "FAILING", "subjects": ["bench"]})
     for _ in range(600):
         await own.nc.publish("bench", b"x" * 24)
-    await own.nc.flush()
+    await flushed(own.nc)
 
     async def delete_it(workers: Workers) -> None:
         while not workers.sum("received_msgs"):
@@ -728,7 +729,7 @@ async def test_a_message_does_not_choose_what_a_push_consumer_publishes(account:
     connection = Connection(servers=(account.url,))
     with RawPublisher(account.url) as raw:
         result = await run_here(connection, plan(*roles, stream=STREAM))
-    await client.nc.flush()
+    await flushed(client.nc)
     assert (result.verdict, result.accounting.received_msgs, victims) == ("ok", 100, [])
     await client.close()
 
@@ -749,7 +750,7 @@ async def test_a_service_answers_no_request_whose_answer_would_be_one_to_the_ser
     roles = (Role("serve", "serve", subject="ask"), Role("ask", "request", subject="ask",
                                                          total_msgs=50))  # fmt: skip
     await run_plan(Connection(servers=(account.url,)), plan(*roles))
-    await client.nc.flush()
+    await flushed(client.nc)
     assert (await js.stream_info("VICTIM")).state.messages == 1
     await client.close()
 

@@ -26,8 +26,9 @@ from natstui.jetstream.connection import nats_client
 from natstui.jetstream.connection.client import connect
 from natstui.jetstream.testbed.broker import Broker
 from natstui.model.bench.plan import Role
-from tests.accounts import Account
+from tests.accounts import Account, through
 from tests.bench.test_content import orders
+from tests.serving import relay, serving
 
 pytestmark = pytest.mark.server
 
@@ -94,6 +95,28 @@ async def test_a_link_on_which_messages_come_is_not_taken_for_lost(
     assert sum(got) == 50
     await link.close()
     await client.close()
+
+
+async def test_a_subscription_is_confirmed_only_after_the_server_has_it(account: Account) -> None:
+    sent = bytearray()
+
+    def note(data: bytes) -> bytes:
+        sent.extend(data)
+        return data
+
+    async def pass_on(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await relay(reader, writer, account.url, up=note)
+
+    async with serving(pass_on) as port:
+        client = await connect(Connection(servers=(through(port, account.url),)))
+        link = WireLink(client.nc)
+        link.replace_parser()
+        await link.subscribe("wanted", lambda _run, _now_ns: None)
+        lines = bytes(sent).split(b"\r\n")
+        last_ping = len(lines) - 1 - lines[::-1].index(b"PING")
+        assert any(line.startswith(b"SUB wanted ") for line in lines[:last_ping]), lines
+        await link.close()
+        await client.close()
 
 
 async def test_requests_of_nats_py_go_on_beside_our_blocks(account: Account) -> None:

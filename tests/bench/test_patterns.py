@@ -22,6 +22,7 @@ from natstui.model.bench.plan import (
 from tests.accounts import Account
 from tests.bench.here import Workers, run_here
 from tests.bench.running import Records, Run, plan, run_plan
+from tests.jetstream.flushing import flushed
 
 pytestmark = pytest.mark.server
 
@@ -141,7 +142,7 @@ async def test_a_fetch_with_a_processing_delay_requests_no_batch_before_the_last
 
     # One subscription, for the order in which the worker sent both.
     await observer.subscribe("$JS.>", cb=on_sent)
-    await observer.flush()
+    await flushed(observer)
     result = await run(
         Role("subs", "js-fetch", think_s=0.003, batch_msgs=batch_msgs),
         Role("pubs", "js-publish-async", total_msgs=60),
@@ -299,7 +300,7 @@ async def test_a_batch_adds_no_more_to_a_message_than_that_of_the_nats_cli(
     client = await nats.connect(account.url)
     try:
         await client.subscribe("bench", cb=see)
-        await client.flush()
+        await flushed(client)
         sender = Role("pubs", f"js-publish-{pattern}", 1, total_msgs=600)  # type: ignore[arg-type]
         result = await run(sender, stream=STREAM)
         assert result.accounting.stored_msgs == 600

@@ -30,6 +30,7 @@ from natstui.model.findings.catalogue.account import ALERT_NOT_DELIVERED
 from natstui.model.findings.finding import Entity, Finding, Findings
 from tests.cli.beside import Begin, run_beside, stop
 from tests.cli.test_manage import run_here
+from tests.jetstream.flushing import flushed
 from tests.model.findings.life import Life, at_us
 from tests.session.making import made
 from tests.session.scenario import Scenario
@@ -158,7 +159,7 @@ def test_a_command_a_webhook_and_a_subject_are_told(nats_server: Broker, tmp_pat
     async def work(begin: Begin) -> None:
         nc = await stuck(nats_server.url)
         await nc.subscribe("alerts", cb=take)
-        await nc.flush()
+        await flushed(nc)
         begin()
         await until(lambda: statuses(published) == statuses(posted) == opened)
         await until(kept.exists)

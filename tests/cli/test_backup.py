@@ -726,7 +726,7 @@ async def backed_up_as_by_an_older_server(shell: Shell, url: str, folder: str) -
             await message.respond(json.dumps({"type": "t", "error": error}).encode())
 
         await nc.subscribe("older.server", cb=refuse)
-        await nc.flush()
+        await flushed(nc)
         return await asyncio.to_thread(shell.run, "backup", folder)
 
 
@@ -773,7 +773,7 @@ async def backed_up_without_data(
             await nc.publish(inbox, b"")
 
         await nc.subscribe("forged.snapshot", cb=send_nothing)
-        await nc.flush()
+        await flushed(nc)
         return await asyncio.to_thread(shell.run, "stream", "backup", "S", str(folder))
 
 
@@ -820,7 +820,7 @@ def test_a_server_that_sends_a_snapshot_faster_than_was_requested_fills_no_memor
                     await nc.publish(inbox, b"x" * 131_072, reply=f"$JS.SNAPSHOT.ACK.S.a.{number}")
 
             await nc.subscribe("forged.snapshot", cb=send_all_at_once)
-            await nc.flush()
+            await flushed(nc)
             words = ("stream", "backup", "S", str(folder), "--rate", "1MB")
             return await asyncio.to_thread(shell.run, *words)
 

@@ -51,6 +51,7 @@ from tests.cli.test_messages_copy import (
     state_file,
 )
 from tests.hostile_server import Lie, lying
+from tests.jetstream.flushing import flushed
 from tests.jetstream.raw_publisher import RawPublisher
 from tests.serving import relay, serving
 
@@ -409,7 +410,7 @@ async def test_a_source_that_is_recreated_meanwhile_is_no_success(
         await js.add_stream(name="S", subjects=["s.>"])
         for _ in range(3_000):
             await nc.publish("s.b", LARGE)
-        await nc.flush()
+        await flushed(nc)
         async with asyncio.timeout(60):
             done = await copying
     assert done.returncode == 4, done.stderr

@@ -38,6 +38,7 @@ from tests.accounts import Account
 from tests.cli.beside import Begin, run_beside, stop, until_said, written_to
 from tests.cli.processes import NatstuiProcess
 from tests.cli.test_manage import run_here
+from tests.jetstream.flushing import flushed
 from tests.session.scenario import Scenario
 
 PATIENCE_S = 60.0
@@ -236,7 +237,7 @@ async def filled(url: str) -> dict[str, int]:
     await first.ack_sync(timeout=30)
     await second.nak()
     await pull.fetch(1)
-    await nc.flush()
+    await flushed(nc)
     await have_copied(nc)
     info = await js.consumer_info("A", "c")
     assert info.num_ack_pending is not None

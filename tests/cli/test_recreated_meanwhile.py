@@ -15,6 +15,7 @@ from natstui.jetstream.managing import apply, restore
 from tests.accounts import Account
 from tests.cli.rewriting import just_before, speaking
 from tests.cli.test_manage import Shell
+from tests.jetstream.flushing import flushed
 
 pytestmark = pytest.mark.server
 
@@ -149,7 +150,7 @@ async def test_what_the_server_says_to_be_deleted_and_is_not_is_no_success(
 
     # The request goes to somebody who replies as the server does, and does nothing.
     await nc.subscribe(f"LIE.API.{verb}", cb=reply)
-    await nc.flush()
+    await flushed(nc)
     lie, truth = f"LIE.API.{verb}".encode(), f"$JS.API.{verb}".encode()
     with speaking(account.url, lie, truth) as url:
         done = await asyncio.to_thread(Shell(url, tmp_path).run, *words.split(), "--yes")

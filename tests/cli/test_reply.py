@@ -138,7 +138,7 @@ async def test_requests_that_were_not_answered_are_no_success(
         await listened_to(nc, "ask")
         for _ in range(count - 1):
             await nc.publish("ask", b"?", reply="nobody.hears")
-        await nc.flush()
+        await flushed(nc)
         said = (await done).stderr
     assert said.count(f"natstui: no reply to a request on ask: {reason}") == count, said
     requests_text = "request" if count == 1 else "requests"
@@ -275,7 +275,7 @@ def test_a_command_that_takes_long_does_not_keep_it_from_ending(
         async with connected(account.url) as nc:
             for _ in range(3):
                 await nc.publish("ask.me", b"?", reply="nobody.hears")
-            await nc.flush()
+            await flushed(nc)
         while not begun.exists():
             await asyncio.sleep(0.05)
         stop()

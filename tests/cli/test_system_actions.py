@@ -20,6 +20,7 @@ from natstui.jetstream.testbed.cluster import Cluster
 from natstui.model.records.actions import CATALOGUE, IRREVERSIBLE_ACTIONS
 from tests.cli.rewriting import speaking
 from tests.cli.test_connections import run
+from tests.jetstream.flushing import flushed
 from tests.jetstream.test_connections import as_user
 from tests.tui.test_servers_screen import SYSTEM
 from tests.tui.viewer import Viewer, viewing
@@ -242,7 +243,7 @@ async def _a_leader_that_stays_has_not_stepped_down(url: str, folder: Path, lead
     # The request goes to somebody who replies as the server does, and does nothing.
     there = "META.LEADER.STEPDOWN"
     await nc.subscribe(f"LIE.API.{there}", cb=reply)
-    await nc.flush()
+    await flushed(nc)
     with speaking(url, f"LIE.API.{there}".encode(), f"$JS.API.{there}".encode()) as lying:
         done = await run(lying, folder, "meta", "step-down")
     await nc.close()

@@ -28,6 +28,7 @@ from tests.cli.processes import NatstuiProcess
 from tests.cli.watching import watch, watch_once
 from tests.ending import ended
 from tests.jetstream.demo_watch import ask
+from tests.jetstream.flushing import flushed
 from tests.jetstream.slow_link import SlowLink, Wire
 from tests.tui.terminals import OnTerminal
 
@@ -89,7 +90,7 @@ async def busy_stream(url: str, **login: str) -> Nats:
     await first.ack_sync(timeout=30)
     await second.nak()
     await pull.fetch(1)
-    await nc.flush()
+    await flushed(nc)
     return nc
 
 

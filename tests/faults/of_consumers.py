@@ -10,6 +10,7 @@ from typing import Any
 from nats.aio.msg import Msg
 
 from tests.faults.ground import Act, Fault, Ground, done
+from tests.jetstream.flushing import flushed
 
 SECOND_NS = 1_000_000_000
 
@@ -97,7 +98,7 @@ def subscribes(name: str, *, acks: bool = True, answers: bool = True) -> Act:
 
     async def do(g: Ground) -> None:
         await g.nc.subscribe(f"to.{name}", cb=handle)
-        await g.nc.flush()
+        await flushed(g.nc)
 
     return do
 
@@ -110,7 +111,7 @@ async def _pull_open(
     await g.nc.subscribe(inbox)
     body = {"batch": batch, "expires": expires_s * SECOND_NS} | more
     await g.nc.publish(f"$JS.API.CONSUMER.MSG.NEXT.{name}.C", json.dumps(body).encode(), inbox)
-    await g.nc.flush()
+    await flushed(g.nc)
 
 
 def pulls_open(name: str, count: int, **more: Any) -> Act:

@@ -22,6 +22,7 @@ from natstui.jetstream.events.ack_tap import AckTap, ack_kind, parse_delivery
 from natstui.jetstream.testbed.broker import Broker
 from natstui.model.records.tap import MAX_TAPPED_MSGS_PER_S, StartTap, TapResults
 from tests.ending import ended
+from tests.jetstream.flushing import flushed
 
 pytestmark = pytest.mark.server
 
@@ -87,7 +88,7 @@ async def work(nc: NatsClient, worker: Worker, count: int) -> None:
     for _ in range(count // 10):
         for msg in await pull.fetch(10, timeout=20):
             await worker.handle(msg)
-    await nc.flush()
+    await flushed(nc)
 
 
 async def test_it_counts_what_clients_answered_and_names_what_is_not_acknowledged(

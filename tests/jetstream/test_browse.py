@@ -36,6 +36,7 @@ from natstui.model.records.messages import (
 )
 from tests.accounts import Account
 from tests.jetstream.admin_session import AdminSession, admin_session
+from tests.jetstream.flushing import flushed
 from tests.jetstream.pending import until_pending
 
 pytestmark = pytest.mark.server
@@ -207,7 +208,7 @@ async def flooded(client: Client, url: str) -> None:
             for _ in range(5):
                 await nc.publish(info["config"]["deliver_subject"], b"x" * 1_000_000)
             # More at a time, and the server would disconnect the reader.
-            await nc.flush()
+            await flushed(nc)
             await client.request("INFO")
         await nc.close()
         await anext(reader)

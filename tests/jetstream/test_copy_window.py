@@ -17,6 +17,7 @@ from natstui.jetstream.messages.copying.account import CopyAccount
 from natstui.jetstream.messages.copying.window import MessageWindow, OutgoingMessage
 from natstui.jetstream.testbed.broker import Broker
 from tests.hostile_server import Lie, lying
+from tests.jetstream.flushing import flushed
 
 pytestmark = pytest.mark.server
 
@@ -56,7 +57,7 @@ async def _copying(url: str, target: _Target) -> AsyncIterator[tuple[MessageWind
         await msg.respond(reply)
 
     await nc.subscribe("t.>", cb=take)
-    await nc.flush()
+    await flushed(nc)
 
     def names(_: bytes) -> bytes:
         return json.dumps({"streams": ["T"] if target.is_stream else []}).encode()

@@ -14,6 +14,7 @@ from natstui.jetstream.connection.times import time_us
 from natstui.model.live.age import consumer_lag
 from natstui.model.live.snapshot import Snapshot
 from tests.accounts import Account
+from tests.jetstream.flushing import flushed
 from tests.jetstream.polling import Polled, api, polling
 
 pytestmark = pytest.mark.server
@@ -34,7 +35,7 @@ async def _fill(client: Client, nc: NatsClient) -> None:
         await api(client, f"STREAM.CREATE.{name}", {**body, "allow_direct": number % 2 == 0})
         for seq in range(MESSAGES_COUNT):
             await nc.publish(f"{name}.{seq % 2}", b"x" * 50)
-        await nc.flush()
+        await flushed(nc)
         if number == 0:
             # It replies to direct gets in the stream's place, and lacks half of the messages.
             mirror = {"name": name, "filter_subject": f"{name}.0"}

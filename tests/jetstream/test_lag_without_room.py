@@ -25,6 +25,7 @@ from natstui.jetstream.polling.decode.consumers import (
 from natstui.jetstream.polling.decode.streams import read_stream
 from natstui.jetstream.polling.lag import LagPoller, NextMessageCache
 from tests.accounts import Account
+from tests.jetstream.flushing import flushed
 from tests.jetstream.pending import until_pending
 
 pytestmark = pytest.mark.server
@@ -86,15 +87,15 @@ async def test_a_next_message_that_was_deleted_meanwhile_is_not_asked_for_again(
     page = read_consumers(await client.request("CONSUMER.LIST.S"), steady_us())
     await js.delete_msg("S", 2)
     requests = await nc.subscribe("$JS.API.STREAM.MSG.GET.S")
-    await nc.flush()
+    await flushed(nc)
     api, feed = PollingApi(client, None), Feed()
     reading, rows = LagPoller(api, RequestAvailability(feed)), {("S", "C"): page.rows[0]}
     for _ in range(2):
         allowed = Allowance(api, 1_000, steady_s() + 60, 0.0)
         await reading.update_next_times(allowed, PollControl(), rows, {"S": stream})
         assert page.rows[0].next_at_us is None
-    await client.nc.flush()
-    await nc.flush()
+    await flushed(client.nc)
+    await flushed(nc)
     assert requests.pending_msgs == 1
     await client.close()
     await nc.close()

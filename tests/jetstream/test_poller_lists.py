@@ -29,6 +29,7 @@ from natstui.jetstream.polling.streams import StreamPoller
 from natstui.jetstream.testbed.broker import Broker
 from natstui.model.live.snapshot import Snapshot
 from natstui.model.records.record import Configured, Restored, Unavailable
+from tests.jetstream.flushing import flushed
 from tests.jetstream.polling import Polled, api, polling, rows
 
 pytestmark = pytest.mark.server
@@ -303,7 +304,7 @@ async def test_a_stream_is_missing_if_its_leader_refuses_and_not_if_nobody_answe
         # The second time it is requested only after the first has failed.
         while refusals < 2:
             requests.begin_poll()
-            await client.nc.flush()
+            await flushed(client.nc)
             allowed = Allowance(requests, 1000, steady_s() + 60, 1.0)
             seen = await streams.read(
                 allowed, ("S",), WaitBudget(0.1, 0.1), 1, has_no_consumers=True
@@ -334,7 +335,7 @@ async def _replying(client: Client, replies: dict[str, Any]) -> Counter[str]:
 
     for verb in replies:
         await client.nc.subscribe(f"$JS.API.{verb}", cb=reply)
-    await client.nc.flush()
+    await flushed(client.nc)
     return requests_counts
 
 

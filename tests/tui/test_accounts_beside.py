@@ -20,6 +20,7 @@ from natstui.tui.app.link import Link
 from natstui.tui.app.live_system import OpenSystem
 from natstui.tui.frame.detail.peek import PEEK_STATE_KEY
 from natstui.tui.frame.stored_settings import store_view_setting
+from tests.jetstream.flushing import flushed
 from tests.jetstream.test_bulk import asked
 from tests.jetstream.test_connections import as_user
 from tests.jetstream.test_other_account import BOTH, a_consumer
@@ -58,7 +59,7 @@ async def filled(server: Broker) -> None:
         await a_consumer(nc, "SAME", f"OF_{account}")
         await a_consumer(nc, f"OF_{account}", "C")
         await nc.publish("SAME", b"x")
-        await nc.flush()
+        await flushed(nc)
         await nc.close()
 
 

@@ -104,13 +104,14 @@ class WireLink:
             await self.wait_connected()
 
     async def flush(self, timeout_s: float) -> None:
-        """Wait until the server has read everything written so far.
+        """Wait until the server has read everything written so far, by nats-py as well.
 
         Raises ConnectionLost after `timeout_s`, or if the connection is lost.
         """
         await self.drain()
         try:
-            await self.nc.flush(timeout=timeout_s)
+            async with asyncio.timeout(timeout_s):
+                await (await self.nc.ping())
         except (nats.errors.Error, OSError) as error:
             raise ConnectionLost(
                 f"the server did not accept all data within {timeout_s:g} s"

@@ -11,7 +11,7 @@ from pathlib import Path
 from benchmarks._fleet import START_AT_US, Plan
 from benchmarks._sessions import write_records, write_session
 from natstui.analysis.gold.redelivery import MAX_DELIVER_KIND
-from natstui.model.live.message_counts import MAX_MESSAGES, MessageCount
+from natstui.model.live.advisory_counts import MAX_MESSAGES, MessageCount
 from natstui.model.records.evidence import AdvisoriesCounted, MessageAdvisoryType
 from natstui.model.records.record import Advisory, Record
 

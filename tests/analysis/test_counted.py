@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from natstui.analysis.gold.redelivery import POISON, advisories_count, find_poison_messages
-from natstui.model.live.message_counts import MAX_MESSAGES
+from natstui.model.live.advisory_counts import MAX_MESSAGES
 from tests.analysis.locally import Answers
 from tests.analysis.storms import (
     CONSUMER,

@@ -51,7 +51,7 @@ WRITERS: dict[str, tuple[str, ...] | str] = {
     "session/files/info.py": ("record", "sessions unpack"),
     "session/share/export_tables.py": ("export",),
     "session/share/pack.py": ("sessions pack", "sessions unpack"),
-    "session/write/disk.py": ("record",),
+    "session/write/recording_folder.py": ("record",),
     "session/write/seal.py": ("record",),
     "tui/frame/stored_settings.py": "what a screen remembers, in the state folder",
     "tui/app/terminal_driver.py": "/dev/null",

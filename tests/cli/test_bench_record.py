@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from natstui.engine import headless
+from natstui.engine import benchmark_recording
 from natstui.jetstream.testbed.broker import Broker
 from natstui.model.live.snapshot import Snapshot
 from natstui.model.records.benchmark import BenchmarkFinished, BenchmarkPlanned, BenchmarkSummed
@@ -131,7 +131,7 @@ def test_a_recording_that_cannot_begin_stops_the_benchmark_before_it_writes(
 def test_a_server_that_is_not_there_is_told_as_without_a_recording(
     tmp_path: Path, environ: dict[str, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(headless, "_FIRST_POLL_TIMEOUT_S", 0.2)
+    monkeypatch.setattr(benchmark_recording, "_FIRST_POLL_TIMEOUT_S", 0.2)
     words = ("bench", "pub", "x", "--msgs", "3", "--record", "--server", "nats://127.0.0.1:1")
     done = natstui(*words, environ=environ)
     assert done.returncode == 3

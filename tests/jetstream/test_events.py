@@ -20,7 +20,7 @@ from natstui.jetstream.events.subscriptions import (
 )
 from natstui.jetstream.testbed.broker import Broker
 from natstui.model.live.ack_times import AckWindow
-from natstui.model.live.message_counts import MessageCounts
+from natstui.model.live.advisory_counts import MessageCounts
 from natstui.model.live.state import State, apply_records
 from natstui.model.records.evidence import AcksCounted
 from natstui.model.records.record import AckSample, Advisory, Record, Restored, Unavailable

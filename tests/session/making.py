@@ -12,7 +12,7 @@ from natstui.model.records.record import Record
 from natstui.session.files.entry import RecordSplitter
 from natstui.session.files.info import updated_info
 from natstui.session.files.keyframe import KeyframeBuilder
-from natstui.session.write.disk import RecordingFolder
+from natstui.session.write.recording_folder import RecordingFolder
 from natstui.session.write.settings import RecorderSettings
 from tests.session.scenario import START_US
 

@@ -39,7 +39,7 @@ from natstui.session.share import pack as ustar
 from natstui.session.share.export_tables import export
 from natstui.session.share.pack import pack, unpack
 from natstui.session.share.verify import verify
-from natstui.session.write.disk import RecordingFolder
+from natstui.session.write.recording_folder import RecordingFolder
 from natstui.session.write.settings import RecorderSettings
 from tests.session.making import Maker, made
 from tests.session.scenario import START_US, Scenario

@@ -53,7 +53,7 @@ from natstui.model.records.record import Record
 from natstui.units import count_text, duration_text
 
 if TYPE_CHECKING:
-    from natstui.engine.headless import BenchmarkRecorder
+    from natstui.engine.benchmark_recording import BenchmarkRecorder
 
 
 _MIN_PREPARATION_S, _PREPARATION_PER_WORKER_S = 10.0, 0.5
@@ -186,7 +186,7 @@ def _begin_recording(
     if options.recording_name is None:
         return None
     # Imported here, because a benchmark alone needs neither poller nor recorder.
-    from natstui.engine.headless import BenchmarkRecorder
+    from natstui.engine.benchmark_recording import BenchmarkRecorder
 
     def print_line(text: str) -> None:
         _echo_stderr(f"{clean_line(text)}\n")

@@ -53,8 +53,8 @@ def stuck(
     Prints which message is next, and what to do. Exit code: 0 nothing is wrong, 1 warning, 2
     critical, 3 not readable.
     """
-    from natstui.cli.health.consumer_formats import consumer_json, consumer_lines, has_row
     from natstui.cli.health.report import FindingSelection
+    from natstui.cli.health.stuck_formats import consumer_json, consumer_lines, has_row
 
     if tap_text is not None and flags.account is not None:
         from natstui.model.live.permissions import read_only_account_text

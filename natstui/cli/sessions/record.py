@@ -19,7 +19,7 @@ from natstui.cli.options import ConnectionFlags, OutputPath, several_accounts_fl
 from natstui.cli.sections import command
 from natstui.cli.sessions.options import print_recording_summary
 from natstui.config.contexts import parse_context_name
-from natstui.engine.headless import ConnectionLog, record_server
+from natstui.engine.record_server import ConnectionLog, record_server
 from natstui.engine.stopping import make_timed_stop_event
 from natstui.errors import NatstuiError, UsageError
 from natstui.files import open_log, translate_write_errors
@@ -226,7 +226,7 @@ def _record_single_system(
 
     from natstui.cli.metrics.exposition import LatestState
     from natstui.cli.metrics.serving import serve_metrics
-    from natstui.engine.headless import ConnectionLog, record_server
+    from natstui.engine.record_server import ConnectionLog, record_server
     from natstui.engine.stopping import make_timed_stop_event
     from natstui.session.library import sessions_folder
     from natstui.session.write.settings import RecorderSettings

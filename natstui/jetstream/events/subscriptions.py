@@ -14,8 +14,8 @@ from natstui.feed import Sink
 from natstui.jetstream.connection.client import Client, OnMessage
 from natstui.jetstream.events.advisories import read_ack_sample, read_advisory
 from natstui.model.bench.latency import bucket_of, from_counts
+from natstui.model.live.advisory_counts import MAX_MESSAGES, MessageCount
 from natstui.model.live.evidence import message_advisory_type, message_of
-from natstui.model.live.message_counts import MAX_MESSAGES, MessageCount
 from natstui.model.records.evidence import AcksCounted, AdvisoriesCounted, MessageAdvisoryType
 from natstui.model.records.record import AckSample, Advisory, Record, Restored, Unavailable
 from natstui.units import counted, was_or_were

@@ -1,7 +1,7 @@
 """Advisories, joined to their consumers, streams and messages.
 
 A pure function of the advisories, in bounded memory: totals are exact, and of the messages the
-most frequent ones are counted one by one (`natstui.model.live.message_counts`).
+most frequent ones are counted one by one (`natstui.model.live.advisory_counts`).
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from types import MappingProxyType
 
 from natstui.model.bench.latency import from_latencies
 from natstui.model.live.ack_times import AckWindow
-from natstui.model.live.message_counts import MessageCount, MessageCounts
+from natstui.model.live.advisory_counts import MessageCount, MessageCounts
 from natstui.model.records.evidence import (
     AcksCounted,
     AdvisoriesCounted,

@@ -7,7 +7,7 @@ from typing import Literal
 
 from natstui.model.bench.latency import LatencyCounts
 from natstui.model.live.ack_times import NO_ACKS, AckTimes
-from natstui.model.live.message_counts import NOTHING_COUNTED, MessageCount, MessageCounts
+from natstui.model.live.advisory_counts import NOTHING_COUNTED, MessageCount, MessageCounts
 
 MessageAdvisoryType = Literal["nak", "terminated", "max_deliver", "removed"]
 """Types of advisories about one message; `removed` is a `terminated` by the stream."""

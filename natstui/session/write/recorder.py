@@ -39,7 +39,7 @@ from natstui.session.files.entry import RecordSplitter
 from natstui.session.files.info import DroppedSegments, updated_info, without_userinfo
 from natstui.session.files.keyframe import Keyframe, KeyframeBuilder
 from natstui.session.files.marks import step_text
-from natstui.session.write.disk import RecordingFolder
+from natstui.session.write.recording_folder import RecordingFolder
 from natstui.session.write.settings import RecorderSettings
 from natstui.units import counted, moment_text
 

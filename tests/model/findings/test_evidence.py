@@ -11,12 +11,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from natstui.lines import decode_record, encode_record
+from natstui.model.live.advisory_counts import MAX_MESSAGES, MessageCount, MessageCounts
 from natstui.model.live.evidence import (
     MAX_ASSETS_WITH_EVIDENCE,
     evidence_from_record,
     evidence_to_record,
 )
-from natstui.model.live.message_counts import MAX_MESSAGES, MessageCount, MessageCounts
 from natstui.model.live.state import EVENTS_KEPT, State, apply_records
 from natstui.model.records.evidence import AdvisoriesCounted, BatchCounts
 from natstui.model.records.record import AckSample, Advisory

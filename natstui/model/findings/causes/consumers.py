@@ -57,8 +57,8 @@ from natstui.model.findings.thresholds import (
     REDELIVERIES_SHARE,
 )
 from natstui.model.live.ack_times import window_text
+from natstui.model.live.advisory_counts import NOTHING_COUNTED, MessageCounts
 from natstui.model.live.age import next_message_age_s
-from natstui.model.live.message_counts import NOTHING_COUNTED, MessageCounts
 from natstui.model.live.rates import TREND_WINDOW_S
 from natstui.units import counted, duration_text
 

@@ -25,8 +25,8 @@ from natstui.model.findings.thresholds import (
     NAKS_WINDOW_S,
     REDELIVERIES_WINDOW_S,
 )
+from natstui.model.live.advisory_counts import NOTHING_COUNTED, MessageCounts
 from natstui.model.live.age import next_message_age_s
-from natstui.model.live.message_counts import NOTHING_COUNTED, MessageCounts
 from natstui.model.live.snapshot import ConsumerColumns
 from natstui.model.live.state import State
 from natstui.model.records.evidence import AdvisoryCounts

@@ -5,7 +5,7 @@ from __future__ import annotations
 import errno
 import os
 
-from natstui.engine.headless import ConnectionLog
+from natstui.engine.record_server import ConnectionLog
 from natstui.model.records.record import Restored, Unavailable
 from natstui.model.records.recording import RecordingChanged
 

@@ -254,7 +254,7 @@ async def test_the_key_that_skips_skips_one_step_and_the_screen_of_a_step_ends_i
             at = viewer.app.parts.guide._index
             await viewer.press("ctrl+g")
             assert viewer.app.parts.guide._index == at + 1, STEPS[at].text
-            viewer.app._updates.show_state_now()
+            viewer.app.show_state_now()
             await viewer.settle()
             assert viewer.app.parts.guide._index == at + 1, STEPS[at].text
             if number == 12:
@@ -294,7 +294,7 @@ async def test_the_last_line_goes_away_by_itself(monkeypatch: pytest.MonkeyPatch
 async def test_a_toast_leaves_the_guide_free(size: tuple[int, int]) -> None:
     async with fed(*engine_records(), size=size, first="findings") as viewer:
         viewer.app.parts.guide._set_index(6)
-        viewer.app._updates.show_state_now()
+        viewer.app.show_state_now()
         await at_step(viewer, 7, "A fixed finding leaves this list")
         viewer.app.notify("three lines " * 15)
         await viewer.until(lambda: "three lines" in viewer.words)

@@ -225,7 +225,7 @@ async def test_the_tabs_lead_on_and_fit_and_the_line_below_says_that_it_is_pause
         await viewer.press("p")
         await viewer.until(lambda: viewer.line(1).startswith("  PAUSED "), "at once", s=2)
         viewer.app.parts.engines.shown_follower._polled_at_s -= 600
-        viewer.app._updates.show_state_now()
+        viewer.app.show_state_now()
         await viewer.settle()
 
         # A click on a tab goes there, and closes what lies on the list.

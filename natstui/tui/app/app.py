@@ -61,7 +61,6 @@ from natstui.tui.frame.messages import (
     Replay,
     RunScenario,
     ScreenShown,
-    StateChanged,
 )
 from natstui.tui.frame.requests import run_task
 from natstui.tui.frame.stored_settings import load_view_setting, store_view_setting
@@ -330,48 +329,6 @@ _HOST_COMMAND_SCREENS = {"backup", "restore", "scenarios"}
 """Screens that only prompt for a `HostCommand`: not opened where no such command is allowed."""
 
 
-class StateUpdates:
-    """Passes the newest state to the screen in view."""
-
-    def __init__(
-        self,
-        app: App[int],
-        create_state_message: Callable[[], StateChanged],
-        is_first_poll_done: Callable[[], bool],
-    ) -> None:
-        self._app = app
-        self._create_state_message = create_state_message
-        self._is_first_poll_done = is_first_poll_done
-        self._was_poll_shown = False
-        """Whether the result of the first poll was shown."""
-        self._is_scheduled = False
-
-    def show_state_soon(self) -> None:
-        """Show the newest state after `SHOW_STATE_AFTER_S` seconds, with records that arrive
-        meanwhile.
-
-        The result of the first poll is shown at once, because a user waits for it.
-        """
-        if not self._was_poll_shown and self._is_first_poll_done():
-            self._was_poll_shown = True
-            self.show_state_now()
-        elif not self._is_scheduled:
-            self._is_scheduled = True
-            self._app.set_timer(SHOW_STATE_AFTER_S, self.show_state_now)
-
-    def show_state_now(self) -> None:
-        """Show the newest state."""
-        self._is_scheduled = False
-        # A last record can still come while the app closes its screens.
-        if self._app.screen_stack and isinstance(self._app.screen, LiveScreen):
-            self._app.screen.post_message(self._create_state_message())
-
-    def show_poll_age(self) -> None:
-        """Show the newest state again if its newest poll is older than 1.5 s."""
-        if self._create_state_message().poll_age_us:
-            self.show_state_now()
-
-
 class NatstuiApp(GuardedApp):
     """The viewer: composes its parts, and executes the requests that screens post as messages."""
 
@@ -430,9 +387,9 @@ class NatstuiApp(GuardedApp):
             ascii_only=engine_started.ascii_only, theme=load_last_theme(engine_started.theme)
         )
         self._engine_started = engine_started
-        self._updates = StateUpdates(
-            self, lambda: self.parts.state_message(), lambda: self.state.now_mono_us > 0
-        )
+        self._was_first_poll_shown = False
+        """Whether the result of the first poll was shown."""
+        self._is_state_message_scheduled = False
         self.parts = AppParts.create(
             self,
             (
@@ -442,8 +399,7 @@ class NatstuiApp(GuardedApp):
                 *other_systems,
             ),
             open_replay,
-            self._updates.show_state_soon,
-            lambda: system_in_view(self),
+            self.show_state_soon,
             is_guided=is_guided,
             contexts=contexts,
             may_change_host=may_change_host,
@@ -463,6 +419,31 @@ class NatstuiApp(GuardedApp):
     def link(self) -> Link:
         """Return the link of the shown system or replay."""
         return self.parts.engines.shown_follower.link
+
+    def show_state_soon(self) -> None:
+        """Show the newest state after `SHOW_STATE_AFTER_S` seconds, with records that arrive
+        meanwhile.
+
+        The result of the first poll is shown at once, because a user waits for it.
+        """
+        if not self._was_first_poll_shown and self.state.now_mono_us > 0:
+            self._was_first_poll_shown = True
+            self.show_state_now()
+        elif not self._is_state_message_scheduled:
+            self._is_state_message_scheduled = True
+            self.set_timer(SHOW_STATE_AFTER_S, self.show_state_now)
+
+    def show_state_now(self) -> None:
+        """Show the newest state on the screen in view."""
+        self._is_state_message_scheduled = False
+        # A last record can still come while the app closes its screens.
+        if self.screen_stack and isinstance(self.screen, LiveScreen):
+            self.screen.post_message(self.parts.state_message())
+
+    def show_poll_age(self) -> None:
+        """Show the newest state again if its newest poll is older than 1.5 s."""
+        if self.parts.state_message().poll_age_us:
+            self.show_state_now()
 
     def post_message(self, message: Message) -> bool:
         """Post a message; a request that names no system gets that of the screen in view."""
@@ -493,7 +474,7 @@ class NatstuiApp(GuardedApp):
         CommandLine.suggester = CommandSuggester(
             lambda: self.parts.engines.state, lambda: self.available_themes
         )
-        self.set_interval(1.0, self._updates.show_poll_age)
+        self.set_interval(1.0, self.show_poll_age)
         self.parts.engines.start()
 
     async def on_unmount(self) -> None:
@@ -536,8 +517,34 @@ class NatstuiApp(GuardedApp):
         if not self.screen_stack:
             # The app is ending, and the requesting screen is closed.
             return
+        parts = self.parts
         try:
-            await execute_screen_request(self, self._updates, message)
+            match message:
+                case ScreenShown():
+                    parts.systems.assign_system(self.screen, message.system)
+                    self.show_state_now()
+                case EnteredCommand():
+                    with report_defects("the command", self.report_defect):
+                        commands.execute_line(self, parts, message.line)
+                case Open() | Manage():
+                    if message.what.partition(" ")[0] in _HOST_COMMAND_SCREENS:
+                        parts.engines.check_host_change()
+                    system = parts.engines.find_system(message.system)
+                    screen = create_screen(message, parts.engines.state_of(system))
+                    screen.scope.bound_system = system.name
+                    self.push_screen(screen)
+                case RunScenario():
+                    # The benchmark screen is bound to no system: it shows and runs on the current.
+                    parts.engines.current_name = parts.engines.find_system(message.system).name
+                    await run_scenario(self, message.scenario, parts.engines.current_name)
+                case Replay():
+                    parts.replay.open_recording(message.folder)
+                case LeaveReplay():
+                    if parts.replay.close_opened_replay():
+                        # There it was opened.
+                        self.app.post_message(EnteredCommand("sessions"))
+                case Export():
+                    parts.exporter.prompt_format(message)
         except NatstuiError as error:
             self.notify(safe_copy(str(error)), severity="error", markup=False)
 
@@ -604,39 +611,6 @@ class NatstuiApp(GuardedApp):
         self.parts.guide.advance()
 
 
-async def execute_screen_request(
-    app: NatstuiApp, updates: StateUpdates, message: AppRequest
-) -> None:
-    """Execute a request of a screen; raises NatstuiError if it cannot be executed."""
-    parts = app.parts
-    match message:
-        case ScreenShown():
-            parts.systems.assign_system(app.screen, message.system)
-            updates.show_state_now()
-        case EnteredCommand():
-            with report_defects("the command", app.report_defect):
-                commands.execute_line(app, parts, message.line)
-        case Open() | Manage():
-            if message.what.partition(" ")[0] in _HOST_COMMAND_SCREENS:
-                parts.engines.check_host_change()
-            system = parts.engines.find_system(message.system)
-            screen = create_screen(message, parts.engines.state_of(system))
-            screen.scope.bound_system = system.name
-            app.push_screen(screen)
-        case RunScenario():
-            # The benchmark screen is bound to no system: it shows, and runs on, the current one.
-            parts.engines.current_name = parts.engines.find_system(message.system).name
-            await run_scenario(app, message.scenario, parts.engines.current_name)
-        case Replay():
-            parts.replay.open_recording(message.folder)
-        case LeaveReplay():
-            if parts.replay.close_opened_replay():
-                # There it was opened.
-                app.post_message(EnteredCommand("sessions"))
-        case Export():
-            parts.exporter.prompt_format(message)
-
-
 def load_last_theme(configured_theme: str) -> str:
     """Return the last chosen theme, unless the configured theme has changed since then."""
     stored_themes = load_view_setting(_THEME_SETTING)
@@ -647,14 +621,3 @@ def load_last_theme(configured_theme: str) -> str:
     ):
         return str(stored_themes[0])
     return configured_theme
-
-
-def system_in_view(app: App[int]) -> str | None:
-    """Return the name of the system that keys of the screen in view act on; None for the current
-    one.
-    """
-    live_screens = (
-        screen for screen in reversed(app.screen_stack) if isinstance(screen, LiveScreen)
-    )
-    # A screen without a system acts on the one of the screen below it.
-    return next(filter(None, (screen.scope.system for screen in live_screens)), None)

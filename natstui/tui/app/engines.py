@@ -34,7 +34,7 @@ from natstui.tui.app.guarded import GuardedApp, remove_toast
 from natstui.tui.app.link import Link
 from natstui.tui.app.live_system import EngineCallbacks, LiveSystem, OpenSystem, follow_engine
 from natstui.tui.frame.head.status_text import PROFILE_COLOUR_PATTERN
-from natstui.tui.frame.live import NO_SERVER
+from natstui.tui.frame.live import NO_SERVER, LiveScreen
 from natstui.tui.frame.requests import HOST_CHANGE_REFUSED, PendingRequest
 from natstui.tui.frame.systems import SystemState
 from natstui.tui.kit.styles import series_colors
@@ -57,42 +57,6 @@ _MAX_LOADING_TOAST_S = 600.0
 """Maximum time of the loading toast; it is removed when the replay is ready."""
 
 
-class EngineToasts:
-    """Shows toasts for errors of recordings and replays, and for the end of an analysis whose
-    screen is closed.
-    """
-
-    def __init__(self, app: App[int]) -> None:
-        self._app = app
-
-    def show(self, record: Record, *, is_from_replay: bool, system: str = "") -> None:
-        """Show a toast for a record of a recording error, a replay error or the end of an
-        analysis.
-
-        Other records are ignored. `system` names the source if several systems are watched.
-        """
-        match record:
-            case RecordingChanged(reason=str() as reason):
-                title = f"{system} recording".strip()
-                self._app.notify(safe_copy(reason), title=title, severity="warning")
-            case Answered(status="refused" | "failed") if is_from_replay:
-                self._app.notify(safe_copy(record.text), severity="warning", timeout=3)
-            case AnalysisFinished():
-                self._show_analysis_end(record)
-            case _:
-                pass
-
-    def _show_analysis_end(self, record: AnalysisFinished) -> None:
-        """Show a toast at the end of an analysis whose screen was closed."""
-        from natstui.tui.analysis.screen import AnalysisScreen
-
-        if record.run_id == AnalysisScreen.closed_screen_run_id:
-            is_done = record.status == "done"
-            text = f"{record.text}; :analyze shows it" if is_done else record.text
-            severity: SeverityLevel = "information" if is_done else "error"
-            self._app.notify(safe_copy(text), title="analysis", severity=severity, timeout=15)
-
-
 class Engines:
     """The watched systems, each with its own engine, and the replay that is shown instead, if
     any.
@@ -104,28 +68,23 @@ class Engines:
         open_systems: Sequence[OpenSystem],
         open_replay: Callable[[str], Link] | None,
         show_state_soon: Callable[[], None],
-        engine_toasts: EngineToasts,
-        system_in_view: Callable[[], str | None],
         *,
         may_change_host: bool,
     ) -> None:
         """Create the engines of the opened systems; `open_replay` starts a replay engine.
 
-        `show_state_soon` is called for a newer state. `system_in_view` returns the name of the
-        system that the screen in view acts on, None for the current one. Without
-        `may_change_host`, a `HostCommand` is refused.
+        `show_state_soon` is called for a newer state. Without `may_change_host`, a `HostCommand`
+        is refused.
         """
         self._app = app
         self._open_replay = open_replay
         self.show_state_soon = show_state_soon
-        self._engine_toasts = engine_toasts
-        self._system_in_view = system_in_view
         self._may_change_host = may_change_host
         self._replay_follower: Follower | None = None
         self._replay_loaded = asyncio.Event()
         """Set when the replay has a first state, or was closed."""
         self._callbacks = EngineCallbacks(
-            self._show_toast_for_record, self._show_newer_state, self._handle_replay_end
+            self._show_toast, self._show_newer_state, self._handle_replay_end
         )
         self.systems: dict[str, LiveSystem] = {}
         """Systems of the start and added systems, by name, in the order of the screen."""
@@ -159,7 +118,7 @@ class Engines:
     @property
     def acting_system(self) -> LiveSystem:
         """Return the system on which actions of the screen in view are executed."""
-        name = self._system_in_view() or self.current_name
+        name = find_system_in_view(self._app) or self.current_name
         return (
             self.systems.get(name)
             or self._removed_systems.get(name)
@@ -292,11 +251,36 @@ class Engines:
         if self._replay_follower is None or follower is self._replay_follower:
             self.show_state_soon()
 
-    def _show_toast_for_record(self, record: Record, follower: Follower) -> None:
-        names = (system.name for system in self.systems.values() if system.follower is follower)
-        name = next(names, "") if len(self.systems) > 1 else ""
-        is_from_replay = follower.state.replay is not None
-        self._engine_toasts.show(record, is_from_replay=is_from_replay, system=name)
+    def _show_toast(self, record: Record, follower: Follower) -> None:
+        """Show a toast for a record of a recording error, a replay error or the end of an
+        analysis.
+
+        Other records are ignored.
+        """
+        match record:
+            case RecordingChanged(reason=str() as reason):
+                names = (
+                    system.name for system in self.systems.values() if system.follower is follower
+                )
+                name = next(names, "") if len(self.systems) > 1 else ""
+                title = f"{name} recording".strip()
+                self._app.notify(safe_copy(reason), title=title, severity="warning")
+            case Answered(status="refused" | "failed") if follower.state.replay is not None:
+                self._app.notify(safe_copy(record.text), severity="warning", timeout=3)
+            case AnalysisFinished():
+                self._show_analysis_end(record)
+            case _:
+                pass
+
+    def _show_analysis_end(self, record: AnalysisFinished) -> None:
+        """Show a toast at the end of an analysis whose screen was closed."""
+        from natstui.tui.analysis.screen import AnalysisScreen
+
+        if record.run_id == AnalysisScreen.closed_screen_run_id:
+            is_done = record.status == "done"
+            text = f"{record.text}; :analyze shows it" if is_done else record.text
+            severity: SeverityLevel = "information" if is_done else "error"
+            self._app.notify(safe_copy(text), title="analysis", severity=severity, timeout=15)
 
     def _handle_replay_end(self, follower: Follower) -> None:
         reason = follower.link.last_stderr_line() or "the engine ended"
@@ -374,3 +358,14 @@ def system_style(index: int, state: State, colours: Sequence[str]) -> str:
     if color and PROFILE_COLOUR_PATTERN.fullmatch(color):
         return f"on {color}"
     return colours[index % len(colours)]
+
+
+def find_system_in_view(app: App[int]) -> str | None:
+    """Return the name of the system that keys of the screen in view act on; None for the current
+    one.
+    """
+    live_screens = (
+        screen for screen in reversed(app.screen_stack) if isinstance(screen, LiveScreen)
+    )
+    # A screen without a system acts on the one of the screen below it.
+    return next(filter(None, (screen.scope.system for screen in live_screens)), None)

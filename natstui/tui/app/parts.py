@@ -12,7 +12,7 @@ from natstui.tui.app.controls.live import PollingControls, RecordingControls
 from natstui.tui.app.controls.part import AppPart
 from natstui.tui.app.controls.replay import ReplayControls
 from natstui.tui.app.controls.systems import Contexts, SystemControls
-from natstui.tui.app.engines import Engines, EngineToasts
+from natstui.tui.app.engines import Engines
 from natstui.tui.app.guarded import GuardedApp
 from natstui.tui.app.link import Link
 from natstui.tui.app.live_system import OpenSystem
@@ -35,7 +35,6 @@ class AppParts:
     """The parts of the app; the action of a key names a part by its field."""
 
     engines: Engines
-    engine_toasts: EngineToasts
     exporter: Exporter
     guide: Guide
     polling: PollingControls
@@ -50,25 +49,19 @@ class AppParts:
         open_systems: Sequence[OpenSystem],
         open_replay: Callable[[str], Link] | None,
         show_state_soon: Callable[[], None],
-        system_in_view: Callable[[], str | None],
         *,
         is_guided: bool,
         contexts: Contexts,
         may_change_host: bool,
     ) -> AppParts:
         """Create the parts of an app with the running engines of `open_systems`."""
-        engine_toasts = EngineToasts(app)
         engines = Engines(
-            app, open_systems, open_replay, show_state_soon, engine_toasts, system_in_view,
-            may_change_host=may_change_host,
-        )  # fmt: skip
-        polling = PollingControls(
-            app, engines, open_systems[0].started.interval_s, show_state_soon
+            app, open_systems, open_replay, show_state_soon, may_change_host=may_change_host
         )
+        polling = PollingControls(app, engines, open_systems[0].started.interval_s)
         recording = RecordingControls(app, engines)
         return cls(
             engines,
-            engine_toasts,
             Exporter(app, engines),
             Guide(app, lambda: engines.state, show_state_soon, is_on=is_guided),
             polling,

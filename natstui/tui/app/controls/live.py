@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import ClassVar
 
 from textual.app import App
@@ -32,17 +31,10 @@ class PollingControls(AppPart):
         Binding("ctrl+r,f5", "part('polling', 'now')", "Refresh", show=False, id="refresh"),
     ]
 
-    def __init__(
-        self,
-        app: App[int],
-        engines: Engines,
-        interval_s: float,
-        show_state_soon: Callable[[], None],
-    ) -> None:
+    def __init__(self, app: App[int], engines: Engines, interval_s: float) -> None:
         self._app = app
         self._engines = engines
         self.is_on = True
-        self._show_state_soon = show_state_soon
         self.interval_s = interval_s
 
     def is_offered(self, action: str, *, is_typing: bool) -> bool:
@@ -55,7 +47,7 @@ class PollingControls(AppPart):
         """Stop or resume polling."""
         self.is_on = not self.is_on
         self._engines.send_to_all(SetPolling(0, self.is_on))
-        self._show_state_soon()
+        self._engines.show_state_soon()
         self._app.notify("polling continues" if self.is_on else "polling is paused", timeout=2)
 
     def action_now(self) -> None:

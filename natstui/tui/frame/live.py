@@ -34,7 +34,7 @@ from natstui.tui.frame.messages import (
     StateChanged,
 )
 from natstui.tui.frame.requests import SystemEngine, run_task, show_reply
-from natstui.tui.frame.systems import ActingSystemValue, SystemScope, SystemState
+from natstui.tui.frame.systems import SystemScope, SystemState
 from natstui.tui.frame.timeline import Timeline
 from natstui.tui.kit.command_line import CommandLine
 from natstui.tui.kit.pick import PickDialog
@@ -143,10 +143,6 @@ class LiveScreen(TerminalSized, Screen[None]):
     SECOND_LINE_HELP: ClassVar[Sequence[tuple[str, str]]] = ()
     """The figures in the screen's second line with their meaning, for the help."""
 
-    state = ActingSystemValue(lambda system: system.state)
-    """The state of the acting system."""
-    poll_age_us = ActingSystemValue(lambda system: system.poll_age_us)
-    """The age in µs of the acting system's newest poll at the shown moment; 0 if it is small."""
     tabs = getters.query_one(TabBar)
     strip = getters.query_one(StatusStrip)
     command_line = getters.query_one(CommandLine)
@@ -182,6 +178,18 @@ class LiveScreen(TerminalSized, Screen[None]):
     def body(self) -> Iterable[Widget]:
         """Return the widgets of the body."""
         return ()
+
+    @property
+    def state(self) -> State:
+        """Return the state of the acting system."""
+        return self.scope.acting.state
+
+    @property
+    def poll_age_us(self) -> int:
+        """Return the age in µs of the acting system's newest poll at the shown moment; 0 if it is
+        small.
+        """
+        return self.scope.acting.poll_age_us
 
     @property
     def engine(self) -> SystemEngine:

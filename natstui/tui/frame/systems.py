@@ -6,14 +6,12 @@ from bisect import bisect_right
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import accumulate, chain
-from typing import Any, Generic, NamedTuple, Protocol, TypeVar, overload
+from typing import Any, NamedTuple
 
 from natstui.clean import clean_line
 from natstui.model.live.state import State
 from natstui.tui.frame.columns import ColumnSpec
 from natstui.tui.kit.table.rows import Cell
-
-T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -220,22 +218,3 @@ class SystemScope:
         self._current = next(
             (system for system in systems if system.name == current.name), current
         )
-
-
-class _HasScope(Protocol):
-    scope: SystemScope
-
-
-class ActingSystemValue(Generic[T]):
-    """A read-only attribute of a screen: a value of the system on which the screen's keys act."""
-
-    def __init__(self, get_value: Callable[[SystemState], T]) -> None:
-        self._get_value = get_value
-
-    @overload
-    def __get__(self, screen: None, owner: object) -> ActingSystemValue[T]: ...
-    @overload
-    def __get__(self, screen: _HasScope, owner: object) -> T: ...
-    def __get__(self, screen: _HasScope | None, owner: object) -> T | ActingSystemValue[T]:
-        """Return the value of the system on which the keys of `screen` act."""
-        return self if screen is None else self._get_value(screen.scope.acting)

@@ -78,9 +78,10 @@ class ConsumersScreen(SelectionScreen):
 
     def view(self) -> Any:
         """Return the consumers of the current state, of all systems or of one stream."""
+        systems = self.scope.shown_systems
         return join_views(
-            self.scope.shown_systems,
-            lambda system: ConsumerView(system.state, system.poll_age_us, self.stream),
+            systems,
+            [ConsumerView(system.state, system.poll_age_us, self.stream) for system in systems],
         )
 
     def caption_text(self, shown: int, total: int) -> str:

@@ -222,7 +222,8 @@ class EventsScreen(TableScreen):
 
     def view(self) -> Any:
         """Return the events of the current state, of all systems."""
+        systems = self.scope.shown_systems
         view_class = FoldedEvents if self._is_folded else EventView
         return join_views(
-            self.scope.shown_systems, lambda system: view_class(system.state, system.poll_age_us)
+            systems, [view_class(system.state, system.poll_age_us) for system in systems]
         )

@@ -30,7 +30,7 @@ from natstui.tui.findings.text import (
 )
 from natstui.tui.frame.columns import ColumnSpec, SortAndFilter
 from natstui.tui.frame.row_order import empty_text
-from natstui.tui.frame.systems import SystemState, find_system_row, join_views
+from natstui.tui.frame.systems import find_system_row, join_views
 from natstui.tui.frame.table_screen import TableScreen
 from natstui.tui.kit.keys import key_of
 from natstui.tui.kit.sections import SectionText
@@ -89,8 +89,8 @@ class FindingsScreen(TableScreen):
 
     def view(self) -> Any:
         """Return the findings of the current state, of all systems."""
-
-        def create_view(system: SystemState) -> FindingView:
+        systems, views = self.scope.shown_systems, list[FindingView]()
+        for system in systems:
             cache = self._cache_by_system.setdefault(system.name, FindingsCache())
             sorted_findings = cache.update(
                 system.state,
@@ -98,9 +98,8 @@ class FindingsScreen(TableScreen):
                 with_ended=self._with_ended,
                 is_folding=self._is_folding and not self.ordering.order.pattern,
             )
-            return FindingView(system.state, system.poll_age_us, sorted_findings)
-
-        return join_views(self.scope.shown_systems, create_view)
+            views.append(FindingView(system.state, system.poll_age_us, sorted_findings))
+        return join_views(systems, views)
 
     def refresh_state(self) -> None:
         """Show newer findings; settings are evaluated in steps, one per call."""

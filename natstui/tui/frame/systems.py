@@ -82,11 +82,8 @@ class JoinedView:
         return bool(self.views[index].has_problem(system_row))
 
 
-def join_views(systems: Sequence[SystemState], create_view: Callable[[SystemState], Any]) -> Any:
-    """Create the view of each system with `create_view`, and return the joined view; of a single
-    system its own view.
-    """
-    views = [create_view(system) for system in systems]
+def join_views(systems: Sequence[SystemState], views: Sequence[Any]) -> Any:
+    """Return the views of several systems as one view; of a single system its own view."""
     return views[0] if len(views) == 1 else JoinedView(systems, views)
 
 

@@ -205,14 +205,24 @@ def panels(systems: Sequence[SystemState]) -> list[Panel]:
     has_several = len(systems) > 1
     worst_findings = join_views(
         systems,
-        lambda system: FindingView(system.state, system.poll_age_us, _WorstFindings(system.state)),
+        [
+            FindingView(system.state, system.poll_age_us, _WorstFindings(system.state))
+            for system in systems
+        ],
     )
-    servers = join_views(systems, lambda system: server_view(system.state))
-    streams = join_views(systems, lambda system: StreamView(system.state, system.poll_age_us))
-    consumers = join_views(systems, lambda system: ConsumerView(system.state, system.poll_age_us))
+    servers = join_views(systems, [server_view(system.state) for system in systems])
+    streams = join_views(
+        systems, [StreamView(system.state, system.poll_age_us) for system in systems]
+    )
+    consumers = join_views(
+        systems, [ConsumerView(system.state, system.poll_age_us) for system in systems]
+    )
     events = join_views(
         systems,
-        lambda system: FoldedEvents(system.state, system.poll_age_us, _NEWEST_EVENTS_COUNT),
+        [
+            FoldedEvents(system.state, system.poll_age_us, _NEWEST_EVENTS_COUNT)
+            for system in systems
+        ],
     )
     states = [system.state for system in systems]
     shown_panels = [

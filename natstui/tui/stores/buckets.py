@@ -252,8 +252,9 @@ class BucketsScreen(TableScreen):
 
     def view(self) -> Any:
         """Return a view of the buckets of all shown systems."""
+        systems = self.scope.shown_systems
         return join_views(
-            self.scope.shown_systems, lambda system: BucketView(system.state, system.poll_age_us)
+            systems, [BucketView(system.state, system.poll_age_us) for system in systems]
         )
 
     def empty_hint(self) -> str:

@@ -47,8 +47,9 @@ class StreamsScreen(SelectionScreen):
 
     def view(self) -> Any:
         """Return the streams of the current state, of all systems."""
+        systems = self.scope.shown_systems
         return join_views(
-            self.scope.shown_systems, lambda system: StreamView(system.state, system.poll_age_us)
+            systems, [StreamView(system.state, system.poll_age_us) for system in systems]
         )
 
     @on(RowSelected)

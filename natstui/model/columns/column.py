@@ -68,6 +68,7 @@ def column(
     used_ratio: Callable[[RowT], float] | None = None,
     *,
     dims_unknown: bool = True,
+    dims_zero: bool = False,
     numeric: bool = True,
     text: Callable[[RowT], str] | None = None,
     json: JsonField | None = None,
@@ -75,15 +76,20 @@ def column(
 ) -> Column[RowT]:
     """Return a column whose text is its value formatted by `format`.
 
-    `text` replaces `format` if the text depends on more of the row than the value.
+    `text` replaces `format` if the text depends on more of the row than the value. With
+    `dims_zero` the level is `dim` for 0 and for an unknown value.
     """
+
+    def zero_level(row: RowT) -> str:
+        return "" if value(row) else "dim"
 
     def clean_text(row: RowT) -> str:
         return clean_line(format(value(row)) if text is None else text(row))
 
     return Column(
-        key, title, help, value, clean_text, level, used_ratio, dims_unknown, numeric, json, values
-    )
+        key, title, help, value, clean_text, zero_level if dims_zero else level, used_ratio,
+        dims_unknown, numeric, json, values,
+    )  # fmt: skip
 
 
 def json_column(json: JsonField, value: Callable[[RowT], object], help: str = "") -> Column[RowT]:
@@ -136,8 +142,3 @@ def config_field(
 def dim_level(_row: object) -> str:
     """Return the level `dim` for any row."""
     return "dim"
-
-
-def dim_if_zero(value: Callable[[RowT], object]) -> Callable[[RowT], str]:
-    """Return a function that returns the level `dim` if the row's value is 0 or unknown."""
-    return lambda row: "" if value(row) else "dim"

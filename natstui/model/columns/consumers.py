@@ -14,7 +14,6 @@ from natstui.model.columns.column import (
     JsonField,
     column,
     config_field,
-    dim_if_zero,
     dim_level,
     json_column,
     stored_field,
@@ -283,8 +282,7 @@ CONSUMER_COLUMNS: tuple[Column[ConsumerRow], ...] = (
     _json_setting("filter_subjects", "Empty: everything in the stream."),
     _number("pending", "PENDING",
             "Unprocessed: messages that match and were never delivered (`num_pending`).",
-            level=dim_if_zero(lambda row: row.pending_msgs),
-            **_stored("pending_msgs", "num_pending")),
+            dims_zero=True, **_stored("pending_msgs", "num_pending")),
     _number("ack_pending", "ACK PEND",
             "Delivered and waiting for their acknowledgement, of how many allowed "
             "(`num_ack_pending`).",
@@ -305,13 +303,13 @@ CONSUMER_COLUMNS: tuple[Column[ConsumerRow], ...] = (
     _number("delivered_rate", "DELIV/s",
             "Deliveries per second, redeliveries included: growth of the delivered consumer "
             "sequence.",
-            _delivered_msgs_per_s, format=rate_text, level=dim_if_zero(_delivered_msgs_per_s),
+            _delivered_msgs_per_s, format=rate_text, dims_zero=True,
             json=JsonField("delivered_msgs_per_s", float | None)),
     _number("acked_rate", "ACK/s",
             "Acks per second: first deliveries minus the growth of ACK PEND and, with max "
             "deliver, of REDEL, which includes dropped messages; ~: inexact, because of filters "
             "or gaps.",
-            _acked_msgs_per_s, text=_acked_text, level=dim_if_zero(_acked_msgs_per_s),
+            _acked_msgs_per_s, text=_acked_text, dims_zero=True,
             json=JsonField("acked_msgs_per_s", float | None,
                            help="First deliveries minus the growth of what waits, and of "
                                 "dropped messages.")),

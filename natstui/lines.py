@@ -59,6 +59,9 @@ escaped.
 _STRING_OR_INTEGER_PATTERN = re.compile(rb'"(?:[^"\\]|\\.)*"|-?\d{19,}')
 
 
+TableT = TypeVar("TableT", StreamColumns, ConsumerColumns)
+
+
 class BadLine(NatstuiError):
     """A line is not a record of this schema version."""
 
@@ -96,26 +99,35 @@ def _contains_impossible_integer(value: Any) -> bool:
             return False
 
 
-def with_added_columns(snapshot: Snapshot) -> Snapshot:
-    """Return a snapshot with the unknown value in each column that an older recording lacks."""
-    streams = _fill_columns(snapshot.streams, _STREAM_COLUMN_NAMES)
-    consumers = _fill_columns(snapshot.consumers, _CONSUMER_COLUMN_NAMES)
+def complete_snapshot(snapshot: Snapshot, kind: str) -> Snapshot:
+    """Return a decoded snapshot with the unknown value in each column that an older recording
+    lacks.
+
+    Raises BadLine for columns of different lengths, or a counter that does not fit in 64 bits.
+    """
+    streams = _complete_table(snapshot.streams, _STREAM_COLUMN_NAMES, STREAM_COLUMNS, kind)
+    consumers = _complete_table(snapshot.consumers, _CONSUMER_COLUMN_NAMES, CONSUMER_COLUMNS, kind)
     if streams is snapshot.streams and consumers is snapshot.consumers:
         return snapshot
     return replace(snapshot, streams=streams, consumers=consumers)
 
 
-def _fill_columns(table: Any, names: tuple[str, ...]) -> Any:
-    rows_count = len(table.name)
-    absent_names = [name for name in names if rows_count and not getattr(table, name)]
-    filled_names = [name for name in absent_names if name in _UNKNOWN_VALUE_BY_ADDED_COLUMN]
-    return (
-        replace(
-            table, **{n: (_UNKNOWN_VALUE_BY_ADDED_COLUMN[n],) * rows_count for n in filled_names}
-        )
-        if filled_names
-        else table
-    )
+def _complete_table(
+    table: TableT, names: tuple[str, ...], counters: tuple[str, ...], kind: str
+) -> TableT:
+    rows_count, unknown_columns = len(table.name), dict[str, tuple[Any, ...]]()
+    for name in names:
+        values = getattr(table, name)
+        if not values and name in _UNKNOWN_VALUE_BY_ADDED_COLUMN:
+            unknown_columns[name] = (_UNKNOWN_VALUE_BY_ADDED_COLUMN[name],) * rows_count
+        elif len(values) != rows_count:
+            raise BadLine(f"a {kind} line has columns of different lengths")
+    try:
+        for name in counters:
+            array("Q", getattr(table, name))
+    except OverflowError:
+        raise BadLine(f"a {kind} line has impossible counters") from None
+    return replace(table, **unknown_columns) if unknown_columns and rows_count else table
 
 
 def _find_histograms(value: Any) -> list[LatencyCounts]:
@@ -133,34 +145,14 @@ def _find_histograms(value: Any) -> list[LatencyCounts]:
             return []
 
 
-def check_decoded(value: Any, kind: str) -> None:
-    """Raise BadLine for a decoded value that a state could not be updated with."""
-    if isinstance(value, Snapshot):
-        _check_table(value.streams, _STREAM_COLUMN_NAMES, STREAM_COLUMNS, kind)
-        _check_table(value.consumers, _CONSUMER_COLUMN_NAMES, CONSUMER_COLUMNS, kind)
-        return
+def check_histograms(value: Any, kind: str) -> None:
+    """Raise BadLine for a decoded value with latencies that a state could not be updated with."""
     for histogram in _find_histograms(value):
         if len(histogram.buckets) != len(histogram.counts):
             raise BadLine(f"a {kind} line has columns of different lengths")
         if any(not 0 <= bucket < BUCKETS_COUNT for bucket in histogram.buckets):
             # No 64-bit number has such a latency.
             raise BadLine(f"a {kind} line has impossible latencies")
-
-
-def _check_table(
-    table: Any, columns: tuple[str, ...], counters: tuple[str, ...], kind: str
-) -> None:
-    """Raise BadLine for columns of different lengths, or a counter that does not fit in 64
-    bits.
-    """
-    rows_count = len(getattr(table, columns[0]))
-    if any(len(getattr(table, name)) != rows_count for name in columns):
-        raise BadLine(f"a {kind} line has columns of different lengths")
-    try:
-        for name in counters:
-            array("Q", getattr(table, name))
-    except OverflowError:
-        raise BadLine(f"a {kind} line has impossible counters") from None
 
 
 def _quote_huge_integer(match: re.Match[bytes]) -> bytes:
@@ -226,8 +218,9 @@ class Codec(Generic[T]):
         ) and _contains_impossible_integer(msgspec.to_builtins(value)):
             raise BadLine(f"a {kind.decode()} line has a number beyond 64 bits")
         if isinstance(value, Snapshot):
-            value = with_added_columns(value)
-        check_decoded(value, kind.decode())
+            value = complete_snapshot(value, kind.decode())
+        else:
+            check_histograms(value, kind.decode())
         decoded: T = value
         return decoded
 

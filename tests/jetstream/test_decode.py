@@ -26,7 +26,7 @@ from natstui.jetstream.polling.decode.streams import (
     stream_configuration,
 )
 from natstui.jetstream.polling.snapshot import PolledConsumers, PolledStreams, make_snapshot
-from natstui.lines import check_decoded
+from natstui.lines import complete_snapshot
 from natstui.model.live.snapshot import DesiredPlacement, Peer, PollCost, UnlistedConsumers
 
 HUGE = 2**64 - 1
@@ -271,7 +271,7 @@ def test_a_row_with_an_absurd_number_or_time_is_left_out_of_a_poll_and_named(abs
     assert poll.consumers.name == ("FEW",)
     assert [name for _, name in poll.unreachable_consumers] == ["MANY"]
     assert poll.unlisted == (UnlistedConsumers("GOOD", 2),)
-    check_decoded(poll, "poll")
+    complete_snapshot(poll, "poll")
 
 
 def test_absurd_numbers_of_a_replica_and_of_an_account_are_bounded() -> None:

@@ -18,10 +18,10 @@ from natstui.decoding import decoder_of
 from natstui.lines import (
     BadLine,
     Codec,
-    check_decoded,
+    check_histograms,
+    complete_snapshot,
     decode_record,
     encode_record,
-    with_added_columns,
 )
 from natstui.model.live.column_differences import (
     ConsumersAsDifferences,
@@ -141,10 +141,10 @@ def decode_keyframe(line: bytes) -> Keyframe:
     if not isinstance(keyframe, Keyframe):
         raise BadLine("a segment does not begin with a keyframe")
     if keyframe.snapshot is not None:
-        keyframe = replace(keyframe, snapshot=with_added_columns(keyframe.snapshot))
-        check_decoded(keyframe.snapshot, "keyframe")
+        snapshot = complete_snapshot(keyframe.snapshot, "keyframe")
+        keyframe = replace(keyframe, snapshot=snapshot)
     if keyframe.evidence is not None:
-        check_decoded(keyframe.evidence, "keyframe")
+        check_histograms(keyframe.evidence, "keyframe")
     return keyframe
 
 

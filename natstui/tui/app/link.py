@@ -210,7 +210,9 @@ class Link:
                         bad_lines_count += 1
                         on_bad_line(error, bad_lines_count)
                     else:
-                        if not self._pass_to_request(record):
+                        if isinstance(record, ReplyRecord) and record.command_id in self.pending:
+                            self.pending[record.command_id].add(record)
+                        else:
                             yield record
                     # Many lines, or a large one, take tens of milliseconds: let keys through.
                     if perf_counter() - last_pause_at_s > _YIELD_TO_KEYS_AFTER_S:
@@ -219,15 +221,6 @@ class Link:
         finally:
             self._close_stdout()
             self._fail_pending()
-
-    def _pass_to_request(self, record: Record) -> bool:
-        """Pass a reply to its pending request; return whether there is such a request."""
-        if not isinstance(record, ReplyRecord):
-            return False
-        request = self.pending.get(record.command_id)
-        if request is not None:
-            request.add(record)
-        return request is not None
 
     def _fail_pending(self) -> None:
         """Fail all requests without a reply, after the engine has ended."""

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import time
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Literal, assert_never
 
 import msgspec
 
+from natstui.defects import report_defects
 from natstui.engine.live import refuse_for_other_account
 from natstui.engine.recording import EngineRecorder
 from natstui.engine.server_commands import ServerCommands
@@ -17,9 +19,10 @@ from natstui.feed import Sink
 from natstui.jetstream.connection.client import Client
 from natstui.jetstream.connection.writer import MissingConfirmation
 from natstui.jetstream.events.api_audit import read_api_audit
+from natstui.jetstream.managing.configure import EditConflict
 from natstui.jetstream.polling.control import PollControl
 from natstui.model.records.benchmark import BenchmarkCommand
-from natstui.model.records.managing import ManagingCommand
+from natstui.model.records.managing import Change, ManagingCommand, Undo
 from natstui.model.records.messages import Answered
 from natstui.model.records.record import (
     Describe,
@@ -87,43 +90,37 @@ class EngineCommands:
         self._recorder = recorder
         self._load_benchmark_runner = load_benchmark_runner
         self._viewer = viewer
-        self._server_commands = ServerCommands(sink, viewer, get_client, recorder.sessions_folder)
+        self._server_commands = ServerCommands(viewer, get_client, recorder.sessions_folder)
         self._poll_control = poll_control
         self._sink = sink
         self._get_client = get_client
 
     async def execute(self, command: EngineCommand | ManagingCommand) -> None:
-        """Execute a command, reply to it, and add its Outcome to the records."""
-        if isinstance(command, ManagingCommand):
-            await self._server_commands.execute(command)
-            return
-        try:
-            reply = await self._dispatch_command(command)
-        except MissingConfirmation as error:
-            # No Outcome: the viewer prompts for the name, and sends the command again.
-            now_us = time.time_ns() // 1000
-            confirmation_json = msgspec.json.encode(error.confirmation).decode()
-            self._viewer.add(
-                Answered(now_us, command.command_id, "refused", str(error), confirmation_json)
-            )
-        except ActionRefusal as error:
-            self._send_reply_and_outcome(command, "refused", str(error))
-        except NatstuiError as error:
-            self._send_reply_and_outcome(command, "failed", str(error))
-        else:
-            if reply is not None:
-                self._send_reply_and_outcome(command, "done", *reply)
+        """Execute a command, reply to it, and add its Outcome to the records.
+
+        An unexpected exception becomes the reply, and the engine continues.
+        """
+        with report_defects("the command", lambda text: self._reply(command, "failed", text)):
+            try:
+                if isinstance(command, ManagingCommand):
+                    text, body = await self._server_commands.execute(command)
+                    self._reply(command, "done", text, msgspec.json.encode(body).decode())
+                elif (reply := await self._dispatch_command(command)) is not None:
+                    self._reply(command, "done", *reply)
+            except EditConflict as error:
+                versions = {"seen": error.seen, "current": error.current}
+                self._reply(command, "failed", str(error), json.dumps(versions))
+            except MissingConfirmation as error:
+                confirmation_json = msgspec.json.encode(error.confirmation).decode()
+                self._reply(command, "refused", str(error), confirmation_json)
+            except ActionRefusal as error:
+                self._reply(command, "refused", str(error))
+            except NatstuiError as error:
+                self._reply(command, "failed", str(error))
 
     async def close(self) -> None:
         """Close the subscriptions, tasks and processes that commands started."""
         await self._server_commands.close()
-
-    def reply_error(self, command: EngineCommand | ManagingCommand, text: str) -> None:
-        """Reply with an error to a command that could not be executed."""
-        if isinstance(command, ManagingCommand):
-            self._server_commands.reply_error(command, text)
-        else:
-            self._send_reply_and_outcome(command, "failed", text)
 
     async def _execute_for_viewer(self, command: ViewerCommand) -> None:
         """Execute a command, and reply to the viewer only.
@@ -148,12 +145,25 @@ class EngineCommands:
         now_us = time.time_ns() // 1000
         self._viewer.add(Answered(now_us, command.command_id, "done", text, body_json))
 
-    def _send_reply_and_outcome(
-        self, command: EngineCommand, status: ReplyStatus, text: str, body_json: str | None = None
+    def _reply(
+        self,
+        command: EngineCommand | ManagingCommand,
+        status: ReplyStatus,
+        text: str,
+        body_json: str | None = None,
     ) -> None:
-        now_us = time.time_ns() // 1000
-        self._viewer.add(Answered(now_us, command.command_id, status, text, body_json))
-        self._sink.add(Outcome(now_us, command.command_id, status, text, body_json))
+        """Reply to a command, and add its Outcome to the records.
+
+        Of a `ManagingCommand` only a change has an Outcome, without configurations. A command that
+        lacks a confirmation has none: the viewer prompts for the name, and sends it again.
+        """
+        now_us, command_id = time.time_ns() // 1000, command.command_id
+        self._viewer.add(Answered(now_us, command_id, status, text, body_json))
+        if isinstance(command, ManagingCommand):
+            if isinstance(command, Change | Undo) and not command.dry_run:
+                self._sink.add(Outcome(now_us, command_id, status, text))
+        elif status != "refused" or body_json is None:
+            self._sink.add(Outcome(now_us, command_id, status, text, body_json))
 
     async def _dispatch_command(self, command: EngineCommand) -> ReplyTextAndJson | None:
         """Execute a command; return its reply, or None if it was sent to the viewer already."""

@@ -24,8 +24,7 @@ from natstui.model.live.snapshot import Snapshot
 from natstui.model.records.analysis import AnalysisCommand
 from natstui.model.records.benchmark import BenchmarkCommand
 from natstui.model.records.link import LinkChanged
-from natstui.model.records.managing import ManagingCommand
-from natstui.model.records.record import EngineCommand, EngineStarted, Record
+from natstui.model.records.record import EngineStarted, Record
 from natstui.model.records.recording import RecordingChanged
 
 if TYPE_CHECKING:
@@ -210,7 +209,7 @@ class _Engine:
                     with report_defects("the analysis", _print_error):
                         analysis_runner.execute(command)
                 else:
-                    tasks.create_task(_execute_command(self._commands, command))
+                    tasks.create_task(self._commands.execute(command))
 
     def _make_analysis_runner(self, writer: LineWriter) -> AnalysisRunner:
         from natstui.engine.analyzing import AnalysisRunner
@@ -264,11 +263,3 @@ def _start_recording(recorder: EngineRecorder, viewer: Sink) -> None:
 
 def _print_error(sentence: str) -> None:
     sys.stderr.write(f"natstui engine: {sentence}\n")
-
-
-async def _execute_command(
-    commands: EngineCommands, command: EngineCommand | ManagingCommand
-) -> None:
-    """Execute a command; an unexpected exception becomes its reply, and the engine continues."""
-    with report_defects("the command", lambda sentence: commands.reply_error(command, sentence)):
-        await commands.execute(command)

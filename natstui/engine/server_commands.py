@@ -9,9 +9,7 @@ import time
 from collections.abc import Callable, Coroutine
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, assert_never
-
-import msgspec
+from typing import TYPE_CHECKING, assert_never
 
 from natstui.config.template_files import save_template
 from natstui.engine.file_commands import FileCommands
@@ -19,17 +17,15 @@ from natstui.engine.live import refuse_for_other_account
 from natstui.errors import (
     ActionRefusal,
     ConnectionLost,
-    NatstuiError,
     PermissionDenied,
     RequestFailed,
 )
 from natstui.feed import Sink
 from natstui.jetstream.connection.client import Client
 from natstui.jetstream.connection.journal import Journal
-from natstui.jetstream.connection.writer import READ_ONLY, MissingConfirmation, Writer
+from natstui.jetstream.connection.writer import READ_ONLY, Writer
 from natstui.jetstream.events.ack_tap import AckTap
 from natstui.jetstream.managing.apply import apply, preview
-from natstui.jetstream.managing.configure import EditConflict
 from natstui.jetstream.managing.keys import (
     KeyChange,
     change_key,
@@ -110,7 +106,6 @@ from natstui.model.records.messages import (
     StartTail,
     StopTail,
 )
-from natstui.model.records.record import Outcome
 from natstui.model.records.silences import Silenced
 from natstui.model.records.stores import (
     ChangeKey,
@@ -360,9 +355,6 @@ def _object_row(stored_object: StoredObject) -> ObjectRow:
     )
 
 
-ReplyStatus = Literal["done", "refused", "failed"]
-
-
 async def _yield_to_new_tasks() -> None:
     """Yield to the event loop once, so that a new task starts.
 
@@ -562,18 +554,16 @@ class ServerCommands:
 
     def __init__(
         self,
-        events: Sink,
         viewer: Sink,
         get_client: Callable[[], Client | None],
         sessions_folder: Path,
     ) -> None:
-        """Create without a task; `events` receives the Outcome of changes, which is recorded.
+        """Create without a task; `viewer` receives what readers find, and silences.
 
-        `viewer` receives replies, `get_client` returns the connection, None before there is one,
-        and `sessions_folder` is the folder of all recordings.
+        `get_client` returns the connection, None before there is one, and `sessions_folder` is the
+        folder of all recordings.
         """
         self._sessions_folder = sessions_folder
-        self._events = events
         self._viewer = viewer
         self._get_client = get_client
         self._tail_reader, self._ack_tap_reader = _BackgroundReader(), _BackgroundReader()
@@ -584,34 +574,6 @@ class ServerCommands:
         """Stop the reader tasks and transfers that commands started."""
         await asyncio.gather(self._system_commands.close(), self._listen_commands.close())
 
-    async def execute(self, command: ManagingCommand) -> None:
-        """Execute a command, and reply to it."""
-        try:
-            text, body = await self._execute(command)
-            self._reply(command, "done", text, msgspec.json.encode(body).decode())
-        except EditConflict as error:
-            versions = {"seen": error.seen, "current": error.current}
-            self._reply(command, "failed", str(error), json.dumps(versions))
-        except MissingConfirmation as error:
-            confirmation_json = msgspec.json.encode(error.confirmation).decode()
-            self._reply(command, "refused", str(error), confirmation_json)
-        except ActionRefusal as error:
-            self._reply(command, "refused", str(error), None)
-        except NatstuiError as error:
-            self._reply(command, "failed", str(error), None)
-
-    def reply_error(self, command: ManagingCommand, text: str) -> None:
-        """Reply with an error to a command that could not be executed."""
-        self._reply(command, "failed", text, None)
-
-    def _reply(
-        self, command: ManagingCommand, status: ReplyStatus, text: str, body_json: str | None
-    ) -> None:
-        now_us = time.time_ns() // 1000
-        self._viewer.add(Answered(now_us, command.command_id, status, text, body_json))
-        if isinstance(command, Change | Undo) and not command.dry_run:
-            self._events.add(Outcome(now_us, command.command_id, status, text))
-
     def _store_silence(self, writer: Writer, command: SilenceFinding) -> str:
         """Write a silence to the journal, send all silences to the viewer; return a sentence."""
         writer.silence(command)
@@ -620,7 +582,11 @@ class ServerCommands:
             return f"{command.code} is reported again"
         return f"{command.code} is silenced for {duration_text(command.for_s)}"
 
-    async def _execute(self, command: ManagingCommand) -> tuple[str, object]:
+    async def execute(self, command: ManagingCommand) -> tuple[str, object]:
+        """Execute a command; return the sentence to show and the data of the reply.
+
+        Raises NatstuiError if the command is refused or fails.
+        """
         client = self._get_client()
         if client is None:
             raise ConnectionLost("not connected yet")
@@ -697,7 +663,12 @@ class ServerCommands:
         """Return a callback for a later denial of a command's subscription: it replies with the
         error.
         """
-        return lambda error: self._reply(command, "failed", str(error), None)
+
+        def reply_denied(error: PermissionDenied) -> None:
+            now_us = time.time_ns() // 1000
+            self._viewer.add(Answered(now_us, command.command_id, "failed", str(error)))
+
+        return reply_denied
 
     async def _start_tap(self, client: Client, command: StartTap) -> tuple[str, object]:
         await self._ack_tap_reader.prepare(command.command_id)

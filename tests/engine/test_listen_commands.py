@@ -124,11 +124,11 @@ async def test_a_tail_and_a_tap_that_are_stopped_while_they_start_receive_nothin
         await nc.jetstream().add_stream(name="S", subjects=["s"])
         await nc.jetstream().add_consumer("S", durable_name="C", ack_policy="explicit")
         client, viewer = await connect(Connection(servers=(account.url,))), Kept()
-        commands = ServerCommands(viewer, viewer, lambda: client, tmp_path)
+        commands = ServerCommands(viewer, lambda: client, tmp_path)
         started_and_stopped = (
             StartTail(1, ("followed",)), StartTap(2, "S", "C"), StopTail(3), StopTap(4),
         )  # fmt: skip
-        await asyncio.gather(*map(commands.execute, started_and_stopped))
+        await asyncio.gather(*map(commands.execute, started_and_stopped), return_exceptions=True)
         with pytest.raises(NoRespondersError):
             await nc.request("followed", timeout=30)
         tap_results = [record for record in viewer.records if isinstance(record, TapResults)]

@@ -13,7 +13,6 @@ from textual.containers import VerticalScroll
 from textual.widget import Widget
 from textual.widgets import Input, Static
 
-from natstui.decoding import decoder_of
 from natstui.model.assets.fields import Field
 from natstui.model.records.actions import CATALOGUE
 from natstui.model.records.confirmation import Confirmation, ServerIdentity
@@ -28,14 +27,12 @@ from natstui.tui.frame.action_keys import (
     targets_text,
     text_to_type,
 )
-from natstui.tui.frame.confirmation import SENDING_TEXT, FormServer
+from natstui.tui.frame.confirmation import SENDING_TEXT, FormServer, confirmation_in
 from natstui.tui.frame.live import LiveScreen
 from natstui.tui.frame.requests import run_task
 from natstui.tui.kit.fields import FieldRow
 from natstui.tui.kit.keys import key_of
 from natstui.tui.kit.text import safe, safe_lines
-
-_confirmation_decoder = decoder_of(Confirmation)
 
 
 class ActionScreen(LiveScreen):
@@ -172,7 +169,7 @@ class ActionScreen(LiveScreen):
         if reply.body_json is None:
             self._lines[target] = reply.text
         else:
-            confirmation = _confirmation_decoder.decode(reply.body_json)
+            confirmation = confirmation_in(reply)
             self._confirmations[target] = confirmation
             self._server_identity = self._server_identity or confirmation.place
             self._lines[target] = "; ".join(confirmation.lines) or "nothing is removed"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Awaitable, Callable
 from typing import ClassVar
 
 from textual.binding import Binding, BindingType
@@ -12,9 +11,9 @@ from natstui.model.assets.fields import Config, text_at, without_server_metadata
 from natstui.model.assets.stream_fields import NEW_STREAM_CONFIG
 from natstui.model.assets.templates import BUILT_IN_TEMPLATES, template_config
 from natstui.model.records.managing import SaveTemplate
-from natstui.tui.frame.form.screen import FormScreen, FormSender
-from natstui.tui.frame.form.text import FormAsset, FormEntries
-from natstui.tui.frame.live import CommandPrompt, LiveScreen, ScreenPart, prompt_command
+from natstui.tui.frame.form.screen import FormScreen
+from natstui.tui.frame.form.text import FormAsset
+from natstui.tui.frame.live import CommandPrompt, ScreenPart, prompt_command
 from natstui.tui.kit.pick import PickDialog
 
 
@@ -35,19 +34,8 @@ class TemplateKeys(ScreenPart):
         ),
     ]
 
-    def __init__(
-        self,
-        screen: LiveScreen,
-        entries: FormEntries,
-        sending: FormSender,
-        start_from: Callable[[Config], Awaitable[None]],
-    ) -> None:
-        """Create for a form; `start_from` replaces the form's start configuration.
-
-        Texts already typed are kept.
-        """
-        self._screen, self._entries, self._start_from = screen, entries, start_from
-        self._sending = sending
+    def __init__(self, screen: FormScreen) -> None:
+        self._screen = screen
 
     def is_offered(self, action: str, arguments: tuple[object, ...]) -> bool | None:
         """Return True for an offered action; for the choice of a template False while a stream is
@@ -55,13 +43,13 @@ class TemplateKeys(ScreenPart):
         """
         if action != "pick":
             return True
-        if self._entries.asset.editing:
+        if self._screen.entries.asset.editing:
             return False
-        return None if self._sending.is_sending else True
+        return None if self._screen.sending.is_sending else True
 
     def action_pick(self) -> None:
         """Prompt for a template, and start the form from it."""
-        templates = self._entries.in_use.templates or BUILT_IN_TEMPLATES
+        templates = self._screen.entries.in_use.templates or BUILT_IN_TEMPLATES
         options = [(template.name, template.help) for template in templates]
 
         async def start_from_name(name: str | None) -> None:
@@ -69,13 +57,13 @@ class TemplateKeys(ScreenPart):
                 (template for template in templates if template.name == name), None
             )
             if picked_template is not None:
-                await self._start_from(template_config(picked_template))
+                await self._screen.build(template_config(picked_template))
 
         self._screen.app.push_screen(PickDialog("Begin with", options), start_from_name)
 
     def action_keep(self) -> None:
         """Prompt for a name, and save the current configuration as a template."""
-        config_json = json.dumps(without_server_metadata(self._entries.draft.config))
+        config_json = json.dumps(without_server_metadata(self._screen.entries.draft.config))
 
         def command(name: str) -> SaveTemplate | None:
             return SaveTemplate(0, name, config_json) if name else None
@@ -93,7 +81,7 @@ class StreamForm(FormScreen):
 
     def __init__(self, asset: FormAsset) -> None:
         super().__init__(asset)
-        self.templates = TemplateKeys(self, self.entries, self.sending, self.build)
+        self.templates = TemplateKeys(self)
 
 
 def new_stream_asset() -> FormAsset:

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import ClassVar
 
 from textual import events, getters, on
 from textual.binding import Binding, BindingType
 from textual.containers import Horizontal, VerticalScroll
-from textual.dom import DOMNode
-from textual.screen import Screen
 from textual.widget import Widget
 from textual.widgets import Input, Static
 
@@ -21,14 +19,18 @@ from natstui.model.assets.differences import normalize_config
 from natstui.model.assets.fields import Config, Field, text_at
 from natstui.model.assets.meaning import empty_text
 from natstui.model.assets.rules import NamesInUse
-from natstui.model.records.confirmation import Confirmation
 from natstui.model.records.managing import (
     Change,
     ReadNamesInUse,
 )
 from natstui.model.records.messages import Answered
 from natstui.tui.frame.action_keys import Target
-from natstui.tui.frame.confirmation import SENDING_TEXT, FormServer, request_confirmed
+from natstui.tui.frame.confirmation import (
+    SENDING_TEXT,
+    FormServer,
+    confirmation_in,
+    request_confirmed,
+)
 from natstui.tui.frame.form.text import (
     FormAsset,
     FormEntries,
@@ -182,9 +184,6 @@ class FormFields(VerticalScroll):
             self._hint.update(safe(reason or field.help, "dim"))
 
 
-_confirmation_decoder = decoder_of(Confirmation)
-
-
 class FormSender(ScreenPart):
     """Sends the draft of a form, after the user has fixed its errors and has confirmed what it
     deletes.
@@ -194,31 +193,12 @@ class FormSender(ScreenPart):
         Binding("ctrl+s,f2", "part('sending', 'send')", "Send", id="form.send", priority=True),
     ]
 
-    def __init__(
-        self,
-        screen: LiveScreen,
-        entries: FormEntries,
-        update_draft: Callable[[], None],
-        show_text: Callable[[str, str], None],
-        focus_field: Callable[[str], Awaitable[None]],
-        show_reply: Callable[[Answered], None],
-    ) -> None:
-        """Create for a form; `update_draft` computes its draft, `focus_field` focuses the field
-        with a path.
-
-        `show_text` shows a sentence with a style, `show_reply` the reply of the engine.
-        """
-        self._screen, self._entries = screen, entries
-        self._update_draft, self._show_sentence, self._focus_field = (
-            update_draft,
-            show_text,
-            focus_field,
-        )
-        self._show_reply = show_reply
+    def __init__(self, screen: FormScreen) -> None:
+        self._screen, self._entries = screen, screen.entries
         self.form_server = FormServer(screen)
         self.deletion_lines: tuple[str, ...] = ()
         """Lines that name what the current draft would delete for good."""
-        self._previewed_draft_json = json.dumps(entries.draft.config)
+        self._previewed_draft_json = json.dumps(screen.entries.draft.config)
         """The draft, as JSON, whose deletions are known or were requested."""
         self.is_sending = False
         self.sent_texts: dict[str, str] = {}
@@ -232,7 +212,7 @@ class FormSender(ScreenPart):
     async def action_send(self) -> None:
         """Send the draft, or focus the first wrong field."""
         if problems := self._entries.draft.problems:
-            await self._focus_field(problems[0].path)
+            await self._screen.focus_field(problems[0].path)
         elif not self.is_sending:
             # At once: the next key must not load a file that the reply would discard.
             self.is_sending = True
@@ -254,9 +234,8 @@ class FormSender(ScreenPart):
     async def _read_deletions(self) -> None:
         """Request what the edit would delete, and show it."""
         reply = await self._screen.engine.request(replace(self._create_change(), dry_run=True))
-        confirmation = _confirmation_decoder.decode(reply.body_json) if reply.body_json else None
-        self.deletion_lines = confirmation.lines if confirmation is not None else ()
-        self._update_draft()
+        self.deletion_lines = confirmation_in(reply).lines if reply.body_json else ()
+        self._screen.update_draft()
 
     def mark_previewed(self) -> None:
         """Treat `deletion_lines` as those of the current draft, so that they are not requested
@@ -267,15 +246,15 @@ class FormSender(ScreenPart):
     async def _send(self) -> None:
         """Send the draft and show the reply; prompt for the name if the engine requires it."""
         self.sent_texts = dict(self._entries.texts)
-        self._show_sentence(SENDING_TEXT, "")
+        self._screen.show_sentence(SENDING_TEXT)
         self._screen.refresh_bindings()
         reply = await request_confirmed(self._screen, self._create_change())
         self.is_sending = False
         self._screen.refresh_bindings()
         if reply is None:
-            self._show_sentence("", "")
+            self._screen.show_sentence("")
         else:
-            self._show_reply(reply)
+            self._screen.show_reply(reply)
 
     def _create_change(self) -> Change:
         asset, config = self._entries.asset, self._entries.draft.config
@@ -301,8 +280,8 @@ class PreviewControls(ScreenPart):
         Binding("ctrl+y", "part('plan', 'copy')", "Copy command", id="form.copy", priority=True),
     ]
 
-    def __init__(self, screen: Screen[None], entries: FormEntries) -> None:
-        self._screen, self._entries = screen, entries
+    def __init__(self, screen: FormScreen) -> None:
+        self._screen = screen
         self._previous_focus: Widget | None = None
         """The widget that had the focus before the preview was shown alone."""
 
@@ -318,7 +297,7 @@ class PreviewControls(ScreenPart):
             self._screen.set_focus(None)
         self._screen.set_class(is_preview_only, "-preview")
         # At once, not by the class: a hidden widget cannot receive the focus.
-        self._screen.query_one(FormFields).display = not is_preview_only
+        self._screen.fields.display = not is_preview_only
         if not is_preview_only and self._previous_focus is not None:
             self._screen.set_focus(self._previous_focus)
 
@@ -333,7 +312,7 @@ class PreviewControls(ScreenPart):
 
     def action_copy(self) -> None:
         """Copy the equivalent nats command."""
-        self._screen.app.copy_to_clipboard(self._entries.draft.command)
+        self._screen.app.copy_to_clipboard(self._screen.entries.draft.command)
         self._screen.notify("copied the nats command", timeout=2)
 
 
@@ -356,26 +335,16 @@ class StartFileLoader(ScreenPart):
         ),
     ]
 
-    def __init__(
-        self,
-        screen: DOMNode,
-        entries: FormEntries,
-        sending: FormSender,
-        start_from: Callable[[Config], Awaitable[None]],
-    ) -> None:
-        """Create for a form; `start_from` replaces its start configuration and keeps typed
-        texts.
-        """
-        self._screen, self._entries, self._start_from = screen, entries, start_from
-        self._sending = sending
+    def __init__(self, screen: FormScreen) -> None:
+        self._screen = screen
 
     def is_offered(self, action: str, arguments: tuple[object, ...]) -> bool | None:
         """Return whether loading is offered: for a new stream or consumer; None while it is
         sent.
         """
-        if self._entries.asset.editing:
+        if self._screen.entries.asset.editing:
             return False
-        return None if self._sending.is_sending else True
+        return None if self._screen.sending.is_sending else True
 
     def action_load(self) -> None:
         """Prompt for a file, and start from the configuration in it."""
@@ -391,11 +360,11 @@ class StartFileLoader(ScreenPart):
                 return
             file_path = typed_path
             try:
-                config = config_of_file(file_path, self._entries.asset.kind)
+                config = config_of_file(file_path, self._screen.entries.asset.kind)
             except UsageError as error:
                 reason = str(error)
             else:
-                await self._start_from(config)
+                await self._screen.build(config)
                 return
 
 
@@ -426,16 +395,9 @@ class FormScreen(LiveScreen):
     def __init__(self, asset: FormAsset) -> None:
         super().__init__()
         self.entries = FormEntries(asset)
-        self.plan = PreviewControls(self, self.entries)
-        self.sending = FormSender(
-            self,
-            self.entries,
-            self.update_draft,
-            self._show_sentence,
-            self._focus_field,
-            self._show_reply,
-        )
-        self.file = StartFileLoader(self, self.entries, self.sending, self.build)
+        self.plan = PreviewControls(self)
+        self.sending = FormSender(self)
+        self.file = StartFileLoader(self)
         self.first_path = ""
         """Path of the field to focus first; empty for the first field."""
 
@@ -512,9 +474,9 @@ class FormScreen(LiveScreen):
         self.query_one("#plan", Static).update(preview_text)
         self.sending.preview_deletions()
         # The reply to a preview may come while the form is sent.
-        self._show_sentence(SENDING_TEXT if self.sending.is_sending else "")
+        self.show_sentence(SENDING_TEXT if self.sending.is_sending else "")
 
-    def _show_sentence(self, text: str, style: str = "") -> None:
+    def show_sentence(self, text: str, style: str = "") -> None:
         """Show a sentence in the caption; for an empty text, show whether the form can be sent."""
         is_narrow = self.has_class("-narrow")
         asset, draft = self.entries.asset, self.entries.draft
@@ -524,7 +486,8 @@ class FormScreen(LiveScreen):
     def _keys(self) -> FormKeys:
         return FormKeys(key_of(self, "form.send"), key_of(self, "form.preview"))
 
-    def _show_reply(self, reply: Answered) -> None:
+    def show_reply(self, reply: Answered) -> None:
+        """Close the form after a success, else show the error or the conflicting edit."""
         if reply.status == "done":
             body = json.loads(reply.body_json or "{}")
             if body.get("unapplied_settings"):
@@ -539,7 +502,7 @@ class FormScreen(LiveScreen):
             self._restart_from(current)
             self.query_one("#plan", Static).update(conflict)
             self.plan.show(is_preview_only=True)
-        self._show_sentence(reply.text, "error")
+        self.show_sentence(reply.text, "error")
 
     def _close_or_continue(
         self, stored_config: Mapping[str, object] | None, created_at_us: int | None
@@ -584,7 +547,7 @@ class FormScreen(LiveScreen):
         self.fields.show_start_texts()
         self.update_draft()
 
-    async def _focus_field(self, path: str) -> None:
+    async def focus_field(self, path: str) -> None:
         """Show the fields, and focus one of them."""
         self.plan.focus_editor(await self.fields.open_field(path))
 

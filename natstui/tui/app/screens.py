@@ -39,13 +39,26 @@ MODE_SCREENS = {
 """Mode → module and class of its first screen, except the overview, which the app imports."""
 
 
+_READING_SCREENS = {
+    "journal", "undo", "sub", "backup", "messages", "tail", "tap", "dead-letters", "clients",
+    "publishers",
+}  # fmt: skip
+"""First words of `Manage.what` that are allowed in read-only mode."""
+
+
 def create_screen(message: Open | Manage, state: State) -> LiveScreen:
     """Create the screen that a message opens; raises UsageError if there is no such screen."""
     if isinstance(message, Open):
         return _asset_screen(message)
-    if message.what != "journal" and state.started is not None and state.started.account:
-        raise UsageError(read_only_account_text(clean_line(state.started.account)))
-    screen = _managing_screen(message, state)
+    started, name = state.started, message.what.partition(" ")[0]
+    if name != "journal" and started is not None and started.account:
+        raise UsageError(read_only_account_text(clean_line(started.account)))
+    if name in _READING_SCREENS:
+        screen = _reading_screen(message, state)
+    elif started is not None and started.read_only:
+        raise UsageError("read-only: nothing is changed on this server")
+    else:
+        screen = _changing_screen(message, state)
     # A form needs the server's API level before it creates its fields.
     screen.scope.set_state(state)
     return screen
@@ -183,16 +196,12 @@ def _start_scenario(app: App[int], scenario: str, system: str) -> None:
         app.screen.steering.start(scenario, system)
 
 
-def _managing_screen(message: Manage, state: State) -> LiveScreen:
-    if message.what == "journal":
-        from natstui.tui.managing.journal import JournalScreen
-
-        return JournalScreen()
-    if message.what == "undo":
-        from natstui.tui.managing.journal import JournalScreen
-
-        return JournalScreen(undo_last=True)
+def _reading_screen(message: Manage, state: State) -> LiveScreen:
     name, _, arguments = message.what.partition(" ")
+    if name in ("journal", "undo"):
+        from natstui.tui.managing.journal import JournalScreen
+
+        return JournalScreen(undo_last=name == "undo")
     if name == "sub":
         from natstui.tui.messages.listening import ListenScreen
 
@@ -201,25 +210,6 @@ def _managing_screen(message: Manage, state: State) -> LiveScreen:
         from natstui.tui.managing.backup import BackupScreen
 
         return BackupScreen(message.targets[0].stream if message.targets else "", arguments)
-    if name in ("messages", "tail", "tap", "dead-letters", "clients", "publishers"):
-        return _reading_screen(message, state)
-    if state.started is not None and state.started.read_only:
-        raise UsageError("read-only: nothing is changed on this server")
-    if name == "restore":
-        from natstui.tui.managing.backup import RestoreScreen
-
-        return RestoreScreen(arguments)
-    if message.what in ("publish", "pull"):
-        return _sending_screen(message, state)
-    from natstui.tui.frame.form.screen import FormScreen
-
-    screen = _form_screen(message, state)
-    if isinstance(screen, FormScreen):
-        screen.first_path = message.what.partition(" ")[2] or screen.first_path
-    return screen
-
-
-def _reading_screen(message: Manage, state: State) -> LiveScreen:
     from natstui.tui.messages.screen import MessagesScreen
     from natstui.tui.messages.tail import TailScreen
 
@@ -242,9 +232,8 @@ def _reading_screen(message: Manage, state: State) -> LiveScreen:
         if consumer is None:
             raise UsageError("there is no consumer under the cursor")
         return DeadLettersScreen(stream, consumer)
-    name, _, first_seq = message.what.partition(" ")
     if name == "messages":
-        return MessagesScreen(stream, consumer, int(first_seq) if first_seq else None)
+        return MessagesScreen(stream, consumer, int(arguments) if arguments else None)
     subjects = strings_at(json.loads(_stream_json(state, stream)), "subjects")
     if not subjects:
         raise UsageError(f"{stream} has no subjects of its own to follow")
@@ -267,7 +256,15 @@ def _sending_screen(message: Manage, state: State) -> LiveScreen:
     return PublishScreen(stream, subject, int(consumer_or_seq) if consumer_or_seq else None)
 
 
-def _form_screen(message: Manage, state: State) -> LiveScreen:
+def _changing_screen(message: Manage, state: State) -> LiveScreen:
+    """Create the form or prompt of a change, or the screen of a restore, publish or pull."""
+    name, _, arguments = message.what.partition(" ")
+    if name == "restore":
+        from natstui.tui.managing.backup import RestoreScreen
+
+        return RestoreScreen(arguments)
+    if name in ("publish", "pull"):
+        return _sending_screen(message, state)
     from natstui.tui.consumers.form import (
         ConsumerForm,
         cloned_consumer_asset,
@@ -275,6 +272,7 @@ def _form_screen(message: Manage, state: State) -> LiveScreen:
         new_consumer_asset,
         newest_stream,
     )
+    from natstui.tui.frame.form.screen import FormScreen
     from natstui.tui.streams.form import (
         StreamForm,
         cloned_stream_asset,
@@ -283,29 +281,32 @@ def _form_screen(message: Manage, state: State) -> LiveScreen:
     )
 
     stream, consumer, created_at_us, *_ = message.targets[0] if message.targets else Target("")
-    match message.what.partition(" ")[0]:
+    form: FormScreen
+    match name:
         case "add-stream":
-            return StreamForm(new_stream_asset())
+            form = StreamForm(new_stream_asset())
         case "clone-stream":
-            return StreamForm(cloned_stream_asset(_stream_json(state, stream)))
+            form = StreamForm(cloned_stream_asset(_stream_json(state, stream)))
         case "edit-stream":
-            return StreamForm(edited_stream_asset(_stream_json(state, stream), created_at_us))
+            form = StreamForm(edited_stream_asset(_stream_json(state, stream), created_at_us))
         case "add-consumer":
             stream = stream or newest_stream(state)
             owner_json = _stream_json(state, stream) if stream else None
-            return ConsumerForm(new_consumer_asset(stream, owner_json))
+            form = ConsumerForm(new_consumer_asset(stream, owner_json))
         case "edit-consumer" | "clone-consumer":
             config = state.consumer_configurations.get((stream, consumer or ""))
             if config is None:
                 raise UsageError(f"the configuration of {consumer} is not known yet")
             owner_json = _stream_json(state, stream)
-            if message.what.startswith("edit-consumer"):
-                return ConsumerForm(
-                    edited_consumer_asset(stream, owner_json, config.config_json, created_at_us)
-                )
-            return ConsumerForm(cloned_consumer_asset(stream, owner_json, config.config_json))
+            form = ConsumerForm(
+                edited_consumer_asset(stream, owner_json, config.config_json, created_at_us)
+                if name == "edit-consumer"
+                else cloned_consumer_asset(stream, owner_json, config.config_json)
+            )
         case _:
             return _action_screen(message.what, message.targets, state)
+    form.first_path = arguments or form.first_path
+    return form
 
 
 def _action_screen(action: str, targets: Sequence[Target], state: State) -> LiveScreen:

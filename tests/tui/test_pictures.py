@@ -149,7 +149,7 @@ def held(viewer: Viewer) -> Iterator[None]:
 
     def newest_record_s() -> float:
         return (
-            viewer.app.parts.engines.acting_follower._polled_at_s
+            viewer.app.parts.engines.acting_system.follower._polled_at_s
             + time_since_poll_us(viewer.app.state) / 1e6
         )
 

@@ -126,18 +126,11 @@ class Engines:
         )
 
     @property
-    def acting_follower(self) -> Follower:
-        """Return the follower of the system that the screen in view acts on, also while a replay
-        is shown instead.
-        """
-        return self.acting_system.follower
-
-    @property
     def shown_follower(self) -> Follower:
         """Return the follower with the shown state: that of an open replay, else of the system
         that the screen in view acts on.
         """
-        return self._replay_follower or self.acting_follower
+        return self._replay_follower or self.acting_system.follower
 
     @property
     def state(self) -> State:

@@ -91,8 +91,9 @@ class AppParts:
             if is_paused
             else system_states
         )
-        message.acting = self.engines.acting_system.name
-        message.can_leave_replay = follower is not self.engines.acting_follower
+        acting_system = self.engines.acting_system
+        message.acting = acting_system.name
+        message.can_leave_replay = follower is not acting_system.follower
         return message
 
     def execute_action(self, part: str, action: str, *arguments: object) -> None:

@@ -91,7 +91,7 @@ class ReplayControls(AppPart):
         """Close a replay that was opened here; returns False if the app was opened on the
         recording, or no replay is shown.
         """
-        if self._engines.shown_follower is self._engines.acting_follower:
+        if self._engines.shown_follower is self._engines.acting_system.follower:
             return False
         self.marked_state = None
         self._engines.leave_replay()

@@ -88,16 +88,8 @@ class View:
 class AssetView(View):
     """Streams or consumers at one time, by row: keys, ages and trends."""
 
-    def __init__(
-        self,
-        state: State,
-        poll_age_us: int,
-        table: Table[StreamColumns] | Table[ConsumerColumns],
-        history: History,
-        is_stale: Callable[[State, int], bool],
-    ) -> None:
-        super().__init__(state, poll_age_us)
-        self._table, self._history, self._is_stale = table, history, is_stale
+    _table: Table[StreamColumns] | Table[ConsumerColumns]
+    _history: History
 
     def __len__(self) -> int:
         return len(self._table)
@@ -130,22 +122,23 @@ class AssetView(View):
         """Return the age of a row in seconds."""
         return (self.now_mono_us - self._table.columns.sampled_mono_us[row]) / 1e6
 
-    def stale_s(self, row: int) -> float | None:
-        """Return the age of a stale row in seconds; None for a fresh row."""
-        return self.sampled_ago_s(row) if self._is_stale(self.state, row) else None
-
 
 class StreamView(AssetView):
     """Streams at one time, by row."""
 
     def __init__(self, state: State, poll_age_us: int = 0) -> None:
-        super().__init__(state, poll_age_us, state.streams, state.stream_history, stream_is_stale)
+        super().__init__(state, poll_age_us)
+        self._table, self._history = state.streams, state.stream_history
         self.columns: StreamColumns = self.state.streams.columns
         """The newest known rows."""
 
     def config(self, row: int) -> StreamConfiguration | None:
         """Return the configuration of a row; None if unknown."""
         return self.state.stream_configurations.get(self.columns.name[row])
+
+    def stale_s(self, row: int) -> float | None:
+        """Return the age of a stale row in seconds; None for a fresh row."""
+        return self.sampled_ago_s(row) if stream_is_stale(self.state, row) else None
 
     def rates(self, row: int) -> StreamRates:
         """Return the rates of stored and removed messages of a row."""
@@ -220,8 +213,8 @@ class ConsumerView(AssetView):
     """Consumers at one time, by row: all, or only of one stream."""
 
     def __init__(self, state: State, poll_age_us: int = 0, stream: str | None = None) -> None:
-        consumers = state.consumers
-        super().__init__(state, poll_age_us, consumers, state.consumer_history, consumer_is_stale)
+        super().__init__(state, poll_age_us)
+        self._table, self._history = state.consumers, state.consumer_history
         self.stream = stream
         self.columns: ConsumerColumns = self.state.consumers.columns
         """The newest known rows."""
@@ -236,6 +229,10 @@ class ConsumerView(AssetView):
         """Return the configuration of a row; None if unknown."""
         name = (self.columns.stream[row], self.columns.name[row])
         return self.state.consumer_configurations.get(name)
+
+    def stale_s(self, row: int) -> float | None:
+        """Return the age of a stale row in seconds; None for a fresh row."""
+        return self.sampled_ago_s(row) if consumer_is_stale(self.state, row) else None
 
     def stream_key(self, name: str) -> RowKey | None:
         """Return the key of the stream with this name; None without one."""

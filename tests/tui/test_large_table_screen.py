@@ -13,6 +13,7 @@ from natstui.model.live.known_rows import Roster, RowKey
 from natstui.model.live.state import State
 from natstui.tui.frame.columns import ColumnSpec, ItemsView, SortAndFilter
 from natstui.tui.frame.messages import StateChanged
+from natstui.tui.frame.systems import SystemState
 from natstui.tui.frame.table_screen import THREAD_SORT_MIN_ROWS, TableScreen
 from natstui.tui.kit.table.rows import Cell
 
@@ -79,7 +80,7 @@ async def test_an_expression_that_is_none_is_told_and_ends_nothing() -> None:
     async with app.run_test(size=(100, 30)) as pilot:
         screen = app.screen
         assert isinstance(screen, NumbersScreen)
-        screen.post_message(StateChanged(State(), 0))
+        screen.post_message(StateChanged(SystemState("", "", State(), 0)))
         while first_row(screen) is None:
             await pilot.pause(0.05)
         await pilot.press("slash", "left_parenthesis")
@@ -95,13 +96,13 @@ async def test_an_order_that_is_not_ready_does_not_lend_its_place_to_one_of_othe
     async with app.run_test(size=(100, 30)) as pilot:
         screen = app.screen
         assert isinstance(screen, NumbersScreen)
-        screen.post_message(StateChanged(State(), 0))
+        screen.post_message(StateChanged(SystemState("", "", State(), 0)))
         while first_row(screen) != (f"row-{ROWS - 1}", 1):
             await pilot.pause(0.05)
         # A row goes, and newer states come while its table is still being put in order.
         screen.roster, screen.may_sort = roster_of(ROWS - 1), threading.Event()
         for poll_age_us in (1, 2, 3):
-            screen.post_message(StateChanged(State(), poll_age_us))
+            screen.post_message(StateChanged(SystemState("", "", State(), poll_age_us)))
             await pilot.pause(0.1)
         assert first_row(screen) == (f"row-{ROWS - 1}", 1)
         screen.may_sort.set()

@@ -442,7 +442,7 @@ class NatstuiApp(GuardedApp):
 
     def show_poll_age(self) -> None:
         """Show the newest state again if its newest poll is older than 1.5 s."""
-        if self.parts.state_message().poll_age_us:
+        if self.parts.state_message().current.poll_age_us:
             self.show_state_now()
 
     def post_message(self, message: Message) -> bool:

@@ -17,6 +17,7 @@ from natstui.tui.app.guarded import GuardedApp
 from natstui.tui.app.link import Link
 from natstui.tui.app.live_system import OpenSystem
 from natstui.tui.frame.messages import StateChanged
+from natstui.tui.frame.systems import SystemState
 
 APP_BINDINGS = [
     # `=` has two meanings, one live and one in a replay. Textual keeps both of one list; a list
@@ -75,26 +76,23 @@ class AppParts:
         the guide.
         """
         self.guide.advance()
-        marked_state, follower = self.replay.marked_state, self.engines.shown_follower
-        marked_at_us = (
-            shown_at_us(marked_state) if marked_state and self.engines.is_replaying else None
-        )
+        follower, acting_system = self.engines.shown_follower, self.engines.acting_system
         is_paused = not self.polling.is_on and not self.engines.is_replaying
-        # Without polling the age of the newest poll is no warning.
-        poll_age_us = 0 if is_paused else follower.poll_age_us
-        message = StateChanged(
-            follower.state, poll_age_us, marked_at_us, is_paused, self.guide.text()
-        )
+        marked_state = self.replay.marked_state if self.engines.is_replaying else None
         system_states = self.engines.system_states()
-        message.systems = (
-            [replace(system, poll_age_us=0) for system in system_states]
-            if is_paused
-            else system_states
+        if is_paused:
+            # Without polling the age of the newest poll is no warning.
+            system_states = [replace(system, poll_age_us=0) for system in system_states]
+        return StateChanged(
+            SystemState(
+                acting_system.name, "", follower.state, 0 if is_paused else follower.poll_age_us
+            ),
+            mark_a_at_us=None if marked_state is None else shown_at_us(marked_state),
+            paused=is_paused,
+            guide=self.guide.text(),
+            systems=system_states,
+            can_leave_replay=follower is not acting_system.follower,
         )
-        acting_system = self.engines.acting_system
-        message.acting = acting_system.name
-        message.can_leave_replay = follower is not acting_system.follower
-        return message
 
     def execute_action(self, part: str, action: str, *arguments: object) -> None:
         """Execute the action of a key in a part of the app."""

@@ -154,7 +154,7 @@ class EventsScreen(TableScreen):
         """
         text, self._requested_time_text = self._requested_time_text, ""
         if text:
-            self.call_next(self._move_to_moment, moment_us(text, message.state.now_at_us))
+            self.call_next(self._move_to_moment, moment_us(text, message.current.state.now_at_us))
 
     def _move_to_moment(self, at_us: int) -> None:
         """Move the cursor to the newest event up to a moment, else to the oldest one."""

@@ -34,7 +34,7 @@ from natstui.tui.frame.messages import (
     StateChanged,
 )
 from natstui.tui.frame.requests import SystemEngine, run_task, show_reply
-from natstui.tui.frame.systems import SystemScope, SystemState
+from natstui.tui.frame.systems import SystemScope
 from natstui.tui.frame.timeline import Timeline
 from natstui.tui.kit.command_line import CommandLine
 from natstui.tui.kit.pick import PickDialog
@@ -235,8 +235,7 @@ class LiveScreen(TerminalSized, Screen[None]):
         message.stop()
         previous_state, previous_poll_age_us = self.state, self.poll_age_us
         was_paused, self.paused = self.paused, message.paused
-        current = SystemState(message.acting, "", message.state, message.poll_age_us)
-        self.scope.set_states(current, message.systems)
+        self.scope.set_states(message.current, message.systems)
         has_entered_or_left_replay = self._can_leave_replay is not message.can_leave_replay
         self._can_leave_replay = message.can_leave_replay
         if has_entered_or_left_replay or self.state.permitted is not previous_state.permitted:

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 
 from textual.message import Message
 
-from natstui.model.live.state import State
 from natstui.tui.frame.action_keys import Target
 from natstui.tui.frame.systems import SystemState
 
@@ -16,9 +15,8 @@ from natstui.tui.frame.systems import SystemState
 class StateChanged(Message):
     """The newest complete state for a screen; it replaces older states in the screen's queue."""
 
-    state: State
-    poll_age_us: int
-    """The age in µs of the newest poll at the shown moment; 0 if it is small."""
+    current: SystemState
+    """The app's current system, with the newest complete state of it or of a replay."""
     mark_a_at_us: int | None = None
     """Time of the state marked as A, in µs; None if no state is marked."""
     paused: bool = False
@@ -27,8 +25,6 @@ class StateChanged(Message):
     """Text of the guide; empty without a guide."""
     systems: Sequence[SystemState] = ()
     """The states of several systems; empty with a single one."""
-    acting: str = ""
-    """The name of the acting system, whose state `state` is."""
     can_leave_replay: bool = False
     """Whether a replay is shown that was opened in this viewer and can be left."""
 

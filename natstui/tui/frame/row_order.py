@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Hashable, Sequence
 from typing import Generic, Protocol, TypeVar
 
 from natstui.clean import clean_line
@@ -70,29 +70,23 @@ class Rows(Generic[V]):
         ]
 
 
-def filter_rows(view: TableView, order: SortAndFilter) -> list[int]:
-    """Return the rows that match the filter; raises UsageError for an expression that is not
-    valid.
-    """
-    rows = view.rows()
-    if order.pattern:
-        is_match: Callable[[str], bool] = compile_filter(order.pattern)
-        rows = [row for row in rows if is_match(view.search_text(row))]
-    if order.problems_only:
-        rows = [row for row in rows if view.has_problem(row)]
-    return list(rows)
-
-
 def filter_and_sort_rows(
     view: V,
     specs: Sequence[ColumnSpec[V]],
     order: SortAndFilter,
     previous_rows: Sequence[int] = (),
 ) -> list[int]:
-    """Return the filtered rows, sorted; `previous_rows`, the previous result, makes sorting
-    faster.
+    """Return the filtered rows, sorted; raises UsageError for a filter that is no valid
+    expression.
+
+    `previous_rows`, the previous result, makes sorting faster.
     """
-    rows = filter_rows(view, order)
+    rows = list(view.rows())
+    if order.pattern:
+        is_match = compile_filter(order.pattern)
+        rows = [row for row in rows if is_match(view.search_text(row))]
+    if order.problems_only:
+        rows = [row for row in rows if view.has_problem(row)]
     if len(previous_rows) == len(rows) > 1000 and set(previous_rows) == set(rows):
         rows = list(previous_rows)
     else:

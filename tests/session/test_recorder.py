@@ -9,7 +9,7 @@ import threading
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from statistics import median
 
@@ -18,8 +18,15 @@ import pytest
 from natstui.clock import steady_us, wall_us
 from natstui.errors import SessionError
 from natstui.model.live.snapshot import Snapshot
-from natstui.model.records.findings import FindingsChanged, FindingsSoFar
-from natstui.model.records.record import Configured, LinkChanged, Noted, Outcome, Record
+from natstui.model.records.findings import FindingReport, FindingsChanged, FindingsSoFar
+from natstui.model.records.record import (
+    Configured,
+    LinkChanged,
+    Noted,
+    Outcome,
+    Record,
+    Unavailable,
+)
 from natstui.model.records.recording import ClockStepped, Gap, RecordingChanged
 from natstui.session.files import segment
 from natstui.session.files.entry import RecordSplitter, encode_keyframe, join_parts, parse_part
@@ -28,13 +35,14 @@ from natstui.session.files.info import read_info
 from natstui.session.files.keyframe import KeyframeBuilder
 from natstui.session.files.segment import MAX_SEGMENT_BYTES
 from natstui.session.library import list_session_folders
+from natstui.session.read.findings import read_findings
 from natstui.session.read.recording import Recording, Span
 from natstui.session.share.verify import Verdict, verify
 from natstui.session.write import disk
 from natstui.session.write.recorder import Clock, Recorder, RecordQueue
 from natstui.session.write.seal import seal
 from natstui.session.write.settings import RecorderSettings
-from tests.session.making import Maker, wait_until
+from tests.session.making import Maker, fold, wait_until
 from tests.session.scenario import START_US, Scenario
 
 
@@ -474,6 +482,35 @@ def test_a_recording_whose_recorder_was_killed_goes_on_in_its_folder_and_notes_t
     assert not finding.damage and "the recording engine was killed" in finding.text
     assert told[-1].size_bytes == sum(s.path.stat().st_size for s in list_segments(folder))
     assert list_session_folders(tmp_path) == [folder]
+
+
+def test_what_only_a_killed_recorder_knew_ends_at_its_last_record(tmp_path: Path) -> None:
+    scenario, maker = Scenario(), Maker(tmp_path)
+    beginning, last_us = scenario.beginning(), START_US + 3_000_000
+    ended = FindingReport("NT-C07", "ORDERS", "shipping", START_US, "", START_US + 9, "no pulls")
+    left_open = replace(ended, consumer="billing")
+    over = replace(ended, until_at_us=START_US + 2_000_000)
+    found = (
+        FindingsChanged(START_US + 1_500_000, (ended, left_open)),
+        FindingsChanged(START_US + 2_000_000, (over,)),
+    )
+    unread = Unavailable(last_us, "CONSUMER.LIST.ORDERS", "no reply")
+    for record in (*beginning, scenario.poll(1), *found, unread):
+        maker.add(record)
+    maker.disk.abandon()
+    keyframes, folder = KeyframeBuilder(), maker.disk.folder
+    keyframes.add(beginning[0])
+    recorder = Recorder(
+        RecorderSettings(tmp_path),
+        keyframes.keyframe(START_US + 60_000_000),
+        lambda change: None,
+        continued_folder=folder,
+    )
+    recorder.add(scenario.poll(61))
+    recorder.stop()
+    reports = [report for report in read_findings(folder) if report.stream == "ORDERS"]
+    assert reports == [over, replace(left_open, until_at_us=last_us)]
+    assert fold(Recording(folder).records()).unavailable == {}
 
 
 def test_a_recording_goes_on_in_no_folder_that_another_recorder_writes(tmp_path: Path) -> None:

@@ -406,8 +406,7 @@ class Recorder:
         self._step_detector = ClockStepDetector(self._clock)
         self._reset_segment()
         if self._disk.continued_from_us is not None:
-            now_us, reason = self._clock.wall_us(), "the recording engine was killed"
-            self._process_record(Gap(now_us, self._disk.continued_from_us, 0, reason))
+            self._record_continuation(keyframe.started, self._disk.continued_from_us)
         self._next_seal_steady_us = 0
         """The earliest time of the next sealing, on the steady clock: later after an error."""
         self._last_record_written_us = self._clock.wall_us()
@@ -499,6 +498,24 @@ class Recorder:
             return
         if written_record is not None:
             self._add_lines(written_record)
+
+    def _record_continuation(self, started: EngineStarted | None, from_us: int) -> None:
+        """Record the gap since `from_us`, the new engine, and the end of the findings left open.
+
+        This recorder reports no end of what only the killed one knew: its unavailable data end
+        with the new engine, its findings with the last record.
+        """
+        now_us = self._clock.wall_us()
+        self._process_record(Gap(now_us, from_us, 0, "the recording engine was killed"))
+        if started is not None:
+            self._process_record(started)
+        ended_findings = tuple(
+            replace(finding, until_at_us=max(from_us, finding.since_at_us))
+            for finding in self._disk.findings_left_open
+        )
+        if ended_findings:
+            # Not for the evaluator, which evaluates from the start.
+            self._add_lines(FindingsChanged(now_us, ended_findings))
 
     def _write_findings(self) -> None:
         """Write which findings changed; called only after all queued records are written."""

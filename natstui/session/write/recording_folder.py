@@ -13,6 +13,8 @@ from typing import NamedTuple
 from natstui.clock import steady_us
 from natstui.errors import SessionError
 from natstui.files import sync_folder
+from natstui.model.records.findings import FindingReport, FindingsChanged
+from natstui.model.records.record import kind_of
 from natstui.paths import create_private_folder
 from natstui.session.files.entry import encode_keyframe
 from natstui.session.files.folder import (
@@ -31,7 +33,7 @@ from natstui.session.files.info import (
     write_info,
 )
 from natstui.session.files.keyframe import Keyframe
-from natstui.session.files.segment import OpenSegment
+from natstui.session.files.segment import OpenSegment, decode_or_none, read_damaged
 from natstui.session.write.seal import seal
 from natstui.session.write.settings import RecorderSettings
 from natstui.units import bytes_text, duration_text
@@ -77,6 +79,8 @@ class RecordingFolder:
         """Bytes of the first line of the open segment."""
         self.continued_from_us: int | None = None
         """Time of the last earlier record, in a recording that is continued."""
+        self.findings_left_open: tuple[FindingReport, ...] = ()
+        """The findings that the killed recorder left open, in a recording that is continued."""
         if continued_folder is None:
             self.info = replace(
                 create_info(settings.name, at_us),
@@ -116,6 +120,9 @@ class RecordingFolder:
                 self._add_sealed(indexes[segment.number], self._read_steady_clock_us())
         self.seal()
         self.continued_from_us = self._last_sealed_record_us or self.info.started_at_us
+        segments = list_segments(self.folder)
+        if segments:
+            self.findings_left_open = _read_open_findings(segments[-1].path)
 
     def abandon(self) -> None:
         """Close the open segment without sealing it, and unlock the folder."""
@@ -295,6 +302,22 @@ class RecordingFolder:
             (self.folder / LOCK).unlink(missing_ok=True)
         finally:
             self.abandon()
+
+
+def _read_open_findings(sealed_segment: Path) -> tuple[FindingReport, ...]:
+    """Return the findings that are open at the end of a segment; raises SessionError."""
+    content, _ = read_damaged(sealed_segment)
+    keyframe_findings = content.keyframe.findings if content.keyframe else None
+    reports = list(keyframe_findings.findings) if keyframe_findings else []
+    for entry in content.entries:
+        if entry.kind == kind_of(FindingsChanged):
+            record = decode_or_none(entry)
+            reports += record.findings if isinstance(record, FindingsChanged) else ()
+    last_reports = {
+        (report.code, report.stream, report.consumer, report.created_at_us, report.part): report
+        for report in reports
+    }
+    return tuple(report for report in last_reports.values() if report.until_at_us is None)
 
 
 def _create_folder(sessions: Path, name: str) -> Path:

@@ -27,7 +27,7 @@ from natstui.lines import SCHEMA_VERSION
 from natstui.model.live.snapshot import Snapshot
 from natstui.model.records.record import Noted
 from natstui.session.files import segment
-from natstui.session.files.folder import is_recording, list_segments
+from natstui.session.files.folder import is_recording, list_segments, segment_path
 from natstui.session.files.index import read_index
 from natstui.session.files.info import create_info, info_json, parse_info, read_info
 from natstui.session.files.keyframe import KeyframeBuilder
@@ -339,6 +339,17 @@ def test_a_packed_session_comes_back_the_same(tmp_path: Path) -> None:
     original = next((tmp_path / "packing").iterdir())
     assert list(Recording(folder).records()) == list(Recording(original).records())
     assert unpack(file, tmp_path / "sessions") != folder
+
+
+def test_a_recording_that_goes_on_lacks_no_segment_that_was_only_created(tmp_path: Path) -> None:
+    folder = cut_off(tmp_path)
+    records = list(Recording(folder).records())
+    next_number = list_segments(folder)[-1].number + 1
+    segment_path(folder, next_number, sealed=False).touch()
+    keyframe, settings = KeyframeBuilder().keyframe(START_US), RecorderSettings(tmp_path)
+    RecordingFolder(settings, keyframe, START_US, continued_folder=folder).finish(START_US)
+    assert not verify(folder).damaged
+    assert list(Recording(folder).records()) == records
 
 
 @pytest.mark.parametrize("redact", [False, True])

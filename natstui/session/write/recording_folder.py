@@ -122,6 +122,8 @@ class RecordingFolder:
         self.continued_from_us = self._last_sealed_record_us or self.info.started_at_us
         segments = list_segments(self.folder)
         if segments:
+            # Sealing deletes a segment without its first line: its number is not left out.
+            self._segment_number = segments[-1].number
             self.findings_left_open = _read_open_findings(segments[-1].path)
 
     def abandon(self) -> None:

@@ -7,6 +7,7 @@ Numbers, times and texts of a closed list stay.
 from __future__ import annotations
 
 import dataclasses
+import json
 import typing
 from collections.abc import Callable
 from dataclasses import replace
@@ -138,6 +139,10 @@ API_TOKENS = frozenset(
     }
 )  # fmt: skip
 _KV_PREFIX, _OBJECT_PREFIX = "KV_", "OBJ_"
+_CONFIGURATION_FIELDS = frozenset(
+    {"StreamConfiguration.config_json", "ConsumerConfiguration.config_json"}
+)
+_KEPT_ADVISORY_NUMBERS = ("stream_seq", "consumer_seq", "deliveries")
 
 
 def _literal_field_names(cls: type) -> frozenset[str]:
@@ -213,9 +218,17 @@ class Pseudonyms:
             return lambda text: (
                 self.pseudonym_of(_CATEGORY_BY_FIELD[full_name], text) if text else text
             )
+        if full_name in _CONFIGURATION_FIELDS:
+            return self._redact_configuration
+        if full_name == "Advisory.body_json":
+            return _redact_advisory
         if name.endswith("_json"):
             return lambda text: "{}"
         return lambda text: REDACTED if text else ""
+
+    def _redact_configuration(self, text: str) -> str:
+        """Return JSON that differs as configurations do, so that their changes are found."""
+        return json.dumps({"redacted": self.pseudonym_of("configuration", text)})
 
     def _redact_value(self, value: Any, redact_text: Callable[[str], str]) -> Any:
         if isinstance(value, str):
@@ -255,3 +268,17 @@ class Pseudonyms:
         except BadLine as error:
             raise SessionError(f"what cannot be read cannot be redacted: {error}") from error
         return b"".join(lines)
+
+
+def _redact_advisory(text: str) -> str:
+    """Return the JSON of an advisory with only the sequences and deliveries of its message."""
+    try:
+        body = json.loads(text)
+    except (ValueError, RecursionError):
+        return "{}"
+    numbers = {
+        name: body[name]
+        for name in _KEPT_ADVISORY_NUMBERS
+        if isinstance(body, dict) and type(body.get(name)) is int
+    }
+    return json.dumps(numbers)

@@ -85,6 +85,9 @@ class ReplayProcess:
         )
         self._advanced_at_s = 0.0
         self._refreshed_at_s = 0.0
+        self._may_grow = recording.is_recording
+        """Whether there may be records that are not read: also after the recording has ended,
+        until the next refresh."""
 
     def run(self, *, playing: bool, at_us: int | None = None) -> None:
         """Send the state at `at_us`, then execute commands until a pipe to the viewer ends.
@@ -141,7 +144,7 @@ class ReplayProcess:
             if self._player.playing:
                 self._advance(elapsed_s)
         except SessionError:
-            if not self._recording.is_recording:
+            if not self._may_grow:
                 raise
 
     def _next_command(self, timeout_s: float) -> Command | None:
@@ -163,13 +166,17 @@ class ReplayProcess:
         until_us = player.at_us + round(elapsed_s * 1e6 * player.speed_ratio)
         self._send(player.play_until(until_us))
         self._send(player.new_damage_marks())
-        if player.is_at_end() and not self._recording.is_recording:
+        if player.is_at_end() and not self._may_grow:
             player.playing = False
         self._send(iter([player.position()]))
 
     def _refresh_recording(self, now_s: float) -> None:
         self._refreshed_at_s = now_s
-        if self._recording.is_recording and self._player.refresh():
+        if not self._may_grow:
+            return
+        # Read before the refresh: the recorder writes its last records before it ends.
+        self._may_grow = self._recording.is_recording
+        if self._player.refresh() or not self._may_grow:
             self._send(self._player.marks())
             self._send(iter([self._player.position()]))
 

@@ -36,7 +36,7 @@ from natstui.session.read.player import Player
 from natstui.session.read.recording import Recording
 from natstui.session.share.verify import verify
 from tests.cli.processes import NatstuiProcess
-from tests.session.making import Maker, fold, made
+from tests.session.making import Maker, fold, made, wait_until
 from tests.session.scenario import START_US, Scenario
 from tests.session.test_seek import facts
 
@@ -240,8 +240,27 @@ def test_a_session_is_replayed_while_it_is_recorded(tmp_path: Path) -> None:
     assert replay.ask(SeekTo(2, end_us)).at_us == end_us
     assert without_replay(replay.state) == live(records, end_us)
     maker.disk.finish(end_us)
+    while position.recording:
+        position = replay.until_position()
     assert replay.ask(SeekTo(3, second(20))).at_us == second(20)
     assert without_replay(replay.state) == live(records, second(20))
+    assert replay.close() == 0
+
+
+def test_what_the_recorder_writes_as_it_ends_is_replayed(tmp_path: Path) -> None:
+    scenario = Scenario(streams=2, consumers=4)
+    records = [*scenario.beginning(), *scenario.records(0, 30)]
+    maker = Maker(tmp_path, polls_per_segment=12)
+    for record in records[:-3]:
+        maker.add(record)
+    replay = Replay(maker.disk.folder, "--paused")
+    assert replay.ask(SeekTo(1, 2**62)).recording
+    for record in records[-3:]:
+        maker.add(record)
+    maker.disk.finish(second(30))
+    end_us = Recording(maker.disk.folder).end_us
+    wait_until(lambda: replay.ask(SeekTo(2, 2**62)).at_us == end_us)
+    assert without_replay(replay.state) == live(records, end_us)
     assert replay.close() == 0
 
 

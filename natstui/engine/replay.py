@@ -207,7 +207,8 @@ class ReplayProcess:
         match command:
             case Play() | PauseReplay():
                 player.playing = isinstance(command, Play)
-                return player.seek(0) if player.playing and player.is_at_end() else iter(())
+                starts_again = player.playing and player.is_at_end() and not self._may_grow
+                return player.seek(0) if starts_again else iter(())
             case ChangeSpeed():
                 player.change_speed(command.speeds_count)
                 return iter(())

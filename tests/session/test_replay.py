@@ -264,6 +264,25 @@ def test_what_the_recorder_writes_as_it_ends_is_replayed(tmp_path: Path) -> None
     assert replay.close() == 0
 
 
+def test_pausing_at_the_end_of_what_is_being_recorded_does_not_lead_to_its_start(
+    tmp_path: Path,
+) -> None:
+    scenario, maker = Scenario(streams=2, consumers=4), Maker(tmp_path)
+    for record in [*scenario.beginning(), *scenario.records(0, 5)]:
+        maker.add(record)
+    replay = Replay(maker.disk.folder, "--paused")
+    replay.ask(SeekTo(1, 2**62))
+    replay.ask(Play(2))
+    position = replay.ask(PauseReplay(3))
+    while position.playing:
+        position = replay.until_position()
+    position = replay.ask(Play(4))
+    assert position.playing and position.recording
+    assert position.at_us == position.end_at_us
+    assert replay.close() == 0
+    maker.disk.abandon()
+
+
 def test_a_replay_goes_on_after_segments_that_were_deleted_before_they_were_played(
     tmp_path: Path,
 ) -> None:

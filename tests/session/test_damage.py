@@ -352,6 +352,18 @@ def test_a_recording_that_goes_on_lacks_no_segment_that_was_only_created(tmp_pat
     assert list(Recording(folder).records()) == records
 
 
+@pytest.mark.parametrize("first_line", [b"", b'{"kind":"keyfr'])
+def test_a_segment_without_its_first_line_is_left_out_of_a_pack(
+    tmp_path: Path, first_line: bytes
+) -> None:
+    folder = cut_off(tmp_path / "from")
+    records = list(Recording(folder).records())
+    next_number = list_segments(folder)[-1].number + 1
+    segment_path(folder, next_number, sealed=False).write_bytes(first_line)
+    file = pack(folder, tmp_path / "a.natstui", redact=False, progress=QUIET)
+    assert list(Recording(unpack(file, tmp_path / "to")).records()) == records
+
+
 @pytest.mark.parametrize("redact", [False, True])
 @pytest.mark.parametrize("fate", ["running", "killed", "killed and sealed later", "finished"])
 def test_what_was_cut_off_stays_cut_off_wherever_it_is_taken(

@@ -92,7 +92,9 @@ def pack(folder: Path, target: Path, *, redact: bool, progress: ReportProgress) 
         for done_count, segment in enumerate(files):
             progress(done_count, len(files))
             name = segment_path(folder, segment.number, sealed=True).name
-            _write_member(file, name, _segment_bytes(segment, pseudonyms))
+            data = _segment_bytes(segment, pseudonyms)
+            if data:
+                _write_member(file, name, data)
         file.write(pack_end())
     progress(len(files), len(files))
     return target
@@ -107,10 +109,15 @@ def _translate_write_errors(target: Path) -> Iterator[None]:
 
 
 def _segment_bytes(segment: SegmentFile, pseudonyms: Pseudonyms | None) -> bytes:
+    """Return a segment as sealed; empty if its recorder was killed before its first line was
+    complete.
+    """
     if segment.sealed and pseudonyms is None:
         with translate_read_errors(str(segment.path)):
             return read_regular_file(segment.path, MAX_SEGMENT_BYTES)
     content = read_segment(segment)
+    if not segment.sealed and not content.keyframe_line and not content.entries:
+        return b""
     if pseudonyms is not None:
         content = parse_segment(pseudonyms.redact_content(content))
     return b"".join(compress_members(content, list_polls(content)))

@@ -79,8 +79,9 @@ async def record_server(
     # Before the folder is created, so that its first line names the recording engine.
     feed.add(make_engine_started(settings, connection))
     recorder.seal_unfinished_sessions()
-    on_folder(str(recorder.start(recording.name).folder))
+    folder = recorder.start(recording.name).folder
     try:
+        on_folder(str(folder))
         await _poll_until_stopped(settings, connection, feed, stop)
     finally:
         await recorder.close()

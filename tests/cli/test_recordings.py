@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import csv
+import errno
 import json
 import os
 import re
@@ -11,10 +12,13 @@ import signal
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
+import click
 import nats
 import pytest
 
+from natstui.cli.sessions import record as record_command
 from natstui.jetstream.testbed.broker import Broker
 from natstui.model.clients.watch import ConnectionsRead
 from natstui.model.live.snapshot import Snapshot
@@ -157,6 +161,41 @@ async def test_several_systems_are_recorded_together_each_into_its_own_recording
     }
     refused = run_here("record", *named, "--metrics", "127.0.0.1:0", environment=environ)
     assert refused.returncode == 2 and "--metrics" in refused.stderr
+
+
+class AnySystem:
+    """The flags of a system that is never connected."""
+
+    def resolve(self) -> tuple[None, None]:
+        return None, None
+
+
+def test_a_folder_that_cannot_be_printed_ends_the_recording_of_no_system(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    printed, logged, finished = list[str](), list[str](), list[str]()
+
+    def echo(text: str) -> None:
+        printed.append(text)
+        if len(printed) > 1:
+            raise BrokenPipeError(errno.EPIPE, os.strerror(errno.EPIPE))
+
+    async def record_server(*arguments: Any) -> None:
+        recording, on_folder = arguments[2], arguments[5]
+        on_folder(f"/{recording.name}")
+        await asyncio.sleep(0)
+        finished.append(recording.name)
+
+    monkeypatch.setattr(click, "echo", echo)
+    monkeypatch.setattr(record_command, "record_server", record_server)
+    systems: Any = {"A": AnySystem(), "B": AnySystem()}
+    recordings = record_command.SystemRecordings(
+        systems, logged.append, str(tmp_path), {"name": ""}, as_json=False
+    )
+    assert recordings.record(None) == 0
+    assert finished == ["A", "B"]
+    assert printed == ["A: /A", "B: /B"]
+    assert logged == ["B: recording into /B, which cannot be printed: Broken pipe"]
 
 
 def seen_in(folder: Path) -> set[str]:

@@ -113,8 +113,13 @@ class SystemRecordings:
         self._recordings[name].folder = Path(folder)
         if self._as_json:
             log.log(f"recording into {folder}")
-        else:
+            return
+        try:
             click.echo(f"{clean_line(name)}: {folder}")
+        except OSError as error:
+            # The other systems are being recorded.
+            reason = error.strerror or error
+            log.log(f"recording into {folder}, which cannot be printed: {reason}")
 
     def _log_sentence(self, name: str, text: str) -> None:
         self._log(f"{name}: {text}")

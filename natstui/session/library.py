@@ -296,9 +296,10 @@ def _seal_if_unfinished(folder: Path) -> bool:
             seal(folder, number)
         recording = Recording(folder)
         counts = count_records(recording)
-        ended_info = replace(
-            info, ended_at_us=recording.end_us, cut_off=True, records_count=counts
-        )
+        # By the clock of the recorder, which may have been set back: not on the timeline.
+        records_us = [span.index.last_wall_us for span in recording.spans]
+        ended_at_us = next(filter(None, reversed(records_us)), info.started_at_us)
+        ended_info = replace(info, ended_at_us=ended_at_us, cut_off=True, records_count=counts)
         write_info(folder, ended_info)
     finally:
         (folder / LOCK).unlink(missing_ok=True)

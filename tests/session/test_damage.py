@@ -26,6 +26,7 @@ from natstui.errors import SessionError
 from natstui.lines import SCHEMA_VERSION
 from natstui.model.live.snapshot import Snapshot
 from natstui.model.records.record import Noted
+from natstui.model.records.recording import ClockStepped
 from natstui.session.files import segment
 from natstui.session.files.folder import is_recording, list_segments, segment_path
 from natstui.session.files.index import read_index
@@ -91,6 +92,24 @@ def test_the_next_start_seals_what_was_left_open(tmp_path: Path) -> None:
     assert info.cut_off and info.ended_at_us == Recording(folder).end_us
     assert not verify(folder).damaged
     assert seal_unfinished_sessions(tmp_path) == []
+
+
+def test_the_end_of_a_killed_recorder_is_on_its_clock_which_was_set_back(tmp_path: Path) -> None:
+    scenario, maker, last_us = Scenario(), Maker(tmp_path), START_US - 3_595_000_000
+    maker.add(scenario.poll(1))
+    maker.rotate()
+    maker.add(ClockStepped(last_us - 1_000_000, -3_600_000_000))
+    maker.add(replace(scenario.poll(5), taken_at_us=last_us))
+    maker.disk.abandon()
+    folder = maker.disk.folder
+    keyframe, settings = KeyframeBuilder().keyframe(last_us), RecorderSettings(tmp_path)
+    continued = RecordingFolder(settings, keyframe, last_us, continued_folder=folder)
+    assert continued.continued_from_us == last_us
+    continued.abandon()
+    assert seal_unfinished_sessions(tmp_path) == [folder]
+    assert read_info(folder).ended_at_us == last_us
+    texts = [finding.text for finding in verify(folder).findings]
+    assert not [text for text in texts if "could not write any more" in text]
 
 
 def test_a_kill_between_sealing_and_removing_the_plain_file_does_no_harm(tmp_path: Path) -> None:

@@ -50,6 +50,13 @@ class SegmentIndex:
     marks: tuple[Mark, ...] = ()
     marks_left_out_count: int = 0
 
+    @property
+    def last_wall_us(self) -> int | None:
+        """Return the time of the latest record by the clock of that time; None without a
+        record.
+        """
+        return None if self.last_at_us is None else self.last_at_us - self.set_back_us
+
 
 _INDEX_DECODER = decoder_of(SegmentIndex)
 

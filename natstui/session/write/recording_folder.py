@@ -217,8 +217,8 @@ class RecordingFolder:
     def _add_sealed(self, index: SegmentIndex, sealed_steady_us: int) -> None:
         last_us = index.last_at_us
         self._sealed_bytes += index.size_bytes
-        if last_us is not None:
-            self._last_sealed_record_us = max(last_us, self._last_sealed_record_us or last_us)
+        if index.last_wall_us is not None:
+            self._last_sealed_record_us = index.last_wall_us
         if self._settings.max_bytes is not None or self._settings.retain_s is not None:
             # Not the complete index, as a recording may last for months.
             self._sealed_segments.append(

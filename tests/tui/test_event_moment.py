@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import datetime
 
 import pytest
 
+from natstui.model.live.state import EVENTS_KEPT
 from natstui.model.records.record import Advisory, Noted
+from natstui.model.records.recording import ReplayPosition
 from natstui.tui.events.screen import describe_moment, moment_us
 from tests.session.scenario import START_US
 from tests.tui.engine_records import engine_records
-from tests.tui.viewer import fed
+from tests.tui.viewer import FedViewer, fed
 
 NOW = datetime(2026, 11, 23, 14, 30, 20).astimezone()
 NOW_US = round(NOW.timestamp() * 1e6)
@@ -71,3 +74,41 @@ async def test_a_key_leads_to_what_happened_then() -> None:
         await viewer.until(lambda: "the oldest event here is from" in viewer.said, "how far back")
         oldest_us = min(event.at_us for event in viewer.app.state.recent_events)
         assert viewer.table.table.cursor_key[0] == oldest_us
+
+
+async def test_thousands_of_events_unfold_and_a_key_leads_to_one_of_them() -> None:
+    # So many are sorted beside the event loop.
+    records = [created("SAME", START_US + number * 1_000) for number in range(EVENTS_KEPT)]
+    async with fed(*engine_records(), first="events") as viewer:
+        await viewer.feed(*records)
+        await viewer.until(lambda: len(viewer.app.state.recent_events) == EVENTS_KEPT, "all")
+        await viewer.until(lambda: list(shown_rows(viewer)) == [0], "one row for all")
+        await viewer.press("f")
+        await viewer.until(lambda: len(shown_rows(viewer)) == EVENTS_KEPT, "each", s=10)
+        await viewer.press("f")
+        await viewer.until(lambda: list(shown_rows(viewer)) == [0], "one row again", s=10)
+        await viewer.press("t")
+        moment_us = START_US + 2_000_000
+        await viewer.type(datetime.fromtimestamp(moment_us / 1e6).astimezone().isoformat())
+        await viewer.press("enter")
+        await viewer.until(lambda: viewer.table.table.cursor_key[0] == moment_us, "then", s=10)
+        assert "the oldest event here is from" not in viewer.said
+
+
+async def test_a_key_leads_to_one_of_several_similar_events_in_a_paused_replay() -> None:
+    first_us = START_US + 10_000_000
+    records = [created("SAME", first_us + number * 1_000_000) for number in range(3)]
+    position = ReplayPosition(
+        START_US + 60_000_000, START_US, START_US + 90_000_000, 1.0, playing=False, recording=False
+    )
+    async with fed(*engine_records(), *records, position, first="events") as viewer:
+        await viewer.until(lambda: "×3" in viewer.text, "one row for all")
+        await viewer.press("t")
+        await viewer.type(datetime.fromtimestamp(first_us / 1e6).astimezone().isoformat())
+        await viewer.press("enter")
+        await viewer.until(lambda: viewer.table.table.cursor_key[0] == first_us, "the first one")
+
+
+def shown_rows(viewer: FedViewer) -> Sequence[int]:
+    source = viewer.table.rows
+    return source.order if source is not None else ()

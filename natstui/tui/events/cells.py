@@ -90,6 +90,13 @@ class FoldedEvents(EventView):
         """Return row → number of the events folded into it."""
         return {row: len(at_us) for row, at_us in self._event_times_by_row.items()}
 
+    @property
+    def roster(self) -> object:
+        """Return an object that identifies the set of rows; never equal to that of the same events
+        in an `EventView`.
+        """
+        return ("folded", self.recent_events)
+
     def rows(self) -> Sequence[int]:
         """Return the rows to show, one per group of similar events, newest first."""
         return list(self._event_times_by_row)

@@ -83,6 +83,8 @@ class EventsScreen(TableScreen):
         self.scope.get_target_keys = lambda: {self.table.cursor_key} if self.is_mounted else ()
         self._requested_time_text = ""
         """The typed time, until the next state arrives; empty without one."""
+        self._requested_at_us: int | None = None
+        """The moment to move to as soon as each event has a row; None without one."""
         self._folding_enabled = True
         """Whether similar events are one row, unless a filter is set."""
         self._counted_events: tuple[Sequence[EventRecord], ...] = ()
@@ -142,6 +144,7 @@ class EventsScreen(TableScreen):
     def action_fold(self) -> None:
         """Switch between a row for each event, and one for similar events."""
         self._folding_enabled = not self._folding_enabled
+        self._requested_at_us = None
         self.refresh_state()
 
     @property
@@ -154,7 +157,19 @@ class EventsScreen(TableScreen):
         """
         text, self._requested_time_text = self._requested_time_text, ""
         if text:
-            self.call_next(self._move_to_moment, moment_us(text, message.current.state.now_at_us))
+            self._requested_at_us = moment_us(text, message.current.state.now_at_us)
+            # In a paused replay, the base class does not show the same state again.
+            self.call_next(self.refresh_state)
+
+    def _show(self, view: Any, row_order: Sequence[int]) -> None:
+        super()._show(view, row_order)
+        # A thread sorts many events: the folded rows stay until it has finished.
+        is_folded = bool(row_order) and isinstance(
+            find_system_row(view, row_order[0])[0], FoldedEvents
+        )
+        if self._requested_at_us is not None and not is_folded:
+            at_us, self._requested_at_us = self._requested_at_us, None
+            self._move_to_moment(at_us)
 
     def _move_to_moment(self, at_us: int) -> None:
         """Move the cursor to the newest event up to a moment, else to the oldest one."""

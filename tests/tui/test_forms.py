@@ -19,6 +19,7 @@ from natstui.model.records.messages import Answered, BrowseMessages, MessagePage
 from natstui.model.records.record import Noted
 from natstui.tui.consumers.form import ConsumerForm, new_consumer_asset
 from natstui.tui.consumers.screen import ConsumersScreen
+from natstui.tui.frame.action_keys import Target
 from natstui.tui.frame.columns import SortAndFilter
 from natstui.tui.frame.form.screen import FormScreen
 from natstui.tui.frame.selection import CreatedRow
@@ -26,6 +27,7 @@ from natstui.tui.frame.systems import key_without_system
 from natstui.tui.kit.fields import Choice, FieldRow, FormSection, SectionTitle
 from natstui.tui.managing.action import ActionScreen
 from natstui.tui.managing.journal import JournalScreen
+from natstui.tui.messages.pull import PullScreen
 from natstui.tui.messages.screen import MessagesScreen
 from natstui.tui.streams.screen import StreamsScreen
 from tests.model.builders import snapshot
@@ -381,6 +383,24 @@ async def test_several_consumers_are_deleted_with_one_confirmation(shared: Share
         await viewer.type("delete 2")
         await viewer.press("enter")
         await viewer.until(lambda: len(viewer.rows()) == 1, "one is left")
+
+
+async def test_keys_for_the_row_under_the_cursor_ignore_marked_rows() -> None:
+    records = engine_records({"A": ("one", "two"), "B": (), "C": ()})
+    async with fed(*records, size=SMALL) as viewer:
+        await viewer.until(lambda: set(viewer.rows()) == {"A", "B", "C"}, "the streams")
+        viewer.table.ordering.change(SortAndFilter("name"))
+        await viewer.press("home", "space", "end", "e")
+        await viewer.until(lambda: isinstance(viewer.app.screen, FormScreen), "the form")
+        assert form(viewer).entries.draft.config["name"] == "C"
+        await viewer.press("escape", "2")
+        await viewer.until(lambda: set(viewer.rows()) == {"one", "two"}, "the consumers")
+        viewer.table.ordering.change(SortAndFilter("name"))
+        await viewer.press("home", "space", "end", "N")
+        await viewer.until(lambda: isinstance(viewer.app.screen, PullScreen), "the pull screen")
+        screen = viewer.app.screen
+        assert isinstance(screen, PullScreen)
+        assert screen.asset() == Target("A", "two")
 
 
 async def test_read_only_greys_the_keys_opens_no_form_and_says_what_it_refuses() -> None:

@@ -47,6 +47,7 @@ from natstui.tui.frame.stored_settings import store_view_setting
 from natstui.tui.frame.systems import SystemKey, SystemState
 from natstui.tui.kit.pick import PickDialog
 from natstui.tui.managing.action import ActionScreen
+from natstui.tui.messages.screen import MessagesScreen
 from natstui.tui.stores.buckets import BucketForm
 from natstui.tui.stores.keys import KeysScreen
 from natstui.tui.streams.detail import StreamDetail
@@ -298,6 +299,24 @@ async def test_keys_act_on_the_system_of_the_row_under_the_cursor_and_on_no_othe
         await viewer.until(lambda: rows(viewer)[-1:] == [("west", "OTHER")], "west is back")
         await viewer.type_command("ctx")
         await viewer.until(lambda: "add it" in viewer.words and "watched" in viewer.text, "list")
+
+
+async def test_a_key_for_one_row_is_refused_while_rows_of_another_system_are_marked() -> None:
+    async with fed_systems() as (viewer, _):
+        await put_cursor_on(viewer, "east", "OTHER")
+        await viewer.press("space")
+        await put_cursor_on(viewer, "west", "SAME")
+        await viewer.press("m")
+        refusal = "rows of east are marked, but the cursor is on west"
+        await viewer.until(lambda: refusal in viewer.said, "refused")
+        assert len(viewer.app.screen_stack) == 1
+        await viewer.press("ctrl+backslash", "space")
+        await put_cursor_on(viewer, "west", "OTHER")
+        await viewer.press("m")
+        await viewer.until(lambda: isinstance(viewer.app.screen, MessagesScreen), "messages")
+        screen = viewer.app.screen
+        assert isinstance(screen, MessagesScreen)
+        assert (screen.scope.system, screen.stream) == ("west", "OTHER")
 
 
 async def test_commands_act_on_the_system_of_the_row_under_the_cursor() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Any, ClassVar
 
 from textual import on
@@ -66,6 +67,7 @@ class ConsumersScreen(SelectionScreen):
             self.targets,
             # What is done to a stream can be done to that whose consumers are shown.
             lambda spec: self.has_row or (stream is not None and not spec.needs_consumer),
+            partial(self.targets, only_cursor=True),
         )
 
     def tab(self) -> str:
@@ -117,10 +119,13 @@ class ConsumersScreen(SelectionScreen):
         """Return the content of the peek panel for the consumer in a row."""
         return consumer_peek_content(*find_system_row(view, row), key_of(self, "consumer.actions"))
 
-    def targets(self) -> list[Target]:
-        """Return the marked consumers, else the consumer under the cursor, else the stream."""
+    def targets(self, *, only_cursor: bool = False) -> list[Target]:
+        """Return the marked consumers, else or with `only_cursor` the consumer under the cursor,
+        else the stream.
+        """
         consumers = sorted(
-            Target(str(key[0]), str(key[1]), int(key[2])) for key in find_target_assets(self)
+            Target(str(key[0]), str(key[1]), int(key[2]))
+            for key in find_target_assets(self, only_cursor=only_cursor)
         )
         return consumers or ([Target(self.stream)] if self.stream else [])
 

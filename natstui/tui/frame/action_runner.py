@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+from natstui.clean import clean_line
 from natstui.model.assets.configuration import ConsumerConfiguration
 from natstui.model.findings.finding import Entity, Finding
 from natstui.model.live.state import State
@@ -20,6 +21,9 @@ from natstui.tui.frame.action_keys import (
 from natstui.tui.frame.live import LiveScreen, ScreenPart
 from natstui.tui.frame.messages import Manage
 from natstui.tui.frame.requests import run_task
+from natstui.tui.frame.selection import find_target_keys
+from natstui.tui.frame.systems import systems_of
+from natstui.tui.frame.table_screen import TableScreen
 from natstui.tui.kit.pick import PickDialog
 from natstui.tui.kit.prompt import Prompt
 
@@ -128,8 +132,8 @@ def _is_push_consumer(config: ConsumerConfiguration | None) -> bool:
 
 
 class ActionRunner(ScreenPart):
-    """Executes actions on the targets of a screen: the marked rows, else the row under the
-    cursor.
+    """Executes actions on the targets of a screen: those for marked rows on the marked rows, else
+    on the row under the cursor; the others on the row under the cursor.
     """
 
     def __init__(
@@ -137,11 +141,16 @@ class ActionRunner(ScreenPart):
         screen: LiveScreen,
         targets: Callable[[], list[Target]],
         has_target: Callable[[ActionSpec], bool] = lambda spec: True,
+        cursor_targets: Callable[[], list[Target]] | None = None,
     ) -> None:
         """Create the part of a screen; `has_target` returns whether the screen has a target for an
         action.
+
+        `cursor_targets` returns the row under the cursor, although rows are marked; a screen
+        without marks needs none.
         """
         self._screen, self._targets, self._has_target = screen, targets, has_target
+        self._cursor_targets = cursor_targets or targets
 
     def is_offered(self, action: str, arguments: tuple[object, ...]) -> bool | None:
         """Return True for a target of an allowed action, None without permission, False without a
@@ -160,24 +169,43 @@ class ActionRunner(ScreenPart):
 
     def action_manage(self, name: str) -> None:
         """Open the screen or prompt of an action."""
-        if reason := self._screen.scope.mixed_systems_text():
+        target_rows = SPECS[name].target_rows
+        is_on_marked_rows = target_rows == "marked"
+        reason = self._screen.scope.mixed_systems_text()
+        if not (reason or is_on_marked_rows):
+            reason = self._other_system_text()
+        if reason:
             self._screen.notify(reason, severity="warning", markup=False)
             return
-        targets, target_rows = self._targets(), SPECS[name].target_rows
+        targets = self._targets() if is_on_marked_rows else self._cursor_targets()
         if SPECS[name].needs_consumer:
             targets = [target for target in targets if target.consumer is not None]
         if not targets and target_rows != "none":
             self._screen.notify("there is no row under the cursor", severity="warning", timeout=2)
             return
-        chosen_targets = targets[:1] if target_rows == "one" else targets
         if name == "pull":
             stream, consumer, *_ = targets[0]
             run_task(self._screen, open_pull, self._screen, stream, consumer)
         elif name == "messages":
-            finding = finding_of_messages(self._screen.state, chosen_targets[0])
-            self._screen.app.post_message(message_list_request(chosen_targets[0], finding))
+            finding = finding_of_messages(self._screen.state, targets[0])
+            self._screen.app.post_message(message_list_request(targets[0], finding))
         else:
-            self._screen.app.post_message(Manage(name, tuple(chosen_targets)))
+            self._screen.app.post_message(Manage(name, tuple(targets)))
+
+    def _other_system_text(self) -> str:
+        """Return the reason why no key can act on the row under the cursor if rows of another
+        system are marked; else an empty text.
+        """
+        screen = self._screen
+        if not isinstance(screen, TableScreen):
+            return ""
+        cursor_systems = systems_of(find_target_keys(screen, only_cursor=True))
+        if cursor_systems in ([], [screen.scope.system]):
+            return ""
+        return clean_line(
+            f"rows of {screen.scope.system} are marked, but the cursor is on {cursor_systems[0]}: "
+            "clear the marks"
+        )
 
     def action_actions(self, kind: str) -> None:
         """Show a list of all actions that have a prompt, and execute the chosen one."""

@@ -19,18 +19,25 @@ _MAX_UNREACHABLE_NAMES = 5
 """Maximum number of names of unreachable streams or consumers that are shown."""
 
 
-def find_target_assets(screen: TableScreen) -> list[tuple[Any, ...]]:
-    """Return the keys of the marked rows, else of the row under the cursor, without systems."""
-    return [key for key in map(key_without_system, find_target_keys(screen)) if key is not None]
+def find_target_assets(screen: TableScreen, *, only_cursor: bool = False) -> list[tuple[Any, ...]]:
+    """Return the keys of the marked rows, else of the row under the cursor, without systems.
+
+    With `only_cursor`, marks are ignored.
+    """
+    keys = find_target_keys(screen, only_cursor=only_cursor)
+    return [key for key in map(key_without_system, keys) if key is not None]
 
 
-def find_target_keys(screen: TableScreen) -> Iterable[object]:
-    """Return the keys of the marked rows, else of the row under the cursor."""
+def find_target_keys(screen: TableScreen, *, only_cursor: bool = False) -> Iterable[object]:
+    """Return the keys of the marked rows, else of the row under the cursor.
+
+    With `only_cursor`, marks are ignored.
+    """
     # The table's panel creates the table a moment after the screen.
     table = next(iter(screen.query(BigTable)), None)
     if table is None:
         return ()
-    return table.marks or {table.cursor_key}
+    return {table.cursor_key} if only_cursor or not table.marks else table.marks
 
 
 def post_for_row(screen: TableScreen, message: Open) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
 from typing import Any, ClassVar
 
 from textual import getters, on
@@ -247,7 +248,12 @@ class BucketsScreen(TableScreen):
 
     def __init__(self) -> None:
         super().__init__()
-        self.managing = ActionRunner(self, self.targets, lambda _: self.has_row)
+        self.managing = ActionRunner(
+            self,
+            self.targets,
+            lambda _: self.has_row,
+            partial(self.targets, only_cursor=True),
+        )
         self.scope.get_target_keys = lambda: find_target_keys(self)
 
     def view(self) -> Any:
@@ -274,9 +280,12 @@ class BucketsScreen(TableScreen):
         form.scope.bound_system = self.scope.system
         self.app.push_screen(form)
 
-    def targets(self) -> list[Target]:
-        """Return the streams of the marked buckets, else of the bucket under the cursor."""
-        stream_keys = sorted((str(key[0]), int(key[1])) for key in find_target_assets(self))
+    def targets(self, *, only_cursor: bool = False) -> list[Target]:
+        """Return the streams of the marked buckets, else or with `only_cursor` of the bucket under
+        the cursor.
+        """
+        keys = find_target_assets(self, only_cursor=only_cursor)
+        stream_keys = sorted((str(key[0]), int(key[1])) for key in keys)
         return [Target(stream, None, created_at_us) for stream, created_at_us in stream_keys]
 
     @on(RowSelected)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Any, ClassVar
 
 from textual import on
@@ -43,7 +44,12 @@ class StreamsScreen(SelectionScreen):
 
     def __init__(self) -> None:
         super().__init__()
-        self.managing = ActionRunner(self, self.targets, lambda _: self.has_row)
+        self.managing = ActionRunner(
+            self,
+            self.targets,
+            lambda _: self.has_row,
+            partial(self.targets, only_cursor=True),
+        )
 
     def view(self) -> Any:
         """Return the streams of the current state, of all systems."""
@@ -72,9 +78,10 @@ class StreamsScreen(SelectionScreen):
         """Return the content of the panel beside the table for the stream in a row."""
         return stream_peek_content(*find_system_row(view, row), key_of(self, "stream.actions"))
 
-    def targets(self) -> list[Target]:
-        """Return the marked streams, else the stream under the cursor."""
-        stream_keys = sorted((str(key[0]), int(key[1])) for key in find_target_assets(self))
+    def targets(self, *, only_cursor: bool = False) -> list[Target]:
+        """Return the marked streams, else or with `only_cursor` the stream under the cursor."""
+        keys = find_target_assets(self, only_cursor=only_cursor)
+        stream_keys = sorted((str(key[0]), int(key[1])) for key in keys)
         return [Target(stream, None, created_at_us) for stream, created_at_us in stream_keys]
 
     def action_open(self, target: str) -> None:

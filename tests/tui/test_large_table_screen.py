@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import threading
-from collections.abc import Hashable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from typing import Any, ClassVar
 
 import pytest
@@ -70,6 +71,29 @@ class NumbersApp(App[None]):
         self.push_screen(NumbersScreen())
 
 
+class FailingNumbers(Numbers):
+    """Numbers that cannot be sorted."""
+
+    def backwards(self) -> Sequence[object]:
+        raise ZeroDivisionError
+
+
+class FailingScreen(NumbersScreen):
+    """The numbers, which cannot be sorted while `fails` is set."""
+
+    fails = True
+
+    def view(self) -> Numbers:
+        return (FailingNumbers if self.fails else Numbers)(self.roster, self.may_sort)
+
+
+async def until(holds: Callable[[], object]) -> None:
+    """Wait until something holds; fail after 10 s."""
+    async with asyncio.timeout(10):
+        while not holds():
+            await asyncio.sleep(0.02)
+
+
 def first_row(screen: NumbersScreen) -> Hashable:
     return screen.rows.key(screen.rows.order[0]) if screen.rows and screen.rows.order else None
 
@@ -108,3 +132,53 @@ async def test_an_order_that_is_not_ready_does_not_lend_its_place_to_one_of_othe
         screen.may_sort.set()
         while first_row(screen) != (f"row-{ROWS - 2}", 1):
             await pilot.pause(0.05)
+
+
+async def test_rows_that_come_faster_than_they_are_sorted_are_shown_all_the_same() -> None:
+    app = NumbersApp()
+    async with app.run_test(size=(100, 30)) as pilot:
+        screen = app.screen
+        assert isinstance(screen, NumbersScreen)
+        may_sort: list[threading.Event] = []
+        for removed_count in (0, 1, 2):
+            may_sort.append(threading.Event())
+            screen.roster, screen.may_sort = roster_of(ROWS - removed_count), may_sort[-1]
+            screen.post_message(StateChanged(State(), removed_count))
+            await pilot.pause(0.1)
+        assert first_row(screen) is None
+        may_sort[0].set()
+        await until(lambda: first_row(screen) == (f"row-{ROWS - 1}", 1))
+        # Of the others the newest one is sorted next.
+        may_sort[2].set()
+        await until(lambda: first_row(screen) == (f"row-{ROWS - 3}", 1))
+        may_sort[1].set()
+
+
+async def test_an_error_while_many_rows_are_sorted_is_a_toast_and_ends_nothing() -> None:
+    app = NumbersApp()
+    async with app.run_test(size=(100, 30)):
+        screen = FailingScreen()
+        app.push_screen(screen)
+        await until(lambda: screen.is_current and screen.is_mounted)
+        screen.post_message(StateChanged(State(), 0))
+        await until(
+            lambda: any("ZeroDivisionError" in toast.message for toast in app._notifications)
+        )
+        screen.fails = False
+        screen.post_message(StateChanged(State(), 1))
+        await until(lambda: first_row(screen) == (f"row-{ROWS - 1}", 1))
+
+
+async def test_rows_that_are_sorted_after_their_table_was_removed_end_nothing() -> None:
+    app = NumbersApp()
+    async with app.run_test(size=(100, 30)):
+        screen = app.screen
+        assert isinstance(screen, NumbersScreen)
+        screen.may_sort.clear()
+        screen.post_message(StateChanged(State(), 0))
+        await until(lambda: screen._sorter._running_sort_request is not None)
+        # A screen that closes loses its widgets before its tasks are cancelled.
+        await screen.table.remove()
+        screen.may_sort.set()
+        await until(lambda: screen._sorter._running_sort_request is None)
+        await until(lambda: not any(worker.is_running for worker in app.workers))

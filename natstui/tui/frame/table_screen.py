@@ -10,7 +10,6 @@ from typing import Any, ClassVar, NamedTuple
 
 from textual import getters, on
 from textual.binding import Binding, BindingType
-from textual.dom import DOMNode
 from textual.widget import Widget
 
 from natstui.errors import UsageError
@@ -136,7 +135,7 @@ class RowSorter:
 
     def __init__(
         self,
-        screen: DOMNode,
+        screen: LiveScreen,
         show: Callable[[Any, Sequence[int]], None],
     ) -> None:
         """Create for a screen; `show` is called with a view and its sorted rows."""
@@ -147,30 +146,48 @@ class RowSorter:
         """The request whose result is `_row_order`, if it was sorted in a thread."""
         self._running_sort_request: SortRequest | None = None
         """The request whose rows are being sorted."""
+        self._next_sort: tuple[Any, Sequence[ColumnSpec[Any]], SortAndFilter] | None = None
+        """The newest arguments of `sort`, to sort after the running request; None without any."""
+        self._newest_order: SortAndFilter | None = None
+        """The order of the newest call of `sort`; None if its view was sorted at once."""
 
     def sort(self, view: Any, specs: Sequence[ColumnSpec[Any]], order: SortAndFilter) -> None:
-        """Sort a view and show it: at once, or when the thread has sorted it."""
+        """Sort a view and show it: at once, or when the thread has sorted it.
+
+        A running sort ends first and is shown, even if it has other rows: rows that come and go
+        faster than they are sorted would never be shown.
+        """
+        self._next_sort, self._newest_order = None, order
         if len(view) < THREAD_SORT_MIN_ROWS:
+            self._finished_sort_request = self._newest_order = None
             self._row_order = filter_and_sort_rows(view, specs, order, self._row_order)
             self._show(view, self._row_order)
             return
         request = SortRequest(view.roster, order, view.now_mono_us)
         if _is_row_order_still_valid(self._finished_sort_request, request):
             self._show(view, self._row_order)
-        elif not _is_row_order_still_valid(self._running_sort_request, request):
+        elif self._running_sort_request is None:
             self._running_sort_request = request
-            self._screen.run_worker(
-                self._sort_in_thread(view, specs, request), group="sort", exclusive=True
-            )
+            run_task(self._screen, self._sort_in_thread, view, specs, request)
+        elif not _is_row_order_still_valid(self._running_sort_request, request):
+            self._next_sort = view, specs, order
 
     async def _sort_in_thread(
         self, view: Any, specs: Sequence[ColumnSpec[Any]], request: SortRequest
     ) -> None:
-        self._row_order = await asyncio.to_thread(
-            filter_and_sort_rows, view, specs, request.order, self._row_order
-        )
-        self._finished_sort_request, self._running_sort_request = request, None
-        self._show(view, self._row_order)
+        try:
+            row_order = await asyncio.to_thread(
+                filter_and_sort_rows, view, specs, request.order, self._row_order
+            )
+        finally:
+            self._running_sort_request = None
+        next_sort = self._next_sort
+        if request.order == self._newest_order:
+            self._row_order, self._finished_sort_request = row_order, request
+            if self._screen.is_open:
+                self._show(view, row_order)
+        if next_sort is not None:
+            self.sort(*next_sort)
 
 
 def _is_row_order_still_valid(last: SortRequest | None, request: SortRequest) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
+import threading
 import time
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from contextlib import AsyncExitStack, ExitStack, asynccontextmanager
@@ -14,6 +15,7 @@ from functools import partial
 from itertools import pairwise
 from pathlib import Path
 from statistics import median
+from typing import Any
 
 import msgspec
 import nats
@@ -29,7 +31,14 @@ from natstui.model.records.benchmark import StartBenchmark
 from natstui.model.records.confirmation import Confirmation
 from natstui.model.records.managing import Change
 from natstui.model.records.messages import Answered
-from natstui.model.records.record import Advisory, Configured, LinkChanged, Noted, SetViewedRows
+from natstui.model.records.record import (
+    Advisory,
+    Configured,
+    EngineStarted,
+    LinkChanged,
+    Noted,
+    SetViewedRows,
+)
 from natstui.model.records.recording import RecordingChanged
 from natstui.model.records.stores import ReadKeys
 from natstui.model.records.system import ReadConnections, ReadServers
@@ -353,6 +362,30 @@ async def test_a_benchmark_of_one_system_starts_on_no_other() -> None:
             await viewer.until(lambda of=text: of in viewer.words, text, s=15)
             assert ("r" in viewer.app.screen.active_bindings) is again
             await viewer.press("X")
+
+
+async def test_a_system_is_added_once_although_its_command_is_entered_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async with fed_systems() as (viewer, _):
+        links: list[Link] = []
+        may_start, wait_started = threading.Event(), Link.wait_started
+
+        def wait_until_released(link: Link, *arguments: Any) -> EngineStarted:
+            links.append(link)
+            assert may_start.wait(20)
+            return wait_started(link, *arguments)
+
+        monkeypatch.setattr(Link, "wait_started", wait_until_released)
+        await viewer.type_command("ctx spare")
+        await viewer.until(lambda: links, "its engine")
+        await viewer.type_command("ctx spare")
+        try:
+            await viewer.until(lambda: "spare is being added" in viewer.said, "refused")
+        finally:
+            may_start.set()
+        await viewer.until(lambda: ("spare", "SPARE") in rows(viewer), "the third")
+        assert len(links) == 1
 
 
 async def test_after_a_system_is_removed_keys_lead_to_those_that_are_watched() -> None:

@@ -21,7 +21,7 @@ from natstui.tui.app.screens import open_mode
 from natstui.tui.frame.action_keys import Target
 from natstui.tui.frame.live import LiveScreen
 from natstui.tui.frame.messages import Manage, Open, RunScenario
-from natstui.tui.frame.requests import SystemEngine
+from natstui.tui.frame.requests import SystemEngine, run_task
 from natstui.units import parse_duration_ns
 
 CommandFunction = Callable[[App[int], AppParts, list[str]], None]
@@ -205,13 +205,13 @@ def _change_systems(app: App[int], parts: AppParts, arguments: list[str]) -> Non
     elif arguments[0].startswith("-"):
         parts.systems.remove(arguments[0][1:])
     else:
-        app.run_worker(parts.systems.switch_to(arguments[0]))
+        run_task(app, parts.systems.switch_to, arguments[0])
 
 
 def _watch_account(app: App[int], parts: AppParts, arguments: list[str]) -> None:
     if len(arguments) != 1:
         raise UsageError("write :account NAME; the servers screen (4) lists accounts")
-    app.run_worker(parts.systems.switch_to_account(arguments[0]))
+    run_task(app, parts.systems.switch_to_account, arguments[0])
 
 
 def _create_managing_command(action: str) -> CommandFunction:

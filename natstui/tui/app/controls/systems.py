@@ -67,6 +67,7 @@ class SystemControls(AppPart):
     ) -> None:
         self._app, self._engines, self._contexts = app, engines, contexts
         self._polling, self._recording = polling, recording
+        self._names_being_added: set[str] = set()
 
     def is_offered(self, action: str, *, is_typing: bool) -> bool:
         """Return whether the key is offered: several systems are watched, and the screen in view
@@ -144,6 +145,17 @@ class SystemControls(AppPart):
     ) -> None:
         if self._engines.is_replaying:
             raise UsageError("a recording is shown: :live leads back to the server")
+        if name in self._names_being_added:
+            raise UsageError(f"{clean_line(name)} is being added: its engine has not started yet")
+        self._names_being_added.add(name)
+        try:
+            await self._start_engine_and_add(name, get_connect_function)
+        finally:
+            self._names_being_added.discard(name)
+
+    async def _start_engine_and_add(
+        self, name: str, get_connect_function: Callable[[], Callable[..., Link]] | None
+    ) -> None:
         try:
             connect = (
                 self._contexts.connect(name)

@@ -43,6 +43,7 @@ from natstui.model.records.recording import RecordingChanged
 from natstui.model.records.stores import ReadKeys
 from natstui.model.records.system import ReadConnections, ReadServers
 from natstui.model.servers.server import Servers
+from natstui.tui.app import link as link_module
 from natstui.tui.app.app import NatstuiApp
 from natstui.tui.app.controls.systems import Contexts
 from natstui.tui.app.link import Link
@@ -386,6 +387,33 @@ async def test_a_system_is_added_once_although_its_command_is_entered_again(
             may_start.set()
         await viewer.until(lambda: ("spare", "SPARE") in rows(viewer), "the third")
         assert len(links) == 1
+
+
+async def test_leaving_ends_an_engine_that_has_not_started_yet(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(link_module, "STOP_TIMEOUT_S", 0.2)
+    links: list[Link] = []
+    wait_started = Link.wait_started
+
+    def wait_and_note(link: Link, *arguments: Any) -> EngineStarted:
+        links.append(link)
+        return wait_started(link, *arguments)
+
+    async with piped(*engine_records({"SAME": ()})) as pipes:
+        engines = {"east": pipes.argv, "slow": ("sleep", "100")}
+        async with viewing_engines(engines, "east") as viewer:
+            monkeypatch.setattr(Link, "wait_started", wait_and_note)
+            await viewer.type_command("ctx slow")
+            await viewer.until(lambda: links, "its engine")
+            await viewer.press("q")
+            await viewer.until(lambda: viewer.app.return_code == 0, "it left")
+    try:
+        async with asyncio.timeout(10):
+            while links[0]._process.poll() is None:
+                await asyncio.sleep(0.05)
+    finally:
+        links[0].close()
 
 
 async def test_after_a_system_is_removed_keys_lead_to_those_that_are_watched() -> None:

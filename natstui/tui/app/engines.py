@@ -310,11 +310,10 @@ class Engines:
         """Start a replay engine, show the replay, and wait for its first state."""
         link = await asyncio.to_thread(open_replay, folder)
         try:
-            engine_started = await asyncio.to_thread(
-                link.wait_started, partial(self._app.notify, severity="warning")
+            engine_started = await link.wait_started_in_thread(
+                partial(self._app.notify, severity="warning")
             )
         except NatstuiError as error:
-            await link.close_in_thread()
             self._app.notify(safe_copy(str(error)), severity="error")
             return
         if not await prepare_overview():

@@ -16,6 +16,7 @@ from dataclasses import replace
 from time import perf_counter
 
 from natstui.clean import clean_line
+from natstui.errors import NatstuiError
 from natstui.lines import BadLine, decode_record, encode_command
 from natstui.model.records.record import Command, EngineStarted, Record
 from natstui.output import write_all
@@ -125,6 +126,22 @@ class Link:
         raise EngineFailed(
             self.last_stderr_line() or "the engine ended without any output", code or 1
         )
+
+    async def wait_started_in_thread(self, notify: Callable[[str], None]) -> EngineStarted:
+        """Wait for the first record as `wait_started` does, but in a thread.
+
+        Closes the link if there is no such record. If the wait is cancelled, the engine is ended,
+        so that the thread ends too.
+        """
+        try:
+            return await asyncio.to_thread(self.wait_started, notify)
+        except NatstuiError:
+            await self.close_in_thread()
+            raise
+        except asyncio.CancelledError:
+            # The files stay open: the thread may still read.
+            await asyncio.to_thread(self._end_engine_process)
+            raise
 
     def _read_first_line(self, notify: Callable[[str], None], deadline_s: float) -> bytes | None:
         """Return the first line, read byte by byte: a buffer would also consume the bytes after

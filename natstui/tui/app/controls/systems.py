@@ -163,12 +163,8 @@ class SystemControls(AppPart):
                 else get_connect_function()
             )
             link = await asyncio.to_thread(connect)
-            try:
-                notify = partial(self._app.notify, severity="warning")
-                engine_started = await asyncio.to_thread(link.wait_started, notify)
-            except NatstuiError:
-                await link.close_in_thread()
-                raise
+            notify = partial(self._app.notify, severity="warning")
+            engine_started = await link.wait_started_in_thread(notify)
         except NatstuiError as error:
             self._app.notify(safe_copy(str(error)), severity="error", timeout=10)
             return

@@ -62,6 +62,33 @@ async def test_a_consumer_with_a_finding_is_named_to_the_engine_once() -> None:
         ]
 
 
+async def test_the_rows_of_the_screen_that_is_in_view_again_are_polled_first() -> None:
+    table = (("ALPHA", "BETA"), ())
+    messages = (("BETA",), ())
+    consumer = (("BETA",), (("BETA", "one"),))
+    async with fed(*engine_records(STREAMS)) as viewer:
+
+        async def polls_first(rows: tuple[object, object]) -> None:
+            def newest() -> list[tuple[object, object]]:
+                return [(one.streams, one.consumers) for one in viewer.sent(SetViewedRows)[-1:]]
+
+            await viewer.until(lambda: newest() == [rows], f"{rows}, but {newest()}")
+
+        await polls_first(table)
+        await viewer.type_command("consumer BETA one")
+        await polls_first(consumer)
+        await viewer.press("m")
+        await polls_first(messages)
+        await viewer.press("escape")
+        await polls_first(consumer)
+        await viewer.press("escape")
+        await polls_first(table)
+        await viewer.press("2")
+        await polls_first(((), (("BETA", "one"),)))
+        await viewer.press("1")
+        await polls_first(table)
+
+
 async def test_another_engine_polls_as_the_one_before_was_told_to() -> None:
     records = engine_records(STREAMS)
     kinds: tuple[type[Command], ...] = (SetInterval, SetPolling, SetViewedRows)

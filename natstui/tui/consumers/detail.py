@@ -61,7 +61,7 @@ class ConsumerDetail(DetailScreen):
         created_at_us = None if row is None else view.columns.created_at_us[row]
         return [Target(self.stream, self.consumer, created_at_us)]
 
-    def on_mount(self) -> None:
+    def on_screen_resume(self) -> None:
         """Request that the consumer is polled first."""
         poll_rows_first(self, (self.stream,), ((self.stream, self.consumer or ""),))
 

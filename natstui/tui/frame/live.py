@@ -40,6 +40,7 @@ from natstui.tui.kit.command_line import CommandLine
 from natstui.tui.kit.pick import PickDialog
 from natstui.tui.kit.prompt import Prompt
 from natstui.tui.kit.table.rows import Cell
+from natstui.tui.kit.table.view import TableView
 from natstui.tui.kit.text import safe
 from natstui.tui.kit.textual_fixes import TerminalSized
 
@@ -227,8 +228,12 @@ class LiveScreen(TerminalSized, Screen[None]):
         return None
 
     def on_screen_resume(self) -> None:
-        """Request the newest state."""
+        """Request the newest state, and report the rows in view again: they are polled first only
+        until another screen reports its rows.
+        """
         self.app.post_message(ScreenShown())
+        for table in self.query(TableView):
+            table.visible_rows_reporter.report_again()
 
     def on_state_changed(self, message: StateChanged) -> None:
         """Store the newer state and show it."""

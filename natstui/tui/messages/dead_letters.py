@@ -262,10 +262,13 @@ class DeadLettersScreen(TableScreen):
         return Target(self.stream, self.consumer)
 
     def on_mount(self) -> None:
-        """Request the dropped messages, and that the consumer is polled first."""
-        poll_rows_first(self, (self.stream,), ((self.stream, self.consumer),))
+        """Request the dropped messages."""
         if self.state.replay is None:
             self.looking.action_ask()
+
+    def on_screen_resume(self) -> None:
+        """Request that the consumer is polled first."""
+        poll_rows_first(self, (self.stream,), ((self.stream, self.consumer),))
 
     def view(self) -> StoredMessagesView:
         """Return a view of the dropped messages of the last result."""

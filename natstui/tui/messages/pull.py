@@ -101,10 +101,13 @@ class PullScreen(LiveScreen):
         yield RawView()
 
     def on_mount(self) -> None:
-        """Request that the consumer is polled first, and show how to pull."""
-        poll_rows_first(self, (self.stream,), ((self.stream, self.consumer),))
+        """Show how to pull."""
         self._show_caption("enter pulls the next message")
         self.raw.focus()
+
+    def on_screen_resume(self) -> None:
+        """Request that the consumer is polled first."""
+        poll_rows_first(self, (self.stream,), ((self.stream, self.consumer),))
 
     def _show_caption(self, text: str, style_name: str = "") -> None:
         self.caption.update(safe(f"{self.stream}  ›  {self.consumer}  ·  {text}", style_name))

@@ -551,9 +551,12 @@ class MessagesScreen(LiveScreen):
         yield MessageJumps(self.stream, self.consumer, self, self._first_seq)
 
     def on_mount(self) -> None:
-        """Focus the list, and request that the stream is polled first."""
-        poll_rows_first(self, (self.stream,), ())
+        """Focus the list."""
         self.set_focus(self.pages.list)
+
+    def on_screen_resume(self) -> None:
+        """Request that the stream is polled first."""
+        poll_rows_first(self, (self.stream,), ())
 
     def refresh_state(self) -> None:
         """Request the page again if the stream has changed."""

@@ -251,9 +251,12 @@ class KeysScreen(TableScreen):
         return Target(self.stream)
 
     def on_mount(self) -> None:
-        """Start to request the keys repeatedly, and request that the stream is polled first."""
-        poll_rows_first(self, (self.stream,), ())
+        """Start to request the keys repeatedly."""
         self._page_request.start()
+
+    def on_screen_resume(self) -> None:
+        """Request that the stream is polled first."""
+        poll_rows_first(self, (self.stream,), ())
 
     def refresh_state(self) -> None:
         """Show the rows, and request changes and missing values."""

@@ -334,8 +334,11 @@ class ObjectsScreen(TableScreen):
 
     def on_mount(self) -> None:
         """Start to read the store repeatedly."""
-        poll_rows_first(self, (self.stream,), ())
         self._page_request.start()
+
+    def on_screen_resume(self) -> None:
+        """Request that the stream is polled first."""
+        poll_rows_first(self, (self.stream,), ())
 
     def refresh_state(self) -> None:
         """Show the last page, and request it again if due."""

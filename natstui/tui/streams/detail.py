@@ -62,7 +62,7 @@ class StreamDetail(DetailScreen):
         created_at_us = table.columns.created_at_us[rows[-1]] if rows else None
         return [Target(self.stream, None, created_at_us)]
 
-    def on_mount(self) -> None:
+    def on_screen_resume(self) -> None:
         """Request that the stream is polled first."""
         poll_rows_first(self, (self.stream,), ())
 

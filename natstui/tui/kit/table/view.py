@@ -308,8 +308,16 @@ class VisibleRowsReporter:
             _VISIBLE_ROWS_REPORT_DELAY_S, self._report_visible_rows
         )
 
+    def report_again(self) -> None:
+        """Report the visible rows after 0.2 s, also if they have not changed."""
+        self._reported_keys = ()
+        self.schedule_report(restart=False)
+
     def _report_visible_rows(self) -> None:
         self._timer = None
+        if not self._table.screen.is_current:
+            # The screen calls `report_again` when it is in view.
+            return
         keys = self._visible_row_keys()
         if keys != self._reported_keys:
             self._reported_keys = keys

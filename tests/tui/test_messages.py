@@ -13,7 +13,11 @@ from nats.aio.client import Client
 from textual.widgets import TextArea
 
 from natstui.model.records.confirmation import Confirmation
-from natstui.model.records.messages import Answered, PublishMessage
+from natstui.model.records.messages import Answered, PublishMessage, StartTail, StopTail
+from natstui.model.records.record import Command
+from natstui.model.records.tap import StartTap
+from natstui.tui.frame.action_keys import Target
+from natstui.tui.frame.messages import Manage
 from natstui.tui.kit.fields import FieldRow
 from natstui.tui.kit.pick import PickDialog
 from natstui.tui.messages.message import MessageScreen
@@ -248,6 +252,44 @@ async def test_a_tail_shows_what_arrives_and_can_be_paused(shared: Shared) -> No
         await shows(viewer, "3 arrived")
         await shows(viewer, "first words")
         assert "second words" not in viewer.words and "of another" not in viewer.words
+
+
+async def test_a_tail_starts_again_after_another_one_above_it_was_closed() -> None:
+    async with fed(*engine_records({"ORDERS": (), "PAYMENTS": ()}), size=SMALL) as viewer:
+
+        def tails() -> list[Command]:
+            kinds = (StartTail, StopTail)
+            return [command for command in viewer.commands if isinstance(command, kinds)]
+
+        await viewer.until(lambda: "ORDERS" in viewer.rows(), "the streams")
+        for stream in ("ORDERS", "PAYMENTS"):
+            viewer.app.post_message(Manage("tail", (Target(stream),)))
+            subjects = (f"{stream.lower()}.>",)
+            await viewer.until(
+                lambda of=subjects: [tail.subjects for tail in viewer.sent(StartTail)][-1:] == [of]
+            )
+        await viewer.press("escape")
+        await viewer.until(lambda: len(viewer.sent(StartTail)) == 3, "it starts again")
+        assert viewer.sent(StartTail)[-1].subjects == ("orders.>",)
+        await viewer.until(lambda: "another tail ended this one" in viewer.said, "why")
+        await viewer.press("escape")
+        await viewer.until(lambda: isinstance(tails()[-1], StopTail), "the end")
+        last_start = tails().index(viewer.sent(StartTail)[-1])
+        assert [type(command) for command in tails()[last_start:]] == [StartTail, StopTail]
+
+
+async def test_an_ack_tap_that_another_one_has_ended_says_so() -> None:
+    async with fed(*engine_records({"S": ("one", "two")}), size=SMALL) as viewer:
+        await viewer.until(lambda: "S" in viewer.rows(), "the stream")
+        for count, consumer in enumerate(("one", "two"), 1):
+            viewer.app.post_message(Manage("tap", (Target("S", consumer),)))
+            await viewer.until(lambda of=count: len(viewer.sent(StartTap)) == of, consumer)
+        await viewer.press("escape")
+        ended_text = "ack tap of S › one · another tap ended this one"
+        await viewer.until(lambda: ended_text in viewer.words, "its end")
+        await viewer.press("T")
+        await viewer.until(lambda: len(viewer.sent(StartTap)) == 3, "it starts again")
+        await viewer.until(lambda: "ack tap of S › one · starting" in viewer.words, "it starts")
 
 
 async def test_what_wants_its_subject_typed_is_sent_with_it_or_not_at_all() -> None:

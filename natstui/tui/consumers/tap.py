@@ -10,6 +10,7 @@ from textual.binding import Binding, BindingType
 from textual.containers import VerticalScroll
 from textual.widget import Widget
 from textual.widgets import Static
+from textual.worker import Worker
 
 from natstui.model.live.tap_text import (
     TAP_NOTE,
@@ -21,7 +22,7 @@ from natstui.model.records.messages import Answered
 from natstui.model.records.tap import StartTap, StopTap, TapResults
 from natstui.tui.frame.action_keys import Target
 from natstui.tui.frame.live import LiveScreen
-from natstui.tui.frame.requests import run_task
+from natstui.tui.frame.requests import PendingRequest, run_task
 from natstui.tui.kit.sections import Section, SectionText, line
 from natstui.tui.kit.text import safe
 
@@ -36,12 +37,18 @@ class TapScreen(LiveScreen):
         Binding("space", "stop", "Stop", id="tap.stop"),
     ]
 
+    newest_request_id_by_system: ClassVar[dict[str, int]] = {}
+    """Id of the newest tap's request by system; it has ended earlier taps."""
+
     caption = getters.query_one("#caption", Static)
     text = getters.query_one(SectionText)
 
     def __init__(self, stream: str, consumer: str) -> None:
         super().__init__()
         self.stream, self.consumer = stream, consumer
+        self._request: PendingRequest | None = None
+        self._tapped_system = ""
+        self._tap_task: Worker[None] | None = None
 
     def asset(self) -> Target | None:
         """Return the consumer whose acknowledgements are recorded."""
@@ -56,18 +63,34 @@ class TapScreen(LiveScreen):
         """Start the tap."""
         self.action_again()
 
+    def on_screen_resume(self) -> None:
+        """Show that the tap of another screen has ended this one, if it has."""
+        task = self._tap_task
+        if task is not None and not task.is_finished and not self._is_newest_tap:
+            task.cancel()
+            self._show_caption("another tap ended this one", "warn")
+
     def on_unmount(self) -> None:
         """Stop the tap."""
-        self.action_stop()
+        if self._is_newest_tap:
+            self.action_stop()
+
+    @property
+    def _is_newest_tap(self) -> bool:
+        newest_request_id = self.newest_request_id_by_system.get(self._tapped_system)
+        return self._request is not None and self._request.command_id == newest_request_id
 
     def action_again(self) -> None:
         """Start a tap, which reads the acks of the consumer's clients for some seconds."""
         self._show_caption("starting …", "")
-        run_task(self, self._run_tap, replaces="read")
+        self._request = self.engine.request(StartTap(0, self.stream, self.consumer))
+        self._tapped_system = self.scope.system or ""
+        self.newest_request_id_by_system[self._tapped_system] = self._request.command_id
+        self._tap_task = run_task(self, self._run_tap, self._request, replaces="read")
 
-    async def _run_tap(self) -> None:
-        """Start a tap, and show its results while they arrive, or its error."""
-        async for record in self.engine.request(StartTap(0, self.stream, self.consumer)):
+    async def _run_tap(self, request: PendingRequest) -> None:
+        """Show the results of a tap while they arrive, or its error."""
+        async for record in request:
             if isinstance(record, TapResults):
                 self._show_caption(
                     tap_progress_text(record), "" if record.ended is None else "warn"

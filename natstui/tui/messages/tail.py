@@ -15,7 +15,7 @@ from textual.widgets.option_list import Option
 from natstui.model.records.messages import Answered, StartTail, StopTail, StoredMessage, Tailed
 from natstui.tui.frame.action_keys import Target
 from natstui.tui.frame.live import LiveScreen
-from natstui.tui.frame.requests import run_task
+from natstui.tui.frame.requests import PendingRequest, run_task
 from natstui.tui.kit.lists import SingleChoiceList
 from natstui.tui.kit.prompt import Prompt
 from natstui.tui.kit.text import safe
@@ -39,6 +39,9 @@ class TailScreen(LiveScreen):
     }
     """
 
+    newest_request_id_by_system: ClassVar[dict[str, int]] = {}
+    """Id of the newest tail's request by system; it has ended earlier tails."""
+
     caption = getters.query_one("#caption", Static)
     list = getters.query_one(OptionList)
 
@@ -49,6 +52,8 @@ class TailScreen(LiveScreen):
         self.messages: deque[StoredMessage] = deque(maxlen=_MAX_LISTED_MSGS)
         self.is_paused = False
         self.filter_text = ""
+        self._request: PendingRequest | None = None
+        self._followed_system = ""
         self._last_update: Tailed | None = None
         self._refusal = ""
         """The reason why no messages can arrive (any more); empty without one."""
@@ -67,15 +72,36 @@ class TailScreen(LiveScreen):
     def on_mount(self) -> None:
         """Start to receive messages."""
         self.list.focus()
-        self.caption.update(safe(f"tail of {', '.join(self.subjects)}  ·  waiting"))
-        run_task(self, self._follow)
+        self._start()
+
+    def on_screen_resume(self) -> None:
+        """Start to receive messages again if the tail of another screen has ended this one."""
+        if self._request is not None and not self._is_newest_tail:
+            self.notify("another tail ended this one: the messages since then are missing")
+            self._start()
 
     def on_unmount(self) -> None:
         """Stop to receive messages."""
-        self.engine.send(StopTail(0))
+        if self._is_newest_tail:
+            self.engine.send(StopTail(0))
 
-    async def _follow(self) -> None:
-        async for record in self.engine.request(StartTail(0, self.subjects)):
+    @property
+    def _is_newest_tail(self) -> bool:
+        newest_request_id = self.newest_request_id_by_system.get(self._followed_system)
+        return self._request is not None and self._request.command_id == newest_request_id
+
+    def _start(self) -> None:
+        """Start to receive messages; all counts start at 0."""
+        self._last_update, self._refusal = None, ""
+        self._arrived_msgs_per_s, self._missed_msgs = 0.0, 0
+        self.caption.update(safe(f"tail of {', '.join(self.subjects)}  ·  waiting"))
+        self._request = self.engine.request(StartTail(0, self.subjects))
+        self._followed_system = self.scope.system or ""
+        self.newest_request_id_by_system[self._followed_system] = self._request.command_id
+        run_task(self, self._follow, self._request, replaces="follow")
+
+    async def _follow(self, request: PendingRequest) -> None:
+        async for record in request:
             if isinstance(record, Tailed):
                 self._show(record)
             elif isinstance(record, Answered) and record.status != "done":

@@ -216,6 +216,18 @@ def test_every_chart_has_the_time_axis_of_all_reports() -> None:
     assert rates.at_s[-1] < 0 and rates.at_s[0] == pytest.approx(-7.9, abs=0.2)
 
 
+def test_a_clock_that_is_set_forward_by_a_day_makes_no_chart_of_a_day() -> None:
+    day_us = 86_400_000_000
+    points = [point(100_000 * at + (day_us if at > 40 else 0), 10) for at in range(1, 80)]
+    view = view_of(points, points)
+    rates, sums = throughput_chart(view), cumulative_chart(view)
+    assert rates and sums
+    assert len(rates.at_s) <= len(sums.at_s) <= 1_202
+    assert sums.window_s == rates.window_s == pytest.approx(120)
+    assert sums.series[0].values[-1] == 2 * 79 * 10
+    assert rates.series[0].values[-1] == pytest.approx(200)
+
+
 def test_charts_of_a_run_that_is_over_end_when_it_did_and_not_now() -> None:
     running = view_of([point(100_000 * at, 10) for at in range(1, 80)])
     over = replace(running, phase="finished")

@@ -173,10 +173,13 @@ def recent_values(
 
 _MAX_GAP_US = 2_000_000
 """Interval between two reports above which a line has a gap."""
+_MAX_CHART_US = 120_000_000
+"""Limit of the time axis: the reports cover a minute, but the clock can be set by any time."""
 
 
 def _report_time_range_us(view: BenchmarkView) -> tuple[int, int]:
-    """Return the start of the first report and the time of the newest report, in Unix µs.
+    """Return the start of the first report and the time of the newest report, in Unix µs; of the
+    last two minutes at most.
 
     They are the time axis of every chart; both are 0 without reports.
     """
@@ -186,11 +189,10 @@ def _report_time_range_us(view: BenchmarkView) -> tuple[int, int]:
         for points in view.series.values()
         if points
     ]
-    return (
-        (min(first_report_starts_us), max(last_report_times_us))
-        if last_report_times_us
-        else (0, 0)
-    )
+    if not last_report_times_us:
+        return 0, 0
+    newest_us = max(last_report_times_us)
+    return max(min(first_report_starts_us), newest_us - _MAX_CHART_US), newest_us
 
 
 def _chart_window_s(view: BenchmarkView) -> float:

@@ -41,8 +41,8 @@ from natstui.model.records.record import (
 )
 from natstui.model.records.recording import RecordingChanged
 from natstui.model.records.stores import ReadKeys
-from natstui.model.records.system import ReadConnections, ReadServers
-from natstui.model.servers.server import Servers
+from natstui.model.records.system import ReadConnections, ReadServers, RemoveServer
+from natstui.model.servers.server import Meta, MetaPeer, Servers
 from natstui.tui.app import link as link_module
 from natstui.tui.app.app import NatstuiApp
 from natstui.tui.app.controls.systems import Contexts
@@ -387,6 +387,38 @@ async def test_a_system_is_added_once_although_its_command_is_entered_again(
             may_start.set()
         await viewer.until(lambda: ("spare", "SPARE") in rows(viewer), "the third")
         assert len(links) == 1
+
+
+async def test_a_server_is_removed_from_the_system_on_which_the_prompt_was_opened(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    dead = MetaPeer("n3", current=False, offline=True, active_ns=None, lag_entries_count=0)
+    servers = Servers("system", (seen("n1"),), (Meta("A", "n1", 3, 2, 0, (dead,)),))
+    async with fed_systems() as (viewer, pipes):
+        may_start, wait_started = threading.Event(), Link.wait_started
+
+        def wait_until_released(link: Link, *arguments: Any) -> EngineStarted:
+            assert may_start.wait(20)
+            return wait_started(link, *arguments)
+
+        monkeypatch.setattr(Link, "wait_started", wait_until_released)
+        await put_cursor_on(viewer, "west", "SAME")
+        await viewer.press("4")
+        await replies(viewer, pipes["west"], ReadServers, servers)
+        await viewer.until(lambda: "n1" in viewer.rows(), "the servers")
+        await viewer.type_command("ctx spare")
+        await viewer.press("ctrl+d")
+        await viewer.until(lambda: isinstance(viewer.app.screen, PickDialog), "which server")
+        await viewer.press("enter")
+        await viewer.until(lambda: "Type n3 to confirm" in viewer.words, "the confirmation")
+        may_start.set()
+        await viewer.until(lambda: viewer.app.parts.engines.current_name == "spare", "added")
+        await viewer.type("n3")
+        await viewer.press("enter")
+        await viewer.until(
+            lambda: any(each.sent(RemoveServer) for each in pipes.values()), "it is sent"
+        )
+        assert [name for name, each in pipes.items() if each.sent(RemoveServer)] == ["west"]
 
 
 async def test_leaving_ends_an_engine_that_has_not_started_yet(

@@ -54,7 +54,7 @@ from natstui.tui.frame.confirmation import request_confirmed
 from natstui.tui.frame.detail.screen import LOG_SCALE_BINDING, ChartControls
 from natstui.tui.frame.live import LiveScreen, ScreenPart
 from natstui.tui.frame.messages import Open
-from natstui.tui.frame.requests import run_task, show_reply
+from natstui.tui.frame.requests import SystemEngine, run_task, show_reply
 from natstui.tui.kit.chart.chart import Chart
 from natstui.tui.kit.keys import key_of
 from natstui.tui.kit.prompt import Prompt
@@ -198,10 +198,11 @@ class BenchmarkControls(ScreenPart):
         payload = next(
             (role.payload for role in plan_record.plan.roles if role.traits.sends), Payload()
         )
+        engine = self._screen.shown_engine
 
         def change(text: str | None) -> None:
             if text is not None:
-                self._request_change(ChangePayload(0, text))
+                self._request_change(ChangePayload(0, text), engine)
 
         prompt = Prompt(
             f"New payload: {PAYLOAD_HELP}",
@@ -223,15 +224,18 @@ class BenchmarkControls(ScreenPart):
         | AddWorker
         | KillWorker
         | PauseWorkers,
+        engine: SystemEngine | None = None,
     ) -> None:
         """Request a change of the run, and show a toast if it fails; the log shows the other
         changes.
-        """
-        run_task(self._screen.app, self._send_change, command)
 
-    async def _send_change(self, command: Command) -> None:
+        `engine` runs the benchmark, by default the engine of the shown system.
+        """
+        run_task(self._screen.app, self._send_change, command, engine or self._screen.shown_engine)
+
+    async def _send_change(self, command: Command, engine: SystemEngine) -> None:
         app = self._screen.app
-        reply = await self._screen.engine.request(command)
+        reply = await engine.request(command)
         if reply.status != "done":
             app.notify(safe_copy(reply.text), severity="warning")
 

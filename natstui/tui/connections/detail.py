@@ -221,7 +221,8 @@ class KickKey(ScreenPart):
         """Prompt for the connection's name, and close it."""
         if (connection := self._get_connection()) is not None:
             # The cursor may be on a row of another system when the name is typed.
-            run_task(self._screen, _prompt_and_kick, self._screen, self._screen.engine, connection)
+            engine = self._screen.shown_engine
+            run_task(self._screen, _prompt_and_kick, self._screen, engine, connection)
 
 
 async def _prompt_and_kick(

@@ -197,6 +197,13 @@ class LiveScreen(TerminalSized, Screen[None]):
         """Return the engine of the system on which the screen's keys act."""
         return SystemEngine(self.app, self.scope.system)
 
+    @property
+    def shown_engine(self) -> SystemEngine:
+        """Return the engine of the system whose state the screen shows; for prompts, because
+        another system may become the current one while a prompt is open.
+        """
+        return SystemEngine(self.app, self.scope.acting.name or None)
+
     def second_line(self) -> list[Cell] | None:
         """Return the screen's second line; None to show the line of the account."""
         return None

@@ -62,7 +62,7 @@ class ServerRemoval(ScreenPart):
 
     def action_remove(self) -> None:
         """Prompt for a removable peer and its typed name, and remove it."""
-        run_task(self._screen, self._remove, self._screen.engine, self.removable_peers())
+        run_task(self._screen, self._remove, self._screen.shown_engine, self.removable_peers())
 
     async def _remove(self, engine: SystemEngine, peers: Mapping[str, Meta]) -> None:
         app = self._screen.app

@@ -267,3 +267,20 @@ def test_what_a_key_does_is_said_of_keys_that_exist_and_of_every_key_in_a_footer
         if it.show and not it.tooltip and it.description not in plain
     }
     assert shown - DESCRIPTION_BY_KEY_ID.keys() == set()
+
+
+async def test_polling_more_or_less_often_never_does_the_opposite() -> None:
+    async with fed(*engine_records({"S": ()})) as viewer:
+        await viewer.until(lambda: "S" in viewer.rows(), "the stream")
+        for command, key in (("interval 5m", "minus"), ("interval 200ms", "plus")):
+            await viewer.type_command(command)
+            await viewer.press(key)
+        await viewer.type_command("interval 100ms")
+        await viewer.until(lambda: "between 200ms and 1h" in viewer.said, "the engine polls less")
+        await viewer.type_command("interval 2s")
+        await viewer.until(
+            lambda: (
+                [command.interval_s for command in viewer.sent(SetInterval)]
+                == [300, 300, 0.2, 0.2, 2]
+            )
+        )

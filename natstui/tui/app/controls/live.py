@@ -64,12 +64,14 @@ class PollingControls(AppPart):
             added_system.send(SetPolling(0, False))
 
     def action_faster(self) -> None:
-        """Poll more often."""
-        self.poll_every(max((s for s in POLL_INTERVALS_S if s < self.interval_s), default=0.25))
+        """Poll more often; at the shortest interval, go on as before."""
+        shorter_intervals_s = [s for s in POLL_INTERVALS_S if s < self.interval_s]
+        self.poll_every(max(shorter_intervals_s, default=self.interval_s))
 
     def action_slower(self) -> None:
-        """Poll less often."""
-        self.poll_every(min((s for s in POLL_INTERVALS_S if s > self.interval_s), default=60.0))
+        """Poll less often; at the longest interval, go on as before."""
+        longer_intervals_s = [s for s in POLL_INTERVALS_S if s > self.interval_s]
+        self.poll_every(min(longer_intervals_s, default=self.interval_s))
 
     def poll_every(self, interval_s: float) -> None:
         """Request another polling interval, in seconds, from all engines."""

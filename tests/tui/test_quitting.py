@@ -13,7 +13,13 @@ from natstui.model.live.state import State
 from natstui.model.records.analysis import AnalysisProgress
 from natstui.model.records.benchmark import BenchmarkPlanned, BenchmarkSummed
 from natstui.model.records.messages import Answered
-from natstui.model.records.recording import Gap, RecordingChanged, StartRecording
+from natstui.model.records.recording import (
+    ChangeSession,
+    ExportSelection,
+    Gap,
+    RecordingChanged,
+    StartRecording,
+)
 from natstui.model.records.stores import (
     BackUp,
     GetFile,
@@ -54,10 +60,13 @@ def test_a_transfer_of_every_kind_would_end() -> None:
     transfers = (
         BackUp(1, "S", "/a"), RestoreBackup(2, "/a"), PutFile(3, "F", "a", "/a"),
         GetFile(4, "F", "a", "/a"), InspectBackup(5, "/a"),
+        ExportSelection(6, "/a", "csv", ("S",), ()), ChangeSession(7, "pack", "/a", "/b"),
+        ChangeSession(8, "pack redacted", "/a", "/c"), ChangeSession(9, "note", "/a", "text"),
     )  # fmt: skip
     assert describe_running_work(State(), transfers, recording=False) == [
         "a backup is running", "a restore is running", "an upload is running",
-        "a download is running",
+        "a download is running", "an export is running", "a recording is being packed",
+        "a recording is being packed",
     ]  # fmt: skip
 
 

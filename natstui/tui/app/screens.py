@@ -21,6 +21,7 @@ from natstui.model.assets.subjects import has_wildcard
 from natstui.model.live.permissions import read_only_account_text
 from natstui.model.live.state import State
 from natstui.model.records.record import Command
+from natstui.model.records.recording import ChangeSession, ExportSelection
 from natstui.model.records.stores import BackUp, GetFile, PutFile, RestoreBackup
 from natstui.tui.frame.action_keys import SPECS, Target
 from natstui.tui.frame.live import LiveScreen
@@ -139,11 +140,12 @@ def find_unsent_texts(app: App[int], modes: Iterable[str]) -> list[str]:
     return [text for text in texts if text]
 
 
-_TEXT_BY_TRANSFER_COMMAND = {
+_TEXT_BY_FILE_COMMAND: dict[type[Command], str] = {
     BackUp: "a backup is running",
     RestoreBackup: "a restore is running",
     PutFile: "an upload is running",
     GetFile: "a download is running",
+    ExportSelection: "an export is running",
 }
 
 
@@ -151,7 +153,7 @@ def describe_running_work(
     state: State, pending_commands: Iterable[Command], *, recording: bool
 ) -> list[str]:
     """Return descriptions of the running work that would end with an engine: a recording, a
-    benchmark, an analysis, transfers.
+    benchmark, an analysis, transfers, an export, the packing of a recording.
 
     `pending_commands` have no reply yet. A recording is included only with `recording`: if the
     user started it here.
@@ -165,8 +167,10 @@ def describe_running_work(
     if state.analysis is not None and state.analysis.running is not None:
         texts.append("an analysis is running")
     for command in pending_commands:
-        if isinstance(command, BackUp | RestoreBackup | PutFile | GetFile):
-            texts.append(_TEXT_BY_TRANSFER_COMMAND[type(command)])
+        if type(command) in _TEXT_BY_FILE_COMMAND:
+            texts.append(_TEXT_BY_FILE_COMMAND[type(command)])
+        elif isinstance(command, ChangeSession) and command.action.startswith("pack"):
+            texts.append("a recording is being packed")
     return texts
 
 

@@ -176,6 +176,14 @@ async def test_subjects_beyond_what_is_remembered_are_counted_together(
         assert len((await told.looked_at(LIST)).rows) <= 402
 
 
+def test_the_names_of_subjects_are_limited_by_their_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tally, "MAX_PATHS_BYTES", 8)
+    tree = tally.SubjectTree()
+    assert tree.find_or_add("ü" * 4) is not None
+    assert tree.is_full
+    assert tree.find_or_add("a") is None
+
+
 @pytest.mark.server
 async def test_a_subject_whose_last_token_finds_no_room_is_counted_with_the_others(
     nats_server: Broker, monkeypatch: pytest.MonkeyPatch

@@ -69,7 +69,7 @@ class SubjectTree:
         self.levels.append(self.levels[parent] + 1)
         self.children.setdefault(parent, array("q")).append(node)
         self._node_by_parent_and_token[parent, token] = node
-        self._total_path_bytes += len(path)
+        self._total_path_bytes += len(path.encode())
         return node
 
 

@@ -7,10 +7,12 @@ from collections.abc import AsyncIterator, Mapping
 from types import SimpleNamespace
 from typing import Any
 
+import pytest
 from nats.aio.msg import Msg
 
 from natstui.config import Connection
 from natstui.errors import RequestFailed
+from natstui.jetstream.system import requests as system_requests
 from natstui.jetstream.system.requests import ServerRequests
 from natstui.jetstream.system.servers import _read_from_source
 from natstui.jetstream.system.source import CompleteSource
@@ -34,8 +36,8 @@ async def test_what_one_request_cannot_tell_is_missing_and_the_rest_is_told() ->
     )  # fmt: skip
 
 
-async def test_the_previous_id_of_a_server_without_a_name_is_not_waited_for() -> None:
-    ids = ["NA"]
+def _requests_to(ids: list[str]) -> ServerRequests:
+    """Return requests to which the servers of these ids reply, in this order."""
     no_client: Any = None
     arrival = SimpleNamespace(began_mono_us=0, ended_mono_us=0)
 
@@ -49,7 +51,12 @@ async def test_the_previous_id_of_a_server_without_a_name_is_not_waited_for() ->
         nc=SimpleNamespace(arrival_of=lambda _message: arrival),
         request_many=reply,
     )
-    asking = ServerRequests(client)
+    return ServerRequests(client)
+
+
+async def test_the_previous_id_of_a_server_without_a_name_is_not_waited_for() -> None:
+    ids = ["NA"]
+    asking = _requests_to(ids)
     assert asking.find_silent(await asking.request_all("$SYS.REQ.ACCOUNT.PING.CONNZ", {})) == ()
     ids[:] = ["NB"]
     assert asking.find_silent(await asking.request_all("$SYS.REQ.ACCOUNT.PING.CONNZ", {})) == ()
@@ -59,3 +66,25 @@ async def test_the_previous_id_of_a_server_without_a_name_is_not_waited_for() ->
     ids[:] = ["NB"]
     replies = await asking.request_all("$SYS.REQ.ACCOUNT.PING.CONNZ", {})
     assert asking.find_silent(replies) == ("NC",)
+
+
+async def test_a_server_that_joined_and_is_farther_away_is_waited_for_now_and_then(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    now_s, ids = 1_000.0, ["NA", "NB"]
+    monkeypatch.setattr(system_requests, "steady_s", lambda: now_s)
+    asking = _requests_to(ids)
+
+    async def replied() -> list[str]:
+        replies = await asking.request_all("$SYS.REQ.ACCOUNT.PING.CONNZ", {})
+        return [reply.server_id for reply in replies]
+
+    assert await replied() == ["NA", "NB"]
+    # Its reply comes after those of the servers that are known.
+    ids.append("NC")
+    assert await replied() == ["NA", "NB"]
+    now_s += 31
+    assert await replied() == ["NA", "NB", "NC"]
+    assert await replied() == ["NA", "NB", "NC"]
+
+

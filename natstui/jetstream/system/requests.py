@@ -12,7 +12,7 @@ import msgspec
 from nats.aio.msg import Msg
 
 from natstui.clean import clean_line
-from natstui.clock import steady_us
+from natstui.clock import steady_s, steady_us
 from natstui.errors import ConnectionLost, PermissionDenied, RequestFailed
 from natstui.jetstream.connection.client import Client
 from natstui.jetstream.connection.nats_client import status_of
@@ -21,6 +21,8 @@ from natstui.jetstream.connection.transport import Arrival
 
 _QUIET_S = 1.0
 """Time without a reply after which all servers have replied, as their number is unknown."""
+_DISCOVERY_INTERVAL_S = 30.0
+"""Interval of requests that wait for servers which never replied before."""
 _ALL_SERVERS_PREFIX = "$SYS.REQ.SERVER.PING."
 _MAX_REPLY_BYTES = 64 * 1024 * 1024
 """Limit of a decompressed reply."""
@@ -79,7 +81,8 @@ class ServerReply:
 class ServerRequests:
     """Sends requests to all servers, and waits for the servers that have replied before.
 
-    The first request waits until no more replies come.
+    The first request waits until no more replies come, and so does one every 30 s: a server that
+    joined may be farther away than the others.
     """
 
     def __init__(self, client: Client) -> None:
@@ -87,6 +90,7 @@ class ServerRequests:
         self._name_by_server_id: dict[str, str] = {}
         self._refusing_server_ids: frozenset[str] = frozenset()
         """Servers that replied to the last request with an error."""
+        self._discovery_due_s = steady_s() + _DISCOVERY_INTERVAL_S
         self.sent_count = 0
         """Number of requests sent so far."""
 
@@ -160,6 +164,7 @@ class ServerRequests:
         is_only_server: bool,
     ) -> dict[str, ServerReply]:
         """Return replies by server id, once all known servers have replied or no more come."""
+        is_discovery_due = steady_s() >= self._discovery_due_s
         replies_by_id: dict[str, ServerReply] = {}
         errors_by_id: dict[str, RequestFailed] = {}
         requested_us = steady_us()
@@ -176,9 +181,13 @@ class ServerRequests:
                 replies_by_id.setdefault(server_reply.server_id, server_reply)
             replied_ids = replies_by_id.keys() | errors_by_id.keys()
             if is_only_server or (
-                self._name_by_server_id and replied_ids >= self._name_by_server_id.keys()
+                not is_discovery_due
+                and self._name_by_server_id
+                and replied_ids >= self._name_by_server_id.keys()
             ):
                 break
+        if is_discovery_due:
+            self._discovery_due_s = steady_s() + _DISCOVERY_INTERVAL_S
         self._refusing_server_ids = frozenset(errors_by_id)
         if not replies_by_id and errors_by_id:
             raise next(iter(errors_by_id.values()))

@@ -8,6 +8,7 @@ from collections.abc import Callable, Coroutine, Mapping
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import nats
@@ -259,6 +260,29 @@ async def test_what_silent_servers_hold_is_unreachable_and_is_gone_only_when_it_
         monkeypatch.setattr(account, "_DELETED_AFTER_S", 0.0)
         await until_seen(polled, {"NEAR"}, {("NEAR", "C"), ("NEAR", "D")})
         await unreachable(set(), set())
+
+
+async def test_what_a_silent_server_did_not_hold_is_gone_when_the_others_do_not_report_it() -> (
+    None
+):
+    """A server that was removed for good is silent for ever, and ephemeral consumers go."""
+    client: Any = SimpleNamespace(nc=SimpleNamespace(server_info={}))
+    polled = Polled(client)
+    near = told("n1", named("S", "n1"), named("T", "n1"))
+    source = MadeUp([near, told("old", named("FAR", "old", C="old"))])
+    poller = account._AccountPoller(client, polled.control, polled, source)
+    await poller.poll_once()
+    source.silent = ("old",)
+    for number in range(20):
+        streams = [named("S", "n1", **{f"E{number}": "n1"})]
+        streams += [named("T", "n1", C="n1")] if number < 3 else []
+        source.answers = [told("n1", *streams)]
+        await poller.poll_once()
+        assert set(polled.state.unreachable_streams) == {"FAR"}
+        assert set(polled.state.unreachable_consumers) == {("FAR", "C")}
+    assert set(polled.state.streams.columns.name) == {"FAR", "S"}
+    assert set(polled.state.consumers.columns.name) == {"C", "E19"}
+    assert not [record for record in polled.records if isinstance(record, Unavailable)]
 
 
 @pytest.mark.long

@@ -88,3 +88,26 @@ async def test_a_server_that_joined_and_is_farther_away_is_waited_for_now_and_th
     assert await replied() == ["NA", "NB", "NC"]
 
 
+async def test_a_server_that_has_been_silent_for_a_day_is_not_waited_for(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    now_s, ids = 1_000.0, ["NA", "NB"]
+    monkeypatch.setattr(system_requests, "steady_s", lambda: now_s)
+    asking = _requests_to(ids)
+
+    async def silent() -> tuple[str, ...]:
+        replies = await asking.request_all("$SYS.REQ.ACCOUNT.PING.CONNZ", {})
+        return asking.find_silent(replies)
+
+    assert await silent() == ()
+    ids.remove("NB")
+    assert await silent() == ("NB",)
+    now_s += 23 * 3600
+    assert await silent() == ("NB",)
+    ids.append("NB")
+    assert await silent() == ()
+    ids.remove("NB")
+    for _ in range(2):
+        assert await silent() == ("NB",)
+        now_s += 23 * 3600
+    assert await silent() == ()

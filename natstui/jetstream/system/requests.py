@@ -18,6 +18,7 @@ from natstui.jetstream.connection.client import Client
 from natstui.jetstream.connection.nats_client import status_of
 from natstui.jetstream.connection.replies import read
 from natstui.jetstream.connection.transport import Arrival
+from natstui.model.servers.watch import REMOVED_AFTER_US
 
 _QUIET_S = 1.0
 """Time without a reply after which all servers have replied, as their number is unknown."""
@@ -90,6 +91,7 @@ class ServerRequests:
         self._name_by_server_id: dict[str, str] = {}
         self._refusing_server_ids: frozenset[str] = frozenset()
         """Servers that replied to the last request with an error."""
+        self._silent_since_s_by_server_id: dict[str, float] = {}
         self._discovery_due_s = steady_s() + _DISCOVERY_INTERVAL_S
         self.sent_count = 0
         """Number of requests sent so far."""
@@ -127,11 +129,14 @@ class ServerRequests:
             raise _with_advice(denied) from denied
         # A server that was restarted has another id: its previous one is forgotten.
         replied_names = {server_reply.name for server_reply in replies_by_id.values()}
-        previous_ids = self._find_previous_ids(replies_by_id)
+        forgotten_ids = {
+            *self._find_previous_ids(replies_by_id),
+            *self._find_removed(replies_by_id),
+        }
         other_servers = {
             server_id: name
             for server_id, name in self._name_by_server_id.items()
-            if name not in replied_names and server_id not in previous_ids
+            if name not in replied_names and server_id not in forgotten_ids
         }
         self._name_by_server_id = other_servers | {
             server_reply.server_id: server_reply.name for server_reply in replies_by_id.values()
@@ -154,6 +159,20 @@ class ServerRequests:
             if server_id == name and server_id not in replied_ids
         ]
         return silent_ids[:new_count]
+
+    def _find_removed(self, replies_by_id: Mapping[str, ServerReply]) -> list[str]:
+        """Return the ids of servers that have been silent for a day."""
+        now_s, replied_ids = steady_s(), replies_by_id.keys() | self._refusing_server_ids
+        self._silent_since_s_by_server_id = {
+            server_id: self._silent_since_s_by_server_id.get(server_id, now_s)
+            for server_id in self._name_by_server_id
+            if server_id not in replied_ids
+        }
+        return [
+            server_id
+            for server_id, since_s in self._silent_since_s_by_server_id.items()
+            if now_s - since_s > REMOVED_AFTER_US / 1e6
+        ]
 
     async def _collect_replies(
         self,

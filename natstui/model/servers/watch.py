@@ -16,7 +16,7 @@ _ELECTIONS_EXPECTED_US = 60_000_000
 """Time before and after the return of a server in which elections are expected."""
 _MAX_RATE_SPAN_US = 120_000_000
 """Maximum time between two readings for a rate."""
-_REMOVED_AFTER_US = 24 * 3600 * 1_000_000
+REMOVED_AFTER_US = 24 * 3600 * 1_000_000
 """Downtime after which a server counts as removed."""
 
 
@@ -115,7 +115,7 @@ class ServerWatch:
         handled_names = {*reply_by_name, *previous_names.values()}
         for name, server in self.known.items():
             since_us = server.at_us if server.down_since_us is None else server.down_since_us
-            if name in handled_names or not reply_by_name or at_us - since_us > _REMOVED_AFTER_US:
+            if name in handled_names or not reply_by_name or at_us - since_us > REMOVED_AFTER_US:
                 continue
             known_servers[name] = replace(server, down_since_us=since_us)
         if not reply_by_name:

@@ -71,6 +71,8 @@ class _AccountPoller:
         """Stream → its row with the newest values."""
         self._unreported_since_s_by_stream: dict[str, float] = {}
         """Stream that no server reports now → since when."""
+        self._leaders_of_consumers: dict[tuple[str, str], str] = {}
+        """Stream and consumer → its last known leader."""
         self._pause_s = _RETRY_S
         self._has_polled = False
 
@@ -139,7 +141,9 @@ class _AccountPoller:
             if (name, None) not in view.assets_without_configuration
         }
         missing_streams |= {
-            name for name in self._rows.keys() - view.names.keys() if self._may_stream_exist(name)
+            name
+            for name in self._rows.keys() - view.names.keys()
+            if self._may_stream_exist(self._rows[name], view)
         }
         for restored_stream in [
             name for name in self._unreported_since_s_by_stream if name in view.names
@@ -149,10 +153,15 @@ class _AccountPoller:
         self._rows = {**kept_rows, **rows}
         return PolledStreams(list(rows.values()), complete=True, missing=missing_streams)
 
-    def _may_stream_exist(self, stream: str) -> bool:
-        """Return whether a stream that no server reports may still exist."""
-        if self._source.silent:
+    def _may_stream_exist(self, row: StreamRow, view: BulkView) -> bool:
+        """Return whether a stream that no server reports may still exist.
+
+        `row` is its last known row. It may exist while servers are silent and none of its own
+        replies.
+        """
+        if self._source.silent and not _servers_of(row) & view.servers:
             return True
+        stream = row.name
         since_s = self._unreported_since_s_by_stream.setdefault(stream, steady_s())
         is_clustered = bool(self._client.nc.server_info.get("cluster"))
         if is_clustered and steady_s() < since_s + _DELETED_AFTER_S:
@@ -176,10 +185,29 @@ class _AccountPoller:
             names = set(view.names.get(stream, ()))
             if self._source.silent:
                 # A consumer with a single replica may be on a silent server.
-                names |= self._configurations.consumer_names(stream)
+                names.update(
+                    name
+                    for name in self._configurations.consumer_names(stream)
+                    if self._leaders_of_consumers.get((stream, name)) not in view.servers
+                )
             unreported_keys = ((stream, name) for name in names - rows_by_name.keys())
             polled_consumers.missing.update(
                 key for key in unreported_keys if key not in view.assets_without_configuration
             )
             polled_consumers.swept_streams.add(stream)
+        self._store_leaders(polled_consumers)
         return polled_consumers
+
+    def _store_leaders(self, consumers: PolledConsumers) -> None:
+        """Store the leaders of consumers; keep those of unreachable ones, discard all others."""
+        kept_keys = self._leaders_of_consumers.keys() & consumers.missing
+        self._leaders_of_consumers = {
+            key: self._leaders_of_consumers[key] for key in kept_keys
+        } | {key: row.cluster.leader for key, row in consumers.rows.items() if row.cluster}
+
+
+def _servers_of(row: StreamRow) -> set[str]:
+    """Return the names of a stream's servers; empty outside a cluster."""
+    if row.cluster is None:
+        return set()
+    return {row.cluster.leader, *(replica.name for replica in row.cluster.replicas or ())}

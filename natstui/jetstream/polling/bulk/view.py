@@ -130,6 +130,8 @@ class BulkView:
     """Streams (consumer None) and consumers whose configuration is unknown."""
     names: dict[str, set[str]] = field(default_factory=dict)
     """Every stream of which any server has a replica → the names of its consumers."""
+    servers: set[str] = field(default_factory=set)
+    """Names of the servers that replied."""
     account: Account | None = None
     """Use of JetStream by the account; None if no reply has `account_details`."""
 
@@ -153,6 +155,7 @@ def read_view(
             jsz = _JSZ_DECODER.decode(reply.data)
         if (reply.domain or (jsz.config.domain if jsz.config else None) or None) != domain:
             continue
+        view.servers.add(reply.name)
         view.raw_bytes = max(view.raw_bytes, len(reply.data))
         with raise_unreadable(_JSZ):
             _add_reply(view, reply, list(_streams_with_times(reply, jsz)))

@@ -369,7 +369,8 @@ CREATED = "2026-01-01T00:00:00Z"
 
 
 def told(name: str, *streams: dict[str, Any], **words: Any) -> Told:
-    body = {"account_details": [{"name": "APP", "stream_detail": streams}]}
+    details = [{"name": "APP", "stream_detail": streams}]
+    body = {"now": "2026-01-01T00:00:04Z", "account_details": details}
     return Told(name, json.dumps(body).encode(), **words)
 
 
@@ -386,7 +387,7 @@ def consumer(leader: str, pending: int, *, config: bool = True) -> dict[str, Any
     return found | ({"config": {"durable_name": "C"}} if config else {})
 
 
-def test_a_consumer_is_told_by_its_own_leader_and_the_stream_dated_by_it() -> None:
+def test_a_consumer_is_told_by_its_own_leader_and_the_stream_dated_before_it() -> None:
     answers = [
         told("n1", stream("n1", consumer("n2", 0))),
         told("n2", stream("n1", consumer("n2", 47))),
@@ -395,7 +396,10 @@ def test_a_consumer_is_told_by_its_own_leader_and_the_stream_dated_by_it() -> No
     view = read_view(answers, None, KnownConfigurations())
     assert view.consumers["S"]["C"].num_pending == 47
     assert view.streams["S"].state.consumer_count == 1
-    assert view.streams["S"].ts == "2026-01-01T00:00:05Z"
+    assert view.streams["S"].ts == "2026-01-01T00:00:04Z"
+    last = [told("n1", stream("n1", consumer("n1", 0)), stream("n1") | {"name": "T"})]
+    dated = read_view(last, None, KnownConfigurations()).streams
+    assert dated["T"].ts == "2026-01-01T00:00:05Z"
     assert not view.incomplete_streams
     edge = read_view(answers, "edge", KnownConfigurations())
     assert edge.consumers["S"]["C"].num_pending == 9

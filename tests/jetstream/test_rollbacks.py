@@ -9,12 +9,15 @@ from typing import Any
 
 import pytest
 
+from natstui.jetstream.polling.bulk.view import KnownConfigurations, read_view
 from natstui.jetstream.polling.decode.streams import StreamRow, read_stream
 from natstui.jetstream.polling.rollbacks import ROLLED_BACK, RollbackDetector
+from natstui.jetstream.polling.server_clock import ServerClocks
 from natstui.jetstream.testbed.broker import Broker
 from natstui.model.live.snapshot import Snapshot
 from natstui.model.records.record import Advisory, Record
 from tests.jetstream.polling import Polled, api, polling
+from tests.jetstream.test_bulk import consumer, stream, told
 
 
 async def _publish(polled: Polled, count: int, last_seq: int) -> None:
@@ -96,6 +99,21 @@ def test_what_a_frozen_leader_still_says_is_left_out() -> None:
 def test_a_replicated_stream_that_stays_behind_is_told_once() -> None:
     rows = [_row(at_s, 90) for at_s in range(2, 30)]
     assert len(_told(_row(1, 100), *rows)) == 1
+
+
+def test_a_row_in_a_bulk_reply_is_not_newer_than_what_was_stored_after_it() -> None:
+    """A stream is written first, and the consumers of the next one up to seconds later."""
+    later = consumer("n1", 0) | {"stream_name": "B", "ts": "2026-01-01T00:00:04.9Z"}
+    first = stream("n1") | {"name": "A", "config": {"name": "A"}, "state": {"last_seq": 10}}
+    second = stream("n1", later) | {"name": "B", "config": {"name": "B"}}
+    bulk_row = read_view([told("n1", first, second)], None, KnownConfigurations()).streams["A"]
+    info = first | {"ts": "2026-01-01T00:00:04.5Z", "state": {"last_seq": 12}}
+    info_row = read_stream(json.dumps(info).encode(), 1_600_000, 1_000)
+    clocks, kept = ServerClocks(), _Kept()
+    for row in (info_row, bulk_row):
+        assert clocks.set_time(row, trusts_reply=True)
+    assert bulk_row.sampled_mono_us < info_row.sampled_mono_us
+    assert RollbackDetector(kept).accept_row(info_row, bulk_row) and not kept
 
 
 def test_an_older_answer_and_a_stream_made_again_are_no_rollback() -> None:

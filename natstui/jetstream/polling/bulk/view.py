@@ -201,23 +201,20 @@ def _find_max_limit(values: Iterable[int]) -> int | None:
 def _streams_with_times(reply: BulkReply, jsz: _Jsz) -> Iterator[_JszStream]:
     """Yield the streams of a reply, after setting the times of their rows.
 
-    A stream has no time in the reply; it gets that of its first consumer, which is written just
-    after it.
+    A stream has no time in the reply. It gets that of the last consumer before it, else that of
+    the begin of the reply: with a time later than its values, a newer row would look outdated.
     """
     streams = list(jsz.stream_detail or ())
     for account in jsz.account_details or ():
         streams += account.stream_detail or ()
-    consumer_times = (
-        consumer.ts for stream in streams for consumer in stream.consumer_detail or ()
-    )
-    ts = next((time for time in consumer_times if time), jsz.now or reply.written_at)
+    ts = jsz.now or reply.written_at
     for stream in streams:
-        ts = next((detail.ts for detail in stream.consumer_detail or () if detail.ts), ts)
         stream.ts = ts
         for row in (stream, *(stream.consumer_detail or ())):
             row.written_at_us = time_or_never_us(row.ts)
             row.requested_mono_us = reply.requested_mono_us
             row.sampled_mono_us = reply.began_mono_us
+            ts = row.ts or ts
         yield stream
 
 

@@ -23,6 +23,7 @@ from natstui.jetstream.polling.budget.requests import PollingApi
 from natstui.jetstream.polling.bulk.poller import NO_BULK_ROWS, BulkRows
 from natstui.jetstream.polling.consumers import ConsumerPoller
 from natstui.jetstream.polling.control import PollControl
+from natstui.jetstream.polling.decode.streams import read_stream
 from natstui.jetstream.polling.open_requests import WaitBudget
 from natstui.jetstream.polling.server_clock import ServerClocks
 from natstui.jetstream.polling.streams import StreamPoller
@@ -192,6 +193,31 @@ async def test_a_consumer_deleted_between_count_and_list_is_not_called_away_for_
     await api(client, "STREAM.DELETE.S")
     assert await unlisted() == {}
     assert polled.records == []
+    await client.close()
+
+
+async def test_consumers_that_come_and_go_are_forgotten(nats_server: Broker) -> None:
+    client = await connect(Connection(servers=(nats_server.url,)))
+    requests = PollingApi(client, None)
+    consumers = ConsumerPoller(requests, RequestAvailability(Polled(client)), ServerClocks())
+    allowed = Allowance(requests, 1000, steady_s() + 60, 1.0)
+    await _stream(client, "S")
+    streams = {"S": read_stream(await client.request("STREAM.INFO.S"), 0)}
+    # So many that those in view are requested one by one.
+    streams["S"].state.consumer_count = 1_000
+    consumers.update_streams(streams, {})
+    for number in range(3):
+        await _consumer(client, "S", f"C{number}")
+        control = PollControl()
+        control.set_visible((), (("S", f"C{number}"),))
+        await consumers.read(allowed, control, WaitBudget(30.0, 30.0))
+        assert ("S", f"C{number}") in consumers._single_rows
+        await api(client, f"CONSUMER.DELETE.S.C{number}")
+    await consumers.read(allowed, PollControl(), WaitBudget(30.0, 30.0))
+    assert consumers._single_rows == {}
+    consumers._reachable_names["S"] = ["C0"]
+    consumers.update_streams({}, {})
+    assert consumers._reachable_names == {}
     await client.close()
 
 

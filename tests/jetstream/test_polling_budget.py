@@ -177,6 +177,14 @@ def test_a_stream_that_stores_a_message_counts_as_moving() -> None:
     assert order.find_due(ACTIVE_TURN_INTERVAL_S, MAX_TURN_INTERVAL_S, set()) == ["S1"]
 
 
+def test_streams_that_come_and_go_are_forgotten() -> None:
+    order = ConsumerListOrder()
+    for number in range(100):
+        order.update_streams({f"S{number}": stream_row(f"S{number}", last_seq=1)}, ())
+        order.end_turn(f"S{number}", 0.0)
+    assert set(order._listed_states) == {"S99"}
+
+
 def test_few_streams_are_listed_in_every_poll_and_thousands_within_the_rest() -> None:
     assert turn_interval_s(100, 0.000_140, SHARE) < 1.0
     assert 1.0 < turn_interval_s(800, 0.000_140, SHARE) < MAX_TURN_INTERVAL_S

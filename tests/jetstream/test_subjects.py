@@ -144,3 +144,23 @@ def test_a_stream_with_few_subjects_is_counted_again_sooner_and_the_oldest_count
         find_next_due([many, few], counted_at_s, {"FEW"}, 101.0 + SMALL_STREAM_RECOUNT_S + 1)
         == few
     )
+
+
+@pytest.mark.parametrize("is_complete", [True, False])
+def test_consumers_that_come_and_go_are_forgotten(is_complete: bool) -> None:
+    known, other = CountPlanner(), consumer("T", "OTHER", 1)
+    listed = [_STREAM, _STREAM | {"name": "T"}]
+    list(known.find_requests(snapshot(1, listed), Configured(1, (), (other,))))
+    for number in range(50):
+        seen = [_CONSUMER | {"name": f"E{number}"}]
+        seen += [_CONSUMER | {"stream": "T", "name": "OTHER"}] if is_complete else []
+        swept = () if is_complete else ("S",)
+        poll = snapshot(
+            2 + number, listed, seen, consumers_complete=is_complete, swept_streams=swept,
+            unreachable_consumers=(("S", "E0"),),
+        )  # fmt: skip
+        configured = Configured(1, (), (consumer("S", f"E{number}", 1),))
+        list(known.find_requests(poll, configured))
+    assert {name: set(each) for name, each in known._consumers_by_stream.items()} == {
+        "S": {"E0", "E49"}, "T": {"OTHER"},
+    }  # fmt: skip

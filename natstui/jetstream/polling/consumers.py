@@ -102,7 +102,9 @@ class ConsumerPoller:
         self._consumers_count_by_stream = {
             name: row.state.consumer_count for name, row in rows.items() if name not in unreachable
         }
-        for consumers_by_stream in (self._missing_by_stream, self._unlisted_count_by_stream):
+        for consumers_by_stream in (
+            self._missing_by_stream, self._unlisted_count_by_stream, self._reachable_names
+        ):  # fmt: skip
             # Consumers of an unreachable stream are reported with it; a stream without any is not
             # listed.
             for stream in [
@@ -121,11 +123,6 @@ class ConsumerPoller:
     ) -> PolledConsumers:
         """Read as much as the allowance permits, at least one page; raises only ConnectionLost."""
         self._polled = PolledConsumers()
-        self._single_rows = {
-            name: row
-            for name, row in self._single_rows.items()
-            if name[0] in self._consumers_count_by_stream
-        }
         self._handle_replies()
         self._add_bulk_rows(bulk)
         await self._read_visible(allowance, control.visible_consumers, wait_budget)
@@ -149,7 +146,17 @@ class ConsumerPoller:
             if name in self._polled.missing
         }
         self._polled.unlisted = dict(self._unlisted_count_by_stream)
+        self._discard_single_rows()
         return self._polled
+
+    def _discard_single_rows(self) -> None:
+        """Discard rows of consumers that were deleted, or are of a deleted stream."""
+        self._single_rows = {
+            key: row
+            for key, row in self._single_rows.items()
+            if key[0] in self._consumers_count_by_stream
+            and (key[0] not in self._polled.swept_streams or key in self._polled.rows)
+        }
 
     def _add_bulk_rows(self, bulk: BulkRows) -> None:
         for stream, rows in bulk.consumers.items():
@@ -273,6 +280,7 @@ class ConsumerPoller:
         try:
             row: ConsumerRow = self._requests.pop_reply(request_name)
         except NotFound:
+            self._single_rows.pop((stream, name), None)
             return
         except RequestTimedOut:
             if self._newest_replied_request_mono_s > requested_mono_s:

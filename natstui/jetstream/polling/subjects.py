@@ -121,7 +121,7 @@ class CountPlanner:
 
     def __init__(self) -> None:
         self._streams: dict[str, StreamConfiguration] = {}
-        self._consumers: dict[tuple[str, str], ConsumerConfiguration] = {}
+        self._consumers_by_stream: dict[str, dict[str, ConsumerConfiguration]] = {}
         self._work_queue_states: dict[str, _WorkQueueState] = {}
 
     def find_requests(
@@ -130,12 +130,8 @@ class CountPlanner:
         """Yield the counts that a poll requires, in any order."""
         if configurations is not None:
             self._streams.update({stream.name: stream for stream in configurations.streams})
-            self._consumers.update(
-                {
-                    (consumer.stream, consumer.name): consumer
-                    for consumer in configurations.consumers
-                }
-            )
+            for consumer in configurations.consumers:
+                self._consumers_by_stream.setdefault(consumer.stream, {})[consumer.name] = consumer
         names = poll.streams.name
         if poll.streams_complete and len(self._streams) > len(names):
             existing_names = {*names, *poll.unreachable_streams}
@@ -144,19 +140,44 @@ class CountPlanner:
                 for name, configuration in self._streams.items()
                 if name in existing_names
             }
-            self._consumers = {
-                key: configuration
-                for key, configuration in self._consumers.items()
-                if key[0] in existing_names
+            self._consumers_by_stream = {
+                name: consumers
+                for name, consumers in self._consumers_by_stream.items()
+                if name in existing_names
             }
         last_at_us = dict(zip(names, poll.streams.last_at_us, strict=True))
         pending_by_stream = _count_pending(poll)
+        self._discard_deleted_consumers(poll, pending_by_stream)
         for row, name in enumerate(names):
             config = self._streams.get(name)
             if config is not None and poll.streams.subjects_count[row] <= MAX_SUBJECTS:
                 pending_count = pending_by_stream.get(name, _PendingCount())
                 yield from self._find_stream_requests(poll, row, config, pending_count)
         yield from self._find_consumer_requests(poll, last_at_us)
+
+    def _discard_deleted_consumers(
+        self, poll: Snapshot, pending_by_stream: Mapping[str, _PendingCount]
+    ) -> None:
+        """Discard the consumers that a complete list of their stream does not name."""
+        listed_streams = poll.streams.name if poll.consumers_complete else poll.swept_streams
+        changed_streams = [
+            stream
+            for stream in listed_streams
+            if len(self._consumers_by_stream.get(stream, ()))
+            > pending_by_stream.get(stream, _PendingCount()).consumers_count
+        ]
+        if not changed_streams:
+            return
+        columns = poll.consumers
+        existing_keys = {
+            *zip(columns.stream, columns.name, strict=True), *poll.unreachable_consumers
+        }  # fmt: skip
+        for stream in changed_streams:
+            self._consumers_by_stream[stream] = {
+                name: consumer
+                for name, consumer in self._consumers_by_stream[stream].items()
+                if (stream, name) in existing_keys
+            }
 
     def _find_stream_requests(
         self, poll: Snapshot, row: int, config: StreamConfiguration, pending_count: _PendingCount
@@ -213,7 +234,8 @@ class CountPlanner:
                 or poll.taken_at_us - created_us < _MAX_NEW_CONSUMER_AGE_US
             ):
                 continue
-            config, consumer = self._streams.get(stream), self._consumers.get((stream, name))
+            config = self._streams.get(stream)
+            consumer = self._consumers_by_stream.get(stream, {}).get(name)
             last_stored_us = last_at_us.get(stream)
             if config is None or consumer is None or config.retention != "limits":
                 continue

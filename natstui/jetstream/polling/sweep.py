@@ -158,6 +158,7 @@ class ConsumerListOrder:
             self._unlisted_streams.discard(removed_stream)
             self._active_streams.discard(removed_stream)
             self._progress_by_stream.pop(removed_stream, None)
+            self._listed_states.pop(removed_stream, None)
             if removed_stream not in unreachable:
                 self._emptied_reports_left[removed_stream] = _EMPTIED_REPORTS_COUNT
         for name, state in self._stream_states.items():

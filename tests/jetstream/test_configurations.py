@@ -6,7 +6,8 @@ import json
 from typing import Any
 
 from natstui.jetstream.polling.configurations import ConfigurationHashes
-from natstui.jetstream.polling.decode.streams import read_stream
+from natstui.jetstream.polling.decode.consumers import ConsumerRow, read_consumer
+from natstui.jetstream.polling.decode.streams import StreamRow, read_stream
 
 
 def _told(known: ConfigurationHashes, metadata: dict[str, str] | None, **words: Any) -> int:
@@ -48,3 +49,39 @@ def test_spaces_and_lines_of_the_monitoring_ports_are_no_change() -> None:
         reply: dict[str, Any] = {"config": config, "created": "2026-11-20T12:00:00Z", "state": {}}
         row = read_stream(json.dumps(reply, **words).encode(), 0)
         assert len(known.update_streams([row])) == (number == 0)
+
+
+def _stream(replicas_count: int) -> StreamRow:
+    config = {"name": "S", "num_replicas": replicas_count}
+    reply = {"config": config, "created": "2026-11-20T12:00:00Z", "state": {}}
+    return read_stream(json.dumps(reply).encode(), 0)
+
+
+def _consumer(
+    name: str, replicas_count: int, created: str = "2026-11-20T12:00:00Z"
+) -> ConsumerRow:
+    config = {"durable_name": name, "num_replicas": replicas_count}
+    reply = {"stream_name": "S", "name": name, "created": created, "config": config}
+    return read_consumer(json.dumps(reply | {"delivered": {}, "ack_floor": {}}).encode(), 0)
+
+
+def test_consumers_with_the_replicas_of_their_stream_change_with_it() -> None:
+    known, rows = ConfigurationHashes(), (_consumer("OWN", 1), _consumer("SAME", 0))
+
+    def told() -> dict[str, int]:
+        return {each.name: each.replicas_count for each in known.update_consumers(rows)}
+
+    # Before its stream was read, a consumer has one replica.
+    assert told() == {"OWN": 1, "SAME": 1}
+    known.update_streams([_stream(1)])
+    assert told() == {}
+    for count in (3, 1, 5):
+        known.update_streams([_stream(count)])
+        assert told() == {"SAME": count}
+        assert told() == {}
+    known.update_streams([_stream(3)])
+    rows = (_consumer("OWN", 1, "2026-11-21T12:00:00Z"), rows[1])
+    assert told() == {"OWN": 1, "SAME": 3}
+    known.update_streams([_stream(1)])
+    known.keep_consumers("S", {"OWN"})
+    assert told() == {"SAME": 1}

@@ -20,6 +20,9 @@ _INFO_METADATA = re.compile(rb',?"_nats\.(?:ver|level)":"[^"\\]*"')
 _EMPTY_METADATA = re.compile(rb',?"metadata":\{\}')
 
 
+_DEFAULT_REPLICAS_COUNT = 1
+_OWN_REPLICAS = re.compile(rb'"num_replicas":\s*[1-9]')
+"""A consumer's own number of replicas; without one, it has its stream's."""
 _METADATA_START = b',"metadata":{'
 
 
@@ -80,6 +83,8 @@ class ConfigurationHashes:
         self._stream_hashes: dict[str, _AssetHashes] = {}
         self._consumer_hashes: dict[str, dict[str, _AssetHashes]] = {}
         self._replicas_count_by_stream: dict[str, int] = {}
+        self._names_with_old_replicas: dict[str, set[str]] = {}
+        """Stream → its consumers that were reported before its number of replicas changed."""
 
     def find_changes(
         self,
@@ -116,20 +121,33 @@ class ConfigurationHashes:
             if is_changed:
                 configuration = stream_configuration(row)
                 changed_rows.append(configuration)
+                if configuration.replicas_count != self._replicas_count_by_stream.get(
+                    row.name, _DEFAULT_REPLICAS_COUNT
+                ):
+                    self._names_with_old_replicas[row.name] = self.consumer_names(row.name)
                 self._replicas_count_by_stream[row.name] = configuration.replicas_count
             self._stream_hashes[row.name] = hashes
         return tuple(changed_rows)
 
     def update_consumers(self, rows: Iterable[ConsumerRow]) -> tuple[ConsumerConfiguration, ...]:
-        """Store the hashes of configurations; return the new and changed ones."""
+        """Store the hashes of configurations; return the new and changed ones.
+
+        A consumer with the replicas of its stream is also changed when that number is.
+        """
         changed_rows = []
         for row in rows:
             hashes_by_name = self._consumer_hashes.setdefault(row.stream_name, {})
             hashes, is_changed = _compare_hashes(
                 hashes_by_name.get(row.name), row.created, bytes(row.config)
             )
+            names_with_old_replicas = self._names_with_old_replicas.get(row.stream_name)
+            if names_with_old_replicas and row.name in names_with_old_replicas:
+                names_with_old_replicas.remove(row.name)
+                is_changed = is_changed or _OWN_REPLICAS.search(bytes(row.config)) is None
             if is_changed:
-                replicas_count = self._replicas_count_by_stream.get(row.stream_name, 1)
+                replicas_count = self._replicas_count_by_stream.get(
+                    row.stream_name, _DEFAULT_REPLICAS_COUNT
+                )
                 changed_rows.append(consumer_configuration(row, replicas_count))
             hashes_by_name[row.name] = hashes
         return tuple(changed_rows)
@@ -143,6 +161,7 @@ class ConfigurationHashes:
         for removed_name in self._stream_hashes.keys() - names:
             del self._stream_hashes[removed_name]
             self._replicas_count_by_stream.pop(removed_name, None)
+            self._names_with_old_replicas.pop(removed_name, None)
         for removed_name in self._consumer_hashes.keys() - names:
             del self._consumer_hashes[removed_name]
 
@@ -151,3 +170,4 @@ class ConfigurationHashes:
         hashes_by_name = self._consumer_hashes.get(stream, {})
         for removed_name in hashes_by_name.keys() - names:
             del hashes_by_name[removed_name]
+            self._names_with_old_replicas.get(stream, set()).discard(removed_name)

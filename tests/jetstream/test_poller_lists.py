@@ -7,12 +7,13 @@ import copy
 import json
 from collections import Counter
 from collections.abc import Callable
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from nats.aio.msg import Msg
 
-from natstui.clock import steady_s
+from natstui.clock import steady_s, steady_us
 from natstui.config import Connection
 from natstui.jetstream.connection.client import Client, connect
 from natstui.jetstream.polling import consumers, poller, streams
@@ -32,6 +33,7 @@ from natstui.model.live.snapshot import Snapshot
 from natstui.model.records.record import Configured, Restored, Unavailable
 from tests.jetstream.flushing import flushed
 from tests.jetstream.polling import Polled, api, polling, rows
+from tests.jetstream.stream_rows import stream_row
 
 pytestmark = pytest.mark.server
 
@@ -219,6 +221,28 @@ async def test_consumers_that_come_and_go_are_forgotten(nats_server: Broker) -> 
     consumers.update_streams({}, {})
     assert consumers._reachable_names == {}
     await client.close()
+
+
+async def test_the_last_stream_is_gone_with_the_bulk_reply_that_does_not_have_it() -> None:
+    nothing: Any = None
+    allowed: Any = SimpleNamespace(left_requests_count=0)
+    polled = Polled(nothing)
+    streams = StreamPoller(nothing, RequestAvailability(polled), ServerClocks(), polled)
+    streams._list_requested_us = steady_us()
+
+    async def read(bulk: BulkRows) -> bool:
+        seen = await streams.read(
+            allowed, (), WaitBudget(0.0, 0.0), 0, has_no_consumers=True, bulk=bulk
+        )
+        return seen.complete
+
+    row = stream_row("S")
+    assert await read(BulkRows(streams=(row,), complete=True, replaces_list=True))
+    assert list(streams.rows) == ["S"]
+    assert not await read(BulkRows(requested_mono_us=1, replaces_list=True))
+    assert list(streams.rows) == ["S"]
+    assert await read(BulkRows(requested_mono_us=1, complete=True, replaces_list=True))
+    assert streams.rows == {}
 
 
 async def test_a_list_that_failed_is_due_after_its_pause_though_bulk_replies_bring_the_rows(

@@ -161,7 +161,7 @@ class StreamPoller:
                 row.state.consumer_count = max(counts)
             self._store_row(row, trusts_reply=True, is_bulk=True)
             self._polled.rows.append(self.rows[row.name])
-        if bulk.streams and bulk.complete:
+        if bulk.complete:
             names = {row.name for row in rows}
             newer_rows = (
                 row for row in self.rows.values() if row.requested_mono_us > bulk.requested_mono_us

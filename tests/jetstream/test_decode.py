@@ -25,6 +25,7 @@ from natstui.jetstream.polling.decode.streams import (
     stream_columns,
     stream_configuration,
 )
+from natstui.jetstream.polling.lag import first_or_last_stored_us
 from natstui.jetstream.polling.snapshot import PolledConsumers, PolledStreams, make_snapshot
 from natstui.lines import complete_snapshot
 from natstui.model.live.snapshot import DesiredPlacement, Peer, PollCost, UnlistedConsumers
@@ -305,3 +306,30 @@ def test_consumers_that_differ_by_name_only_are_read_as_if_each_was_the_only_one
         assert replace(quick, config_json="") == replace(slow, config_json="")
         assert (quick.name, quick.durable) == (name, durable)
         assert json.loads(quick.config_json) == config
+
+
+def test_a_configuration_that_is_no_utf_8_is_refused_with_the_verb() -> None:
+    text = _streams(_stream("S", config={"metadata": {"k": "v?"}})).replace(b"v?", b"v\xff")
+    (stream,) = read_streams(text, 0).rows
+    with pytest.raises(RequestFailed, match=r"STREAM\.LIST"):
+        stream_configuration(stream)
+    text = _consumers(_consumer("C", config={"metadata": {"k": "v?"}})).replace(b"v?", b"v\xff")
+    (consumer,) = read_consumers(text, 0).rows
+    with pytest.raises(RequestFailed, match=r"CONSUMER\.LIST"):
+        consumer_configuration(consumer, 1)
+
+
+@pytest.mark.parametrize(("field", "seq"), [("first_ts", 2), ("last_ts", 3)])
+def test_an_unreadable_time_of_a_stream_is_no_lag_and_the_stream_is_named(
+    field: str, seq: int
+) -> None:
+    listed = _stream("S")
+    listed["state"] |= {"messages": 1, "first_seq": 3, "last_seq": 4, field: "soon"}
+    (stream,) = read_streams(_streams(listed), 0).rows
+    place = {"consumer_seq": 1, "stream_seq": seq}
+    (row,) = read_consumers(_consumers(_consumer("C", delivered=place)), 0).rows
+    assert first_or_last_stored_us(row, stream) is None
+    poll = make_snapshot(
+        None, PolledStreams([stream]), PolledConsumers(), PollCost(0, 0, 0, None, 0, None), "n1"
+    )
+    assert poll.unreachable_streams == ("S",)

@@ -285,6 +285,21 @@ async def test_what_a_silent_server_did_not_hold_is_gone_when_the_others_do_not_
     assert not [record for record in polled.records if isinstance(record, Unavailable)]
 
 
+@pytest.mark.parametrize("bad", [{"config": {"name": 1}}, {"created": "soon"}])
+async def test_an_unreadable_stream_of_a_reply_is_one_sentence(bad: dict[str, Any]) -> None:
+    client: Any = SimpleNamespace(nc=SimpleNamespace(server_info={}))
+    polled = Polled(client)
+    source = MadeUp([told("n1", named("S", "n1") | bad)])
+    poller = account._AccountPoller(client, polled.control, polled, source)
+    await poller.poll_once()
+    (unavailable,) = [record for record in polled.records if isinstance(record, Unavailable)]
+    assert "cannot be read" in unavailable.reason
+    source.answers = [told("n1", named("S", "n1"))]
+    await poller.poll_once()
+    assert polled.state.streams.columns.name == ("S",)
+    assert not polled.state.unavailable
+
+
 @pytest.mark.long
 @pytest.mark.cluster
 async def test_in_a_cluster_rows_are_their_leaders_and_what_is_away_is_not_gone(

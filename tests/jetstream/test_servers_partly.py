@@ -15,7 +15,7 @@ from natstui.errors import RequestFailed
 from natstui.jetstream.system import requests as system_requests
 from natstui.jetstream.system.requests import ServerRequests
 from natstui.jetstream.system.servers import _read_from_source
-from natstui.jetstream.system.source import CompleteSource
+from natstui.jetstream.system.source import CompleteSource, SystemConnection
 from natstui.model.servers.server import MissingData
 
 
@@ -34,6 +34,14 @@ async def test_what_one_request_cannot_tell_is_missing_and_the_rest_is_told() ->
     assert servers.missing == (
         MissingData("JetStream", "JSZ: no leader"), MissingData("accounts", "STATZ: no leader"),
     )  # fmt: skip
+
+
+async def test_monitoring_ports_that_cannot_be_used_are_missing() -> None:
+    """The connection itself needs no TLS, so it has not checked the certificate."""
+    ports = Connection(servers=(), monitoring=("https://127.0.0.1:1",), key="key.pem")
+    source, missing = await SystemConnection(ports).find_source()
+    reason = "a key without a certificate is useless: set cert as well"
+    assert (source, missing) == (None, [MissingData("the monitoring ports", reason)])
 
 
 def _requests_to(ids: list[str]) -> ServerRequests:

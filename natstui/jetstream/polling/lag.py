@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -94,14 +95,18 @@ def _read_filters(row: ConsumerRow) -> tuple[str, ...]:
 
 
 def first_or_last_stored_us(consumer: ConsumerRow, stream: StreamRow) -> int | None:
-    """Return when the next message was stored (UTC µs), if it is the stream's first or last."""
+    """Return when the next message was stored (UTC µs), if it is the stream's first or last.
+
+    None also if the server sends an invalid time: `make_snapshot` reports that stream.
+    """
     following_seq = consumer.delivered.stream_seq + 1
     if _read_filters(consumer) or not stream.state.messages:
         return None
-    if following_seq <= stream.state.first_seq:
-        return time_or_never_us(stream.state.first_ts)
-    if following_seq == stream.state.last_seq:
-        return time_or_never_us(stream.state.last_ts)
+    with suppress(ValueError):
+        if following_seq <= stream.state.first_seq:
+            return time_or_never_us(stream.state.first_ts)
+        if following_seq == stream.state.last_seq:
+            return time_or_never_us(stream.state.last_ts)
     return None
 
 

@@ -159,8 +159,12 @@ class SystemConnection:
                     "system", *system_request_functions, self._servers.find_silent
                 ), missing
         if self.connection.monitoring:
-            if self._monitoring_ports is None:
-                self._monitoring_ports = MonitoringPorts(self.connection)
+            try:
+                if self._monitoring_ports is None:
+                    self._monitoring_ports = MonitoringPorts(self.connection)
+            except UsageError as error:
+                missing.append(MissingData("the monitoring ports", str(error)))
+                return None, missing
             port_request_functions = self._request_ports, self._request_ports
             return CompleteSource(
                 "monitoring", *port_request_functions, self._silent_ports

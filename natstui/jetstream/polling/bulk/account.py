@@ -85,6 +85,8 @@ class _AccountPoller:
             view = await self._requester.request_view(domain, config=config)
             if view is None:
                 raise RequestFailed("no server reports this account")
+            due_s = self._requester.compute_due_s(view, interval_s, is_first=not self._has_polled)
+            await self._add_records(view, started_us, due_s)
         except NatstuiError as error:
             self._availability.report_failure(_POLL_NAME, error)
             self._requester.reset()
@@ -92,9 +94,7 @@ class _AccountPoller:
             self._pause_s = min(_MAX_PAUSE_S, 2 * self._pause_s)
             return due_s
         self._pause_s = _RETRY_S
-        due_s = self._requester.compute_due_s(view, interval_s, is_first=not self._has_polled)
         self._has_polled = True
-        await self._add_records(view, started_us, due_s)
         self._availability.report_success(_POLL_NAME)
         return due_s
 

@@ -180,7 +180,7 @@ def consumer_configuration(row: ConsumerRow, stream_replicas_count: int) -> Cons
     """
     raw_config = bytes(row.config)
     with raise_unreadable("CONSUMER.LIST"):
-        config = _CONFIG_DECODER.decode(raw_config)
+        config_json, config = raw_config.decode(), _CONFIG_DECODER.decode(raw_config)
         created_at_us = time_us(row.created)
     filters = config.filter_subjects or ((config.filter_subject,) if config.filter_subject else ())
     return ConsumerConfiguration(
@@ -202,5 +202,5 @@ def consumer_configuration(row: ConsumerRow, stream_replicas_count: int) -> Cons
         inactive_threshold_ns=limit_or_none(config.inactive_threshold),
         priority_policy=config.priority_policy or None,
         replicas_count=config.num_replicas or stream_replicas_count,
-        config_json=raw_config.decode(),
+        config_json=config_json,
     )

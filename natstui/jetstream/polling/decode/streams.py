@@ -207,7 +207,7 @@ def stream_configuration(row: StreamRow) -> StreamConfiguration:
     """Return the configuration of a row; raises RequestFailed if unreadable."""
     raw_config = bytes(row.config)
     with raise_unreadable("STREAM.LIST"):
-        config = _CONFIG_DECODER.decode(raw_config)
+        config_json, config = raw_config.decode(), _CONFIG_DECODER.decode(raw_config)
         created_at_us = time_us(row.created)
     return StreamConfiguration(
         name=config.name,
@@ -230,5 +230,5 @@ def stream_configuration(row: StreamRow) -> StreamConfiguration:
         allow_direct=config.allow_direct,
         mirror=config.mirror.name if config.mirror else None,
         sources=tuple(source.name for source in config.sources or ()),
-        config_json=raw_config.decode(),
+        config_json=config_json,
     )

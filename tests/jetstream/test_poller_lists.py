@@ -30,7 +30,7 @@ from natstui.jetstream.polling.server_clock import ServerClocks
 from natstui.jetstream.polling.streams import StreamPoller
 from natstui.jetstream.testbed.broker import Broker
 from natstui.model.live.snapshot import Snapshot
-from natstui.model.records.record import Configured, Restored, Unavailable
+from natstui.model.records.record import Configured, Record, Restored, Unavailable
 from tests.jetstream.flushing import flushed
 from tests.jetstream.polling import Polled, api, polling, rows
 from tests.jetstream.stream_rows import stream_row
@@ -364,6 +364,36 @@ async def test_a_stream_is_missing_if_its_leader_refuses_and_not_if_nobody_answe
     assert list(streams.rows) == ["S"]
     assert polled.records == []
     await streams.close()
+    await client.close()
+
+
+async def test_a_failed_request_of_a_consumer_is_not_reported_once_it_is_out_of_view(
+    nats_server_factory: Callable[..., Broker],
+) -> None:
+    client = await connect(Connection(servers=(nats_server_factory(jetstream=False).url,)))
+    place = {"consumer_seq": 0, "stream_seq": 0}
+    listed = {
+        "stream_name": "S", "name": "C", "created": "2026-01-01T00:00:00Z",
+        "config": {"durable_name": "C"}, "delivered": place, "ack_floor": place,
+    }  # fmt: skip
+    page = {"total": 1, "offset": 0, "limit": 256, "consumers": [listed]}
+    unreadable = {**listed, "num_pending": "many"}
+    await _replying(client, {"CONSUMER.LIST.S": page, "CONSUMER.INFO.S.C": unreadable})
+    requests, polled = PollingApi(client, None), Polled(client)
+    consumers = ConsumerPoller(requests, RequestAvailability(polled), ServerClocks())
+    # So many that those in view are requested one by one.
+    consumers.update_streams({"S": stream_row("S", consumers_count=1_000)}, {})
+    control = PollControl()
+
+    async def read() -> list[type[Record]]:
+        allowed = Allowance(requests, 1000, steady_s() + 60, 1.0)
+        await consumers.read(allowed, control, WaitBudget(30.0, 30.0))
+        return [type(record) for record in polled.records]
+
+    control.set_visible((), (("S", "C"),))
+    assert await read() == await read() == [Unavailable]
+    control.set_visible((), ())
+    assert await read() == [Unavailable, Restored]
     await client.close()
 
 

@@ -73,6 +73,8 @@ class ConsumerPoller:
         self._list_paused_until_mono_s: dict[str, float] = {}
         self._single_rows: dict[_StreamAndConsumer, ConsumerRow] = {}
         """The newest rows of consumers that were requested one by one; a list may be older."""
+        self._failed_consumer: _StreamAndConsumer | None = None
+        """The consumer whose request failed and was reported; None without one."""
         self._last_due_search_mono_s = 0.0
         self._newest_replied_request_mono_s = 0.0
         """When the newest request about a single consumer that has a reply was sent."""
@@ -147,6 +149,7 @@ class ConsumerPoller:
         }
         self._polled.unlisted = dict(self._unlisted_count_by_stream)
         self._discard_single_rows()
+        self._withdraw_failure(control.visible_consumers)
         return self._polled
 
     def _discard_single_rows(self) -> None:
@@ -157,6 +160,18 @@ class ConsumerPoller:
             if key[0] in self._consumers_count_by_stream
             and (key[0] not in self._polled.swept_streams or key in self._polled.rows)
         }
+
+    def _withdraw_failure(self, visible: tuple[_StreamAndConsumer, ...]) -> None:
+        """Report that single requests work again if the consumer whose request failed is not in
+        view any more, and its stream was listed or deleted.
+        """
+        consumer = self._failed_consumer
+        if consumer is None or consumer in visible or consumer in self._polled.missing:
+            return
+        is_stream_deleted = consumer[0] not in self._consumers_count_by_stream
+        if is_stream_deleted or consumer[0] in self._polled.swept_streams:
+            self._failed_consumer = None
+            self._availability.report_success(_INFO)
 
     def _add_bulk_rows(self, bulk: BulkRows) -> None:
         for stream, rows in bulk.consumers.items():
@@ -294,7 +309,11 @@ class ConsumerPoller:
                     self._offline_reasons[stream, name] = reason
             else:
                 self._availability.report_failure(_INFO, error)
+                # A user without permission for one has none for the others.
+                is_denied = isinstance(error, PermissionDenied)
+                self._failed_consumer = None if is_denied else (stream, name)
             return
+        self._failed_consumer = None
         self._availability.report_success(_INFO)
         self._newest_replied_request_mono_s = max(
             self._newest_replied_request_mono_s, requested_mono_s

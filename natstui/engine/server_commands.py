@@ -435,24 +435,28 @@ class SystemCommands:
         self._server_requests: ServerRequests | None = None
         self._stop_event = asyncio.Event()
 
-    def _get_server_access(self, client: Client) -> tuple[ServerRequests, SystemConnection]:
+    async def _get_server_access(self, client: Client) -> tuple[ServerRequests, SystemConnection]:
         """Return the request sender of a client, and its connection to the system account.
 
-        They are created once, and again for another client.
+        They are created once, and again for another client; the previous connection is closed.
         """
-        if self._server_requests is None or self._system is None or self._client is not client:
-            self._client = client
-            # It remembers which servers replied, and waits only for these the next time.
-            self._server_requests = ServerRequests(client)
-            self._system = SystemConnection(client.connection, client)
-        return self._server_requests, self._system
+        server_requests, system = self._server_requests, self._system
+        if server_requests is not None and system is not None and self._client is client:
+            return server_requests, system
+        self._client, previous_system = client, system
+        # It remembers which servers replied, and waits only for these the next time.
+        server_requests = self._server_requests = ServerRequests(client)
+        system = self._system = SystemConnection(client.connection, client)
+        if previous_system is not None:
+            await previous_system.close()
+        return server_requests, system
 
     async def execute(self, client: Client, command: SystemCommand) -> tuple[str, object]:
         """Execute a command about servers or connections.
 
         Returns the sentence to show and the data of the reply. Raises the request errors.
         """
-        server_requests, system = self._get_server_access(client)
+        server_requests, system = await self._get_server_access(client)
         match command:
             case ReadConnections():
                 connections = await read_connections(

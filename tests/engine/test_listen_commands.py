@@ -5,15 +5,17 @@ from __future__ import annotations
 import asyncio
 import threading
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from nats.errors import NoRespondersError
 
 from natstui.config.connection import Connection
-from natstui.engine.server_commands import ListenCommands, ServerCommands
+from natstui.engine.server_commands import ListenCommands, ServerCommands, SystemCommands
 from natstui.errors import ActionRefusal
 from natstui.jetstream.connection.client import connect
+from natstui.jetstream.testbed.broker import Broker
 from natstui.model.records.listening import StartListening, StopListening, SubjectRowOptions
 from natstui.model.records.messages import StartTail, StopTail
 from natstui.model.records.record import Record
@@ -133,4 +135,22 @@ async def test_a_tail_and_a_tap_that_are_stopped_while_they_start_receive_nothin
             await nc.request("followed", timeout=30)
         tap_results = [record for record in viewer.records if isinstance(record, TapResults)]
         assert tap_results[-1].ended == "ended: reading was stopped"
+        await client.close()
+
+
+@pytest.mark.server
+async def test_the_connection_of_the_system_account_is_closed_with_the_client_that_it_is_for(
+    nats_server: Broker,
+) -> None:
+    connection = Connection(servers=(nats_server.url,))
+    commands = SystemCommands()
+    clients = [await connect(replace(connection, system=connection)) for _ in range(2)]
+    _, system = await commands._get_server_access(clients[0])
+    system_client = await system.client()
+    assert (await commands._get_server_access(clients[0]))[1] is system
+    assert not system_client.nc.is_closed
+    assert (await commands._get_server_access(clients[1]))[1] is not system
+    assert system_client.nc.is_closed
+    await commands.close()
+    for client in clients:
         await client.close()

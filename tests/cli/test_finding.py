@@ -32,11 +32,12 @@ KNOWN = (
     "lag_s",
     "ack_policy",
     "pinned_client",
+    "in_msgs_per_s",
 )
 ROW = {
     "name": "ORDERS", "stored_msgs": 12_000, "stored_bytes": 2**21, "leader": None,
     "subjects": ("orders.>", "o"), "last_at_us": 1_000_000, "pull": True, "lag_s": 90.0,
-    "ack_policy": "none", "pinned_client": "no",
+    "ack_policy": "none", "pinned_client": "no", "in_msgs_per_s": 0.75,
 }  # fmt: skip
 
 
@@ -238,6 +239,9 @@ def test_a_stream_is_sealed_only_when_its_name_was_said(shell: Shell, account: A
         ("leader == 'null'", False),
         ("leader == none", True),
         ("lag_s == none", False),
+        ("in_msgs_per_s > 0.5", True),
+        ("in_msgs_per_s == 0.75", True),
+        ("in_msgs_per_s > 1.5k", False),
         ("pull == yes", True),
         ("pull == 'no'", False),
         ("pull != 'true'", False),

@@ -141,15 +141,36 @@ def scraped(url: str, until: Callable[[dict[str, Metric]], bool]) -> dict[str, M
         time.sleep(0.1)
 
 
+def _has_ipv6() -> bool:
+    """Return whether this machine has the address ::1."""
+    try:
+        with socket.create_server(("::1", 0), family=socket.AF_INET6):
+            return True
+    except OSError:
+        return False
+
+
 @pytest.mark.parametrize(
     ("listen", "is_warned"),
-    [("127.0.0.1:0", False), ("localhost:0", False), (":0", False), ("0.0.0.0:0", True)],
+    [
+        ("127.0.0.1:0", False),
+        ("localhost:0", False),
+        (":0", False),
+        pytest.param(
+            "[::1]:0",
+            False,
+            marks=pytest.mark.skipif(not _has_ipv6(), reason="this machine has no IPv6"),
+        ),
+        ("0.0.0.0:0", True),
+    ],
 )
 def test_an_address_that_others_reach_is_warned_of(
     listen: str, is_warned: bool, capsys: pytest.CaptureFixture[str]
 ) -> None:
     with serve_metrics(listen, "--listen", State):
         said = capsys.readouterr().err.splitlines()
+        with urllib.request.urlopen(said[0].removeprefix("metrics at ")) as answer:
+            assert answer.status == 200
     warned = "natstui: anyone who can reach this address can read the names of streams"
     assert said[0].startswith("metrics at http://")
     assert [line.startswith(warned) for line in said[1:]] == [True] * is_warned

@@ -29,6 +29,7 @@ class _MetricsServer(ThreadingHTTPServer):
     daemon_threads = True
 
     def __init__(self, address: tuple[str, int], format_text: Callable[[], str]) -> None:
+        self.address_family = socket.AF_INET6 if ":" in address[0] else socket.AF_INET
         super().__init__(address, _MetricsHandler)
         self.host = address[0]
         self.format_text = format_text
@@ -101,8 +102,9 @@ def serve_text(address: tuple[str, int], format_text: Callable[[], str]) -> Iter
     try:
         server = _MetricsServer(address, format_text)
     except OSError as error:
-        address_text = f"{address[0]}:{address[1]}"
-        raise UsageError(f"cannot listen on {address_text}: {error.strerror or error}") from error
+        raise UsageError(
+            f"cannot listen on {_join_address(*address)}: {error.strerror or error}"
+        ) from error
     server_thread = threading.Thread(target=server.serve_forever, name="metrics", daemon=True)
     server_thread.start()
     try:
@@ -127,7 +129,7 @@ def serve_metrics(
     host, port = parse_address(text, flag)
     exposition = Exposition()
     with serve_text((host, port), lambda: exposition.text(get_state())) as port:
-        url = f"http://{host}:{port}/metrics"
+        url = f"http://{_join_address(host, port)}/metrics"
         if as_json:
             print_json({"url": url})
         else:
@@ -139,6 +141,11 @@ def serve_metrics(
                 err=True,
             )
         yield
+
+
+def _join_address(host: str, port: int) -> str:
+    """Return `127.0.0.1:9777` or `[::1]:9777`."""
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
 
 def _is_loopback(host: str) -> bool:

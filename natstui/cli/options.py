@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from natstui.config.resolve import ConnectionNames
     from natstui.config.settings import Settings
 
-MIN_POLL_INTERVAL_S, MAX_POLL_INTERVAL_S = 0.1, 3600
+MIN_POLL_INTERVAL_S, MAX_POLL_INTERVAL_S = 0.2, 3600
 """The limits of the setting, which is not checked for the flag of `watch`."""
 MAX_SERVER_READING_S = 300.0
 MAX_DURATION_S = 365 * 86_400.0
@@ -450,10 +450,10 @@ def parse_reading_seconds(text: str, option: str) -> float:
 def parse_interval_seconds(text: str) -> float:
     """Return the seconds between two polls, of `500ms`, `2s` or a plain number of seconds.
 
-    Raises UsageError below 100 ms and above 1 h.
+    Raises UsageError below 200 ms and above 1 h.
     """
     is_plain_number = text.replace(".", "", 1).isdecimal()
     interval_s = float(text) if is_plain_number else parse_seconds(text, "--interval")
     if not MIN_POLL_INTERVAL_S <= interval_s <= MAX_POLL_INTERVAL_S:
-        raise UsageError(f"--interval: {text!r} is not between 100ms and 1h")
+        raise UsageError(f"--interval: {text!r} is not between 200ms and 1h")
     return interval_s

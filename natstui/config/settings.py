@@ -117,7 +117,7 @@ class Profile(ConnectionPart):
 class Monitor(SettingsPart):
     """Settings of polling: interval, limit of requests, timeout of lists."""
 
-    interval_s: float = Field(default=1.0, ge=0.1, le=3600)
+    interval_s: float = Field(default=1.0, ge=0.2, le=3600)
     """From one poll to the next."""
     max_requests_per_s: float | None = Field(default=None, ge=1, examples=[15.0])
     """Additional limit of API requests of polling."""

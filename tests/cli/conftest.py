@@ -12,7 +12,7 @@ from natstui.jetstream.system import requests
 @pytest.fixture(autouse=True)
 def short_waits(own_folders: None, monkeypatch: pytest.MonkeyPatch) -> None:
     """Commands poll as often as the server's share allows, and look soon at what they edited."""
-    monkeypatch.setenv("NATSTUI_MONITOR_INTERVAL_S", "0.1")
+    monkeypatch.setenv("NATSTUI_MONITOR_INTERVAL_S", "0.2")
     monkeypatch.setattr(find, "_POLL_INTERVAL_S", 0.05)
     monkeypatch.setattr(find, "_WATCH_S", 0.05)
     monkeypatch.setattr(configure, "REREAD_EDIT_AFTER_S", 0.02)

@@ -206,7 +206,8 @@ def test_each_failure_is_one_sentence_and_its_code(
         assert time.monotonic() - began_s < 60
     assert watch("--once", "--interval", "soon").code == 2
     assert watch("--once", "--interval", "0").code == 2
-    assert "between 100ms and 1h" in watch("--once", "--interval", "2h").err
+    assert watch("--once", "--interval", "100ms").code == 2
+    assert "between 200ms and 1h" in watch("--once", "--interval", "2h").err
 
 
 HOSTILE = "[@click=app.quit]x[/]\x1b]52;c;aGk=\x07\x9b2J\u202eevil\u200b\x00\r\n漢字\ud800"

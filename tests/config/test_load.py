@@ -52,6 +52,7 @@ def test_a_named_file_that_is_missing_is_an_error(tmp_path: Path) -> None:
         ("[profiles.x]\nserv = 'y'\n", "profiles.x.serv is not a setting; did you mean 'server'?"),
         ("[viewer]\nzzz = 1\n", "viewer.zzz is not a setting"),
         ("[monitor]\ninterval_s = 0\n", "monitor.interval_s: input should be greater than"),
+        ("[monitor]\ninterval_s = 0.1\n", "monitor.interval_s: input should be greater than"),
         ("[monitor]\ninterval_s = 'x'\n", "monitor.interval_s: input should be a valid number"),
         ("monitor = 3\n", "monitor: input should be a valid dictionary"),
         ("[monitor\n", "is not valid TOML"),

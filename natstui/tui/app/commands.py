@@ -143,7 +143,6 @@ def _set_interval(app: App[int], parts: AppParts, arguments: list[str]) -> None:
         seconds = parse_duration_ns(arguments[0] if arguments else "") / 1e9
     except ValueError as error:
         raise UsageError(f"write :interval 2s ({error})") from error
-    # The engine polls no more often.
     if not 0.2 <= seconds <= 3600:
         raise UsageError("the interval must be between 200ms and 1h")
     parts.polling.poll_every(seconds)

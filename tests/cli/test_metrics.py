@@ -26,12 +26,18 @@ from prometheus_client.metrics_core import Metric
 from prometheus_client.openmetrics.parser import text_string_to_metric_families
 
 from natstui.clean import clean_line
-from natstui.cli.metrics.exposition import CONTENT_TYPE, Exposition, finding_lines
+from natstui.cli.metrics.exposition import (
+    CONTENT_TYPE,
+    Exposition,
+    _upstream_lines,
+    finding_lines,
+)
 from natstui.cli.metrics.serving import parse_address, serve_metrics, serve_text
 from natstui.jetstream.testbed.broker import Broker
 from natstui.model.findings.catalogue.account import NOT_CONNECTED
 from natstui.model.findings.catalogue.streams import STREAM_DELETED
 from natstui.model.findings.finding import Entity, Finding
+from natstui.model.live.snapshot import StreamColumns, Upstream
 from natstui.model.live.state import State
 from natstui.model.records.record import LinkChanged
 from tests.accounts import Account
@@ -39,6 +45,7 @@ from tests.cli.beside import Begin, run_beside, stop, until_said, written_to
 from tests.cli.processes import NatstuiProcess
 from tests.cli.test_manage import run_here
 from tests.jetstream.flushing import flushed
+from tests.model.builders import columns
 from tests.session.scenario import Scenario
 
 PATIENCE_S = 60.0
@@ -476,3 +483,16 @@ def test_a_row_whose_turn_comes_only_every_few_polls_is_not_left_out_as_stale() 
         names = {one.name for one in text_string_to_metric_families(text)}
         rows = {"jetstream_stream_last_seq", "jetstream_consumer_num_pending"}
         assert names & rows == (rows if told else set()), late_s
+
+
+def test_two_sources_of_one_name_are_one_series_of_the_worst() -> None:
+    """Servers list sources in any order, and nothing else in a reply tells these apart."""
+    sources = tuple(
+        Upstream("O", lag, active_ns, None, mirror=False)
+        for lag, active_ns in ((3, None), (7, 1_000), (5, 9_000))
+    )
+    read = columns(StreamColumns, [{"name": "S", "upstreams": sources}], 1)
+    text = "".join(_upstream_lines(read, [0], ['stream_name="S"'])) + "# EOF\n"
+    found = {one.name: one for one in text_string_to_metric_families(text)}
+    assert value(found, "jetstream_stream_source_lag") == 7
+    assert value(found, "jetstream_stream_source_active_duration_ns") == 9_000

@@ -350,11 +350,11 @@ def _limit_lines(
 def _upstream_lines(
     columns: StreamColumns, rows: Sequence[int], labels: Sequence[str]
 ) -> Iterator[str]:
-    """Yield the lag of mirrors and sources."""
-    labels_and_upstreams_by_kind: dict[str, list[tuple[str, Upstream]]] = {
-        "mirror": [],
-        "source": [],
-    }
+    """Yield the lag of mirrors and sources.
+
+    Several sources of the same stream have the same labels; the values are those of the worst.
+    """
+    upstreams_by_kind: dict[str, dict[str, list[Upstream]]] = {"mirror": {}, "source": {}}
     for label, row in zip(labels, rows, strict=True):
         for upstream in columns.upstreams[row]:
             kind = "mirror" if upstream.mirror else "source"
@@ -362,28 +362,29 @@ def _upstream_lines(
             upstream_labels = ",".join(
                 _format_label(f"{kind}_{name}", value) for name, value in names
             )
-            labels_and_upstreams_by_kind[kind].append((f"{label},{upstream_labels}", upstream))
-    for kind, labels_and_upstreams in labels_and_upstreams_by_kind.items():
-        lags_msgs = [upstream.lag_msgs for _, upstream in labels_and_upstreams]
+            upstreams_by_label = upstreams_by_kind[kind]
+            upstreams_by_label.setdefault(f"{label},{upstream_labels}", []).append(upstream)
+    for kind, upstreams_by_label in upstreams_by_kind.items():
+        lag_by_label = {
+            label: max(upstream.lag_msgs for upstream in upstreams)
+            for label, upstreams in upstreams_by_label.items()
+        }
         text = f"Messages that a {kind} lags behind"
-        yield from _gauge_lines(
-            f"jetstream_stream_{kind}_lag",
-            text,
-            [label for label, _ in labels_and_upstreams],
-            lags_msgs,
-        )
-        labels_and_active_ns = [
-            (label, upstream.active_ns)
-            for label, upstream in labels_and_upstreams
-            if upstream.active_ns is not None
-        ]
+        name = f"jetstream_stream_{kind}_lag"
+        yield from _gauge_lines(name, text, list(lag_by_label), list(lag_by_label.values()))
+        active_ns_by_label = {
+            label: max(values_ns)
+            for label, upstreams in upstreams_by_label.items()
+            if (
+                values_ns := [
+                    upstream.active_ns for upstream in upstreams if upstream.active_ns is not None
+                ]
+            )
+        }
         text = f"Nanoseconds since the last contact with a {kind}"
         name = f"jetstream_stream_{kind}_active_duration_ns"
         yield from _gauge_lines(
-            name,
-            text,
-            [label for label, _ in labels_and_active_ns],
-            [ns for _, ns in labels_and_active_ns],
+            name, text, list(active_ns_by_label), list(active_ns_by_label.values())
         )
 
 

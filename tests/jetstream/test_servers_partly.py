@@ -36,6 +36,18 @@ async def test_what_one_request_cannot_tell_is_missing_and_the_rest_is_told() ->
     )  # fmt: skip
 
 
+async def test_the_accounts_of_a_server_are_requested_without_the_limit_of_a_reply() -> None:
+    options_by_request: dict[str, Mapping[str, object]] = {}
+
+    async def ask(request: str, options: Mapping[str, object]) -> list[object]:
+        options_by_request[request] = options
+        return []
+
+    await _read_from_source(CompleteSource("system", ask, ask, lambda _: ()), ())  # type: ignore[arg-type]
+    # Without one, a server sends 1,024 accounts.
+    assert options_by_request["JSZ"]["limit"] == 1 << 20
+
+
 async def test_monitoring_ports_that_cannot_be_used_are_missing() -> None:
     """The connection itself needs no TLS, so it has not checked the certificate."""
     ports = Connection(servers=(), monitoring=("https://127.0.0.1:1",), key="key.pem")

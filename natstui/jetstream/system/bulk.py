@@ -19,6 +19,7 @@ from natstui.jetstream.connection.replies import read
 from natstui.jetstream.system.requests import ServerReply, ServerRequests
 from natstui.jetstream.system.source import (
     LONG_REPLY_TIMEOUT_S,
+    MAX_REPLY_ACCOUNTS,
     NO_SYSTEM_USER_TEXT,
     CompleteSource,
     RequestOptions,
@@ -40,9 +41,6 @@ class _Account(msgspec.Struct):
 
 class _Accounts(msgspec.Struct):
     account_details: list[_Account] | None = None
-
-
-_MAX_REPLY_ACCOUNTS = 1 << 20
 
 
 class JszSource:
@@ -98,7 +96,7 @@ class JszSource:
     async def _find_account_id(self, name: str, source: CompleteSource) -> str:
         """Return the id of an account on the servers; raises RequestFailed if none has it."""
         if self._account_id is None:
-            replies = await source.request("JSZ", {"accounts": True, "limit": _MAX_REPLY_ACCOUNTS})
+            replies = await source.request("JSZ", {"accounts": True, "limit": MAX_REPLY_ACCOUNTS})
             account_id_by_name: dict[str, str] = {}
             for reply in replies:
                 for account_detail in read("JSZ", reply.data, _Accounts).account_details or ():

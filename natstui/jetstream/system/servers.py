@@ -13,6 +13,7 @@ from natstui.jetstream.connection.times import time_or_never_us, time_us
 from natstui.jetstream.system.connections import CONNZ, STATZ
 from natstui.jetstream.system.requests import ServerReply, ServerRequests
 from natstui.jetstream.system.source import (
+    MAX_REPLY_ACCOUNTS,
     NO_SYSTEM_USER_TEXT,
     CompleteSource,
     RequestOptions,
@@ -195,7 +196,7 @@ async def _read_from_source(source: CompleteSource, missing: Sequence[MissingDat
     problems = list(missing)
     # Without streams: with them it grows by each, and a cluster may have 10,000.
     jsz_replies = await _request_or_add_problem(
-        source, "JSZ", {"accounts": True, "raft": True}, problems
+        source, "JSZ", {"accounts": True, "raft": True, "limit": MAX_REPLY_ACCOUNTS}, problems
     )
     statz_replies = await _request_or_add_problem(
         source, "STATZ", {"include_unused": True}, problems

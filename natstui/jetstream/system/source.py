@@ -54,6 +54,8 @@ _SUBJECT_BY_REQUEST = {
     "JSZ": f"{_SYSTEM_PREFIX}JSZ",
     "STATZ": "$SYS.REQ.ACCOUNT.PING.STATZ",
 }
+MAX_REPLY_ACCOUNTS = 1 << 20
+"""Limit of accounts in a reply to JSZ: without one, a server sends 1,024."""
 _MAX_REPLY_BYTES = 192 * 1024 * 1024
 """Limit of a server's reply: 10,000 streams with 5 consumers each are 68 MB."""
 

@@ -24,7 +24,8 @@ from nats.js.api import StreamSource
 from natstui import units
 from natstui.config.connection import Connection
 from natstui.jetstream.connection.client import connect
-from natstui.jetstream.messages.copying.account import State
+from natstui.jetstream.messages.copying.account import CopyAccount, State
+from natstui.jetstream.messages.copying.copy import Copy, CopyTarget, count_copy
 from natstui.jetstream.messages.copying.selection import Gaps, Selection, SelectionRequest, select
 from natstui.jetstream.testbed.broker import Broker
 from natstui.session.read.max_deliver import read_dropped_messages
@@ -316,6 +317,27 @@ def test_what_was_removed_in_the_middle_while_a_copy_was_stopped_is_named(
     if removed:
         first_seq, last_seq = account["removed_seqs"]
         assert first_seq <= removed[0] and removed[1] <= last_seq
+
+
+async def test_the_count_before_a_resumed_copy_finds_nothing_removed_that_never_was_there(
+    nats_server: Broker,
+) -> None:
+    async with connected(nats_server.url) as nc:
+        await filled(nc, "S", 100)
+        for seq in range(50, 60):
+            await nc.jetstream().delete_msg("S", seq)
+    client = await connect(Connection(servers=(nats_server.url,)))
+    try:
+        begun = await select(client, SelectionRequest("S"))
+        await client.request("STREAM.PURGE.S", {"seq": 50})
+        resumed = await select(client, SelectionRequest("S"))
+        selection = dataclasses.replace(resumed, begin_seq=1, lacking_count=begun.lacking_count)
+        assert (selection.first_seq, selection.lacking_count) == (60, 10)
+        copy = Copy(CopyTarget("T"), selection, state=State(end_seq=100, done_seq=49))
+        assert (await count_copy(client, client, copy)).messages == 41
+        assert copy.account == CopyAccount()
+    finally:
+        await client.close()
 
 
 @pytest.mark.parametrize("is_recent", [False, True])

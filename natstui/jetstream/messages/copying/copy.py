@@ -671,9 +671,14 @@ async def read_duplicate_window_s(target: Client, copy: Copy) -> float:
 
 
 async def count_copy(source: Client, target: Client, copy: Copy) -> CopyCounts:
-    """Read all messages of a copy, and return their counts, without sending any."""
+    """Read all messages of a copy, and return their counts, without sending any.
+
+    The account of the copy is not changed.
+    """
     counts = CopyCounts()
-    async with aclosing(copy.read_messages(source, headers_only=True)) as source_messages:
+    # Without payloads, sequences that had no message before count as removed.
+    counted_copy = replace(copy, account=CopyAccount())
+    async with aclosing(counted_copy.read_messages(source, headers_only=True)) as source_messages:
         async for message_or_seq in source_messages:
             if isinstance(message_or_seq, int):
                 counts.gone += 1

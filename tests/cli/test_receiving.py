@@ -11,7 +11,12 @@ from pathlib import Path
 
 import pytest
 
+from natstui.cli.manage.receiving import _received_summary_text
+from natstui.config import Connection
+from natstui.jetstream.connection.client import connect
+from natstui.jetstream.messages.receive import Receiver, read_consumer
 from natstui.jetstream.testbed.broker import Broker
+from natstui.model.records.messages import PulledMessage
 from tests.accounts import Account
 from tests.cli.beside import Begin, run_beside, stop, until_printed, until_said
 from tests.cli.processes import close_stdout, start_beside
@@ -147,6 +152,47 @@ async def test_a_push_consumer_is_listened_to_and_only_its_own_messages_are_answ
         "natstui: 4 messages, 4 acknowledged; 1 of other senders on the deliver subject left out\n"
     )
     assert process.returncode == 0
+
+
+async def test_messages_that_find_too_many_others_waiting_are_counted(
+    shell: Shell, account: Account, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await filled(account.url, 3)
+    words = ("--target", "push", "--ack", "explicit", "--filter", "s")
+    await asyncio.to_thread(shell.ok, "consumer", "add", "S", "P", *words)
+    client = await connect(Connection(servers=(account.url,)))
+    acked, received = asyncio.Event(), list[PulledMessage]()
+
+    async def ack(_reply: str, _payload: bytes) -> None:
+        await acked.wait()
+
+    monkeypatch.setattr(client, "ack", ack)
+    info = await read_consumer(client, "S", "P")
+    receiver = Receiver("S", "P", info, True, None, None, received.append, lambda: None)
+    receiving = asyncio.create_task(receiver._receive_messages(client))
+    try:
+        async with asyncio.timeout(PATIENCE_S), connected(account.url) as nc:
+            while len(received) < 1:
+                await asyncio.sleep(0.01)
+            (subscription,) = (one for one in client.nc._subs.values() if one.subject == "push")
+            subscription._pending_bytes_limit = 10
+            for payload in (b"more than fits", b"also more than fits"):
+                await nc.jetstream().publish("s", payload)
+            await nc.publish("push", b"of another sender, and too long")
+            await nc.publish("push", b"end")
+            await flushed(nc)
+            while subscription.pending_msgs < 3:
+                await asyncio.sleep(0.01)
+            acked.set()
+            while receiver.foreign_messages_count < 1:
+                await asyncio.sleep(0.01)
+            receiver.stop_event.set()
+            await receiving
+    finally:
+        await client.close()
+    assert (receiver.received_count, receiver.dropped_messages_count) == (3, 2)
+    text = _received_summary_text(receiver)
+    assert "3 messages, 3 acknowledged; 2 dropped unseen: they came faster than " in text
 
 
 def test_a_lost_connection_is_printed_at_once_and_counted(

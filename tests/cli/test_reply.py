@@ -15,6 +15,13 @@ import pytest
 from nats.aio.client import Client
 from nats.aio.msg import Msg
 
+from natstui.cli.core.reply import _create_reply_function
+from natstui.config import Connection
+from natstui.errors import NatstuiError
+from natstui.jetstream.connection.client import connect
+from natstui.jetstream.connection.journal import Journal
+from natstui.jetstream.connection.writer import Writer
+from natstui.jetstream.messages.reply import ReceivedRequest, Reply, Responder
 from natstui.jetstream.testbed.broker import Broker
 from tests.accounts import Account
 from tests.cli.beside import Begin, run_beside, stop, until_said
@@ -202,6 +209,45 @@ async def test_a_payload_that_is_no_variable_is_on_stdin_alone(
             answer = await first_answer(nc, "ask", payload)
             assert answer.data.decode() == f"{is_set} {is_set} {len(payload)}"
     assert (await replying).returncode == 0
+
+
+async def test_requests_that_find_too_many_others_waiting_got_no_reply(
+    account: Account, tmp_path: Path
+) -> None:
+    said, released, listening = list[str](), asyncio.Event(), asyncio.Event()
+
+    async def create_reply(_request: ReceivedRequest) -> Reply:
+        await released.wait()
+        return Reply(b"")
+
+    client = await connect(Connection(servers=(account.url,)))
+    responder = Responder("ask", "", None, create_reply, said.append, listening.set)
+    journal = Journal(tmp_path / "journal.jsonl")
+    serving = asyncio.create_task(responder.serve(Writer(client, journal)))
+    try:
+        async with asyncio.timeout(PATIENCE_S), connected(account.url) as nc:
+            await listening.wait()
+            (subscription,) = (one for one in client.nc._subs.values() if one.subject == "ask")
+            subscription._pending_bytes_limit = 10
+            await nc.publish("ask", b"first", reply="nobody.hears")
+            while not responder._requests_count:
+                await asyncio.sleep(0.01)
+            for _ in range(2):
+                await nc.publish("ask", b"more than fits", reply="nobody.hears")
+            await nc.publish("ask", b"not a request, and too long")
+            await nc.publish("ask", b"last", reply="nobody.hears")
+            await flushed(nc)
+            while not subscription.pending_msgs:
+                await asyncio.sleep(0.01)
+            released.set()
+            while responder.replies_count < 2:
+                await asyncio.sleep(0.01)
+            responder.stop_event.set()
+            await serving
+    finally:
+        await client.close()
+    assert responder.requests_without_reply_count == 2
+    assert said == ["no reply to a request on ask: too many requests wait"] * 2
 
 
 async def test_nobody_can_make_an_answer_a_request_to_the_server(

@@ -152,6 +152,11 @@ def _received_summary_text(receiver: Receiver) -> str:
     text += f"{receiver.acknowledged_count} acknowledged"
     if receiver.unseen_messages_count:
         text += f"; {receiver.unseen_messages_count} more arrived but were not printed"
+    if receiver.dropped_messages_count:
+        text += (
+            f"; {receiver.dropped_messages_count} dropped unseen: they came faster than they were "
+            "printed"
+        )
     if receiver.foreign_messages_count:
         text += (
             f"; {receiver.foreign_messages_count} of other senders on the deliver subject left out"

@@ -23,6 +23,7 @@ from natstui.jetstream.connection.link import (
     Identity,
     Link,
     OnDenied,
+    OnDropped,
     OnLink,
     make_identity,
 )
@@ -358,21 +359,26 @@ class Client:
         on_denied: OnDenied | None = None,
         *,
         queue: str = "",
+        on_dropped: OnDropped | None = None,
     ) -> Subscription:
         """Subscribe, also after every reconnect; `on_denied` is called if the server denies it.
 
-        With a queue group, only one of its members receives each message. Raises
+        With a queue group, only one of its members receives each message. `on_dropped` is called
+        for each message that finds 128 MiB or 524,288 messages waiting for `on_message`. Raises
         ConnectionLost, or RequestFailed for an invalid subject or group.
         """
         self._link.check_can_request()
         if on_denied is not None:
             self._link.on_denied_by_subject[subject.lower()] = (subject, on_denied)
         try:
-            return await self.nc.subscribe(subject, queue=queue, cb=on_message)
+            subscription = await self.nc.subscribe(subject, queue=queue, cb=on_message)
         except nats.errors.BadSubjectError as error:
             problem = f"{subject!r} is not a subject"
             problem += f", or {queue!r} is not a queue group" if queue else ""
             raise RequestFailed(problem) from error
+        if on_dropped is not None:
+            self._link.on_dropped_by_subscription[subscription] = on_dropped
+        return subscription
 
     async def permissions(self) -> Permitted:
         """Return the user's permissions; raises PermissionDenied if they may not be read."""

@@ -12,7 +12,9 @@ from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
 import msgspec
+import nats.errors
 from nats.aio.msg import Msg
+from nats.aio.subscription import Subscription
 
 from natstui.clean import clean_line
 from natstui.clock import steady_us
@@ -185,6 +187,8 @@ async def keep_alive(
 T = TypeVar("T")
 OnLink = Callable[[LinkChanged], None]
 OnDenied = Callable[[PermissionDenied], None]
+OnDropped = Callable[[str, str], None]
+"""Called with the subject and reply subject of a message that nats-py dropped."""
 
 _REFUSED_RETRY_INTERVAL_S = 1.5
 """Interval of attempts to connect to a server that refuses the user."""
@@ -207,6 +211,7 @@ class Link:
         self.identity = Identity()
         self.on_denied_by_subject: dict[str, tuple[str, OnDenied]] = {}
         """Lower-cased subject of a subscription → the subject, and its callback for a denial."""
+        self.on_dropped_by_subscription: dict[Subscription, OnDropped] = {}
         self._connection = connection
         self._on_link = on_link
         self._lost_reason: str | None = None
@@ -300,7 +305,13 @@ class Link:
         self._on_link(self.state)
 
     async def _on_error(self, error: Exception) -> None:
-        """Handle an asynchronous error of nats-py: a denied subject, or a failed reconnect."""
+        """Handle an asynchronous error of nats-py: a dropped message, a denied subject, or a
+        failed reconnect.
+        """
+        if isinstance(error, nats.errors.SlowConsumerError):
+            if (on_dropped := self.on_dropped_by_subscription.get(error.sub)) is not None:
+                on_dropped(error.subject, error.reply)
+            return
         violation = read_violation(str(error))
         if violation is not None:
             self._deny(violation)

@@ -50,6 +50,8 @@ class Receiver:
     """Messages on the deliver subject that this consumer did not send."""
     unseen_messages_count: int = 0
     """Messages that arrived after the stop, and were not shown."""
+    dropped_messages_count: int = 0
+    """Messages that found too many others waiting to be shown, and were dropped."""
     _error: BaseException | None = None
 
     async def receive(
@@ -169,7 +171,7 @@ class Receiver:
 
         group = str(self._consumer_config.get("deliver_group") or "")
         subscription = await client.subscribe(
-            subject, on_message, self._end_with_error, queue=group
+            subject, on_message, self._end_with_error, queue=group, on_dropped=self._count_dropped
         )
         limit_s = client.connection.request_timeout_s
         try:
@@ -183,6 +185,10 @@ class Receiver:
         if client.link.state == "connected":
             # Messages that arrived until now are counted as unseen.
             await subscription.drain()
+
+    def _count_dropped(self, _subject: str, reply_subject: str) -> None:
+        # Others are heartbeats, flow control messages, or of other senders.
+        self.dropped_messages_count += reply_subject.startswith("$JS.ACK.")
 
     async def _on_message(self, client: Client, msg: Msg) -> None:
         if status_of(msg.headers) == "100":

@@ -72,13 +72,15 @@ class Responder:
     stop_event: asyncio.Event = field(default_factory=asyncio.Event)
     _reply_lock: asyncio.Lock = field(default_factory=asyncio.Lock)
     _requests_count: int = 0
+    _dropped_requests_count: int = 0
+    """Requests that found too many others waiting."""
     _error: BaseException | None = None
     _reply_task: asyncio.Future[Reply] | None = None
 
     @property
     def requests_without_reply_count(self) -> int:
         """Return how many requests got no reply, without those beyond `max_count`."""
-        requests_count = self._requests_count
+        requests_count = self._requests_count + self._dropped_requests_count
         if self.max_count is not None:
             requests_count = min(requests_count, self.max_count)
         return requests_count - self.replies_count
@@ -120,8 +122,9 @@ class Responder:
                     await self._reply(client, msg, self._requests_count)
 
         subscription = await client.subscribe(
-            self.subject, on_message, self._end_with_error, queue=self.queue
-        )
+            self.subject, on_message, self._end_with_error, queue=self.queue,
+            on_dropped=self._count_dropped,
+        )  # fmt: skip
         limit_s = client.connection.request_timeout_s
         try:
             async with asyncio.timeout(limit_s):
@@ -149,6 +152,11 @@ class Responder:
         if self._error is not None:
             raise self._error
         return self.replies_count
+
+    def _count_dropped(self, subject: str, reply_subject: str) -> None:
+        if not _find_refusal(reply_subject):
+            self._dropped_requests_count += 1
+            self.report(f"no reply to a request on {subject}: too many requests wait")
 
     async def _reply(self, client: Client, msg: Msg, number: int) -> None:
         received_request = ReceivedRequest(

@@ -11,18 +11,27 @@ import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import Any
 
 import nats
 import pytest
 
 from natstui.config import Connection
-from natstui.errors import ConnectionLost, OutcomeUnknown
-from natstui.jetstream.connection.client import connect
+from natstui.errors import (
+    ConnectionLost,
+    NatstuiError,
+    OutcomeUnknown,
+    RequestFailed,
+    RequestTimedOut,
+)
+from natstui.jetstream.connection.client import Client, connect
 from natstui.jetstream.connection.journal import Journal
 from natstui.jetstream.connection.times import time_us
 from natstui.jetstream.connection.writer import Writer
 from natstui.jetstream.managing.apply import apply
-from natstui.jetstream.messages.publish import publish
+from natstui.jetstream.managing.configure import ChangeResult
+from natstui.jetstream.managing.replicas import wait_for_replicas
+from natstui.jetstream.messages.publish import ack_text, publish
 from natstui.jetstream.testbed.broker import Broker
 from natstui.model.records.managing import Action, Change
 from natstui.model.records.messages import PublishMessage
@@ -114,6 +123,53 @@ async def _changed_without_an_answer(
         assert journal.entries()[-1].outcome == "unknown"
         await client.close()
     await nc.close()
+
+
+class Unread:
+    """Requests of a client, of which one fails once a change is done."""
+
+    def __init__(self, client: Client, verb: str, error: NatstuiError) -> None:
+        self._request, self._verb, self._error = client.request, verb, error
+        self.is_changed = False
+
+    async def request(self, verb: str, *arguments: Any) -> bytes:
+        """Return the reply; after the change, raise the error once."""
+        if self.is_changed and verb == self._verb:
+            self.is_changed = False
+            raise self._error
+        reply = await self._request(verb, *arguments)
+        self.is_changed |= verb.startswith("STREAM.MSG.DELETE.")
+        return reply
+
+
+@pytest.mark.parametrize(
+    "error", [RequestTimedOut("the server", 5.0), ConnectionLost("it was lost")]
+)
+async def test_a_change_that_is_done_is_said_to_be_though_it_cannot_be_read_again(
+    nats_server: Broker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: NatstuiError
+) -> None:
+    client = await connect(Connection(servers=(nats_server.url,)))
+    writer = Writer(client, Journal(tmp_path / "journal.jsonl"))
+    await client.request("STREAM.CREATE.S", {"name": "S", "subjects": ["s"]})
+    ack = await publish(writer, PublishMessage(1, "s"))
+    created_at_us = time_us(json.loads(await client.request("STREAM.INFO.S"))["created"])
+    unread = Unread(client, "STREAM.MSG.GET.S", error)
+    with monkeypatch.context() as patched:
+        patched.setattr(client, "request", unread.request)
+        change = Change(1, "delete_message", "S", None, '{"seq": 1}', None, "S", created_at_us)
+        with pytest.raises(RequestFailed, match="message 1 of S deleted, as the server replied;"):
+            await apply(writer, change)
+    unread = Unread(client, "STREAM.INFO.S", error)
+    monkeypatch.setattr(client, "request", unread.request)
+    unread.is_changed = True
+    text = await ack_text(client, "s", ack)
+    assert text == f"acknowledged as 1 in S; whether it is kept could not be read: {error}"
+    if isinstance(error, ConnectionLost):
+        unread.is_changed = True
+        result = ChangeResult("moved", None, None)
+        result = await wait_for_replicas(writer, "S", created_at_us, lambda _: True, result)
+        assert result.text.startswith("moved; it is current on ")
+    await client.close()
 
 
 @pytest.mark.parametrize(

@@ -167,18 +167,23 @@ async def delete_message(writer: Writer, change: Change) -> ChangeResult:
     result = await _check_target_not_recreated(
         writer, change, target, ChangeResult(text, None, None)
     )
-    if result.unfinished or await _is_message_deleted(writer, change):
+    if result.unfinished or await _is_message_deleted(writer, change, text):
         return result
     return replace(result, unfinished=_NOT_DELETED_TEXT)
 
 
-async def _is_message_deleted(writer: Writer, change: Change) -> bool:
-    """Return whether the message of a deletion does not exist, or may not be read."""
+async def _is_message_deleted(writer: Writer, change: Change, text: str) -> bool:
+    """Return whether the message of a deletion does not exist, or may not be read.
+
+    Raises RequestFailed with the `text` of the deletion if it cannot be read now.
+    """
     body = {"seq": json.loads(change.body_json)["seq"]}
     try:
         await writer.client.request(f"STREAM.MSG.GET.{change.stream}", body)
     except (NotFound, PermissionDenied):
         return True
+    except (RequestFailed, ConnectionLost) as error:
+        raise make_reread_error(text, error) from error
     return False
 
 

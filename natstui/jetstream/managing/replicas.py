@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from time import monotonic
 
-from natstui.errors import JetStreamUnavailable, RequestTimedOut
+from natstui.errors import ConnectionLost, JetStreamUnavailable, RequestTimedOut
 from natstui.jetstream.connection.writer import Asset, Request, Writer
 from natstui.jetstream.managing.configure import (
     ChangeResult,
@@ -63,8 +63,8 @@ async def wait_for_replicas(
     while True:
         try:
             asset = await read_asset(writer, "stream", stream)
-        except (RequestTimedOut, JetStreamUnavailable):
-            # During the election of a leader, no server replies.
+        except (RequestTimedOut, JetStreamUnavailable, ConnectionLost):
+            # During the election of a leader, no server replies; a lost connection comes back.
             asset = None
         if asset is not None and asset.created_at_us != created_at_us:
             return replace(result, unfinished=recreated_text("stream", stream))

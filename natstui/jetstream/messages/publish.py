@@ -17,6 +17,7 @@ from nats.aio.msg import Msg
 
 from natstui.errors import (
     Conflict,
+    ConnectionLost,
     NotFound,
     PermissionDenied,
     RequestFailed,
@@ -151,6 +152,13 @@ async def ack_text(client: Client, subject: str, ack: PubAck) -> str:
         )
     except PermissionDenied:
         return f"acknowledged as {ack.stored_seq} in {ack.stream}"
+    except (RequestFailed, ConnectionLost) as error:
+        # As an error, it would be taken for a message that was not stored, and sent again.
+        reason = error.reason if isinstance(error, ConnectionLost) else str(error)
+        return (
+            f"acknowledged as {ack.stored_seq} in {ack.stream}; whether it is kept could not be "
+            f"read: {reason}"
+        )
     if not_kept is None:
         return f"stored as {ack.stored_seq} in {ack.stream}"
     return f"acknowledged as {ack.stored_seq}, and not kept by {not_kept[1]}"

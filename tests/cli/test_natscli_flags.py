@@ -195,6 +195,20 @@ def test_other_commands_take_the_words_of_the_nats_cli_too(shell: Shell) -> None
     shell.ok("stream", "rm", "E", "--force")
 
 
+@pytest.mark.parametrize("is_production", ["true", "false"])
+def test_a_consumer_without_a_name_is_confirmed_with_that_of_its_stream(
+    shell: Shell, is_production: str
+) -> None:
+    shell.environment["NATSTUI_CONNECTION_PRODUCTION"] = is_production
+    words = ("consumer", "add", "E", "--ephemeral", "--pull", "--confirm")
+    created_text = shell.ok(*words, "E")
+    refused = shell.run(*words, "C")
+    assert refused.returncode == 5 and "'C' is not 'E'" in refused.stderr
+    rows = json.loads(shell.ok("consumer", "ls", "E", "--json"))
+    (name,) = (row["name"] for row in rows if "durable_name" not in row["config"])
+    assert created_text == f"consumer {name} created\n"
+
+
 def test_an_ephemeral_consumer_may_be_without_a_name(shell: Shell) -> None:
     refused = shell.run("consumer", "add", "E")
     assert (

@@ -125,6 +125,22 @@ async def _changed_without_an_answer(
     await nc.close()
 
 
+async def test_a_consumer_without_a_name_is_told_by_the_one_that_it_got(
+    nats_server: Broker, tmp_path: Path
+) -> None:
+    wire = Deafening(nats_server)
+    async with wire.listening() as url:
+        client = await connect(Connection(servers=(url,), request_timeout_s=1.0))
+        await client.request("STREAM.CREATE.S", {"name": "S", "subjects": ["s"]})
+        wire.swallow = b"PUB $JS.API.CONSUMER.CREATE.S."
+        change = Change(1, "create_consumer", "S", body_json='{"ack_policy": "explicit"}')
+        with pytest.raises(OutcomeUnknown) as caught:
+            await apply(Writer(client, Journal(tmp_path / "journal.jsonl")), change)
+        (name,) = json.loads(await client.request("CONSUMER.NAMES.S"))["consumers"]
+        assert f"read again, consumer {name} is as requested" in str(caught.value)
+        await client.close()
+
+
 class Unread:
     """Requests of a client, of which one fails once a change is done."""
 

@@ -5,12 +5,14 @@ from __future__ import annotations
 import asyncio
 import json
 import sys
+import uuid
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from datetime import UTC, datetime
 
 from natstui.clock import steady_s
 from natstui.errors import (
+    ActionRefusal,
     ConnectionLost,
     NotFound,
     PermissionDenied,
@@ -463,11 +465,28 @@ async def apply(writer: Writer, change: Change, *, undoes: str | None = None) ->
     change was done, OutcomeUnknown has the current state on the server.
     """
     _check_change(writer, change)
+    if change.action == "create_consumer" and not change.consumer:
+        change = _name_consumer(change)
     if change.action in _FUNCTIONS_WITHOUT_UNDO:
         work = _FUNCTIONS_WITHOUT_UNDO[change.action](writer, change)
     else:
         work = _FUNCTIONS_WITH_UNDO[change.action](writer, change, undoes)
     return await add_state_if_unknown(work, lambda: _describe_state(writer, change))
+
+
+def _name_consumer(change: Change) -> Change:
+    """Return the creation of a consumer without a name with a new name.
+
+    A name chosen by the server would not be in the journal, and could not be undone. Such a
+    creation is confirmed with the name of the stream, as the preview requires it; raises
+    ActionRefusal for another name.
+    """
+    if change.confirmed not in (None, change.stream):
+        raise ActionRefusal(f"not confirmed: {change.confirmed!r} is not {change.stream!r}")
+    name = uuid.uuid4().hex[:8]
+    config = json.loads(change.body_json) | {"name": name}
+    confirmed_name = None if change.confirmed is None else name
+    return replace(change, consumer=name, body_json=json.dumps(config), confirmed=confirmed_name)
 
 
 async def preview(writer: Writer, change: Change) -> Confirmation:

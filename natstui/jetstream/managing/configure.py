@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import uuid
 from dataclasses import dataclass, replace
 
 from natstui.errors import (
@@ -258,10 +257,6 @@ async def create(writer: Writer, change: Change, undoes: str | None = None) -> C
     """Create a stream or consumer; raises Conflict if it exists."""
     kind: AssetKind = "consumer" if change.action == "create_consumer" else "stream"
     wanted_config: Config = json.loads(change.body_json)
-    if kind == "consumer" and not change.consumer:
-        # A name chosen by the server would not be in the journal, and could not be undone.
-        change = replace(change, consumer=uuid.uuid4().hex[:8])
-        wanted_config["name"] = change.consumer
     name = change.consumer or change.stream
     await _check_config(writer, kind, change.stream, wanted_config)
     if await exists(writer, kind, change.stream, name):

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from natstui.jetstream.messages import browse
 from tests.accounts import Account
 from tests.cli.test_core import connected, run
 from tests.cli.test_manage import Shell
@@ -63,6 +64,22 @@ async def test_messages_are_seen_from_either_end_and_of_a_subject(
     assert first.startswith("seq 25  ") and "  s.1  " in first and payload == "payload 25"
     async with connected(account.url) as nc:
         assert (await nc.jetstream().stream_info("S")).state.consumer_count == 0
+
+
+@pytest.mark.parametrize("direct", [True, False])
+async def test_the_newest_messages_are_printed_in_order_though_a_page_has_fewer(
+    shell: Shell, account: Account, direct: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(browse, "MAX_MSGS", 7)
+    await filled(account.url, 25, allow_direct=direct)
+    newest = await run(shell, "stream", "view", "S", "20", "--json")
+    assert sequences(newest.stdout) == list(range(6, 26)), newest.stderr
+    assert newest.stderr == "natstui: 20 messages; for earlier ones: --before 6\n"
+    older = await run(shell, "stream", "view", "S", "20", "--before", "16", "--json")
+    assert sequences(older.stdout) == list(range(1, 16))
+    assert older.stderr == "natstui: 15 messages\n"
+    of = await run(shell, "stream", "view", "S", "9", "--subject", "s.1", "--json")
+    assert sequences(of.stdout) == list(range(1, 26, 3))
 
 
 @pytest.mark.parametrize("direct", [True, False])

@@ -108,15 +108,17 @@ async def _print_messages(
         more_count = len(page.messages) - printer.printed_count
         more_text = counted(f"{more_count:,}", "more subject")
         return f"; for {more_text}: a larger SIZE" if more_count else ""
+    if not browse_command.newer and browse_command.from_time is None:
+        messages, older_seq = await _read_newest(client, browse_command, size)
+        for message in messages:
+            printer.write_stored(message, {})
+        return f"; for earlier ones: --before {older_seq}" if older_seq else ""
     while True:
         page = await browse(
             client, replace(browse_command, page_msgs=size - printer.printed_count)
         )
         for message in page.messages[: size - printer.printed_count]:
             printer.write_stored(message, {})
-        reads_forward = browse_command.newer or browse_command.from_time is not None
-        if not reads_forward:
-            return f"; for earlier ones: --before {page.older_seq}" if page.older_seq else ""
         if page.newer_seq is None or not page.messages:
             return ""
         if printer.printed_count >= size:
@@ -124,6 +126,21 @@ async def _print_messages(
         browse_command = replace(
             browse_command, newer=True, from_seq=page.newer_seq, from_time=None
         )
+
+
+async def _read_newest(
+    client: Client, browse_command: BrowseMessages, size: int
+) -> tuple[list[StoredMessage], int | None]:
+    """Return the newest `size` messages in order of sequence, read page by page backwards, and the
+    sequence before which there may be earlier ones; None if there are none.
+    """
+    messages = list[StoredMessage]()
+    while True:
+        page = await browse(client, replace(browse_command, page_msgs=size - len(messages)))
+        messages = [*page.messages, *messages]
+        if page.older_seq is None or len(messages) >= size:
+            return messages, page.older_seq
+        browse_command = replace(browse_command, from_seq=page.older_seq)
 
 
 @command()

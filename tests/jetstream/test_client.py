@@ -7,8 +7,16 @@ import pytest
 from nats.aio.msg import Msg
 
 from natstui.config import Connection
-from natstui.errors import ConnectionLost, NotFound
+from natstui.errors import (
+    ConnectionLost,
+    NatstuiError,
+    NotFound,
+    PermissionDenied,
+    RequestTimedOut,
+)
+from natstui.jetstream.connection import link
 from natstui.jetstream.connection.client import connect
+from natstui.jetstream.connection.permissions import UserInfo
 from natstui.jetstream.testbed.broker import Broker
 from natstui.model.records.record import LinkChanged
 from tests.serving import relay, serving
@@ -55,6 +63,37 @@ async def test_the_user_is_the_one_that_our_own_server_names(nats_server: Broker
         assert client.link.account == "$G"
         assert not asked
         await client.close()
+
+
+@pytest.mark.parametrize(
+    ("error", "kept_account"),
+    [
+        (RequestTimedOut("$SYS.REQ.USER.INFO", 2.0), "$G"),
+        (PermissionDenied("$SYS.REQ.USER.INFO"), None),
+    ],
+)
+async def test_the_account_is_kept_while_no_reply_about_the_user_comes(
+    nats_server: Broker, monkeypatch: pytest.MonkeyPatch, error: NatstuiError,
+    kept_account: str | None,
+) -> None:  # fmt: skip
+    errors, waiting = [error], asyncio.Event()
+    client = await connect(Connection(servers=(nats_server.url,)))
+    read_user = client._user_info
+
+    async def fail_at_first(timeout_s: float | None) -> UserInfo:
+        if errors:
+            raise errors.pop()
+        waiting.set()
+        return await read_user(timeout_s)
+
+    monkeypatch.setattr(client, "_user_info", fail_at_first)
+    monkeypatch.setattr(link, "_IDENTITY_RETRY_S", 0.0)
+    await client._link._report_identity()
+    assert client.link.account == kept_account
+    if kept_account is not None:
+        async with asyncio.timeout(60):
+            await waiting.wait()
+    await client.close()
 
 
 async def test_a_ping_follows_all_that_was_sent_before_it(nats_server: Broker) -> None:

@@ -17,7 +17,13 @@ from nats.aio.subscription import Subscription
 from natstui.clock import steady_us
 from natstui.config import Connection
 from natstui.decoding import decoder_of
-from natstui.errors import NatstuiError, NotFound, RequestFailed, RequestTimedOut
+from natstui.errors import (
+    ConnectionLost,
+    NatstuiError,
+    NotFound,
+    RequestFailed,
+    RequestTimedOut,
+)
 from natstui.jetstream.connection.link import (
     AccountInfo,
     Identity,
@@ -411,7 +417,9 @@ class Client:
         for reply in (user, info):
             if isinstance(reply, BaseException) and not isinstance(reply, NatstuiError):
                 raise reply
-        return make_identity(info, user if isinstance(user, UserInfo) else None)
+        identity = make_identity(info, user if isinstance(user, UserInfo) else None)
+        is_user_late = isinstance(user, RequestTimedOut | ConnectionLost)
+        return replace(identity, is_user_late=is_user_late)
 
 
 async def _read_account_info(client: Client) -> AccountInfo:

@@ -7,7 +7,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Awaitable, Callable, Coroutine
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
@@ -63,6 +63,8 @@ class Identity:
     user: UserInfo | None = None
     is_info_denied: bool = False
     """Whether the user may not request INFO, so that repeating it is pointless."""
+    is_user_late: bool = False
+    """Whether no reply about our user came in time."""
 
 
 def make_link_record(
@@ -360,16 +362,23 @@ class Link:
         )
 
     async def _report_identity(self) -> None:
-        """Read our identity, then report the link."""
+        """Read our identity, then report the link.
+
+        While no reply about our user comes, the user of the last reply is kept.
+        """
+        known_user = self.identity.user
         if self._read_identity is not None:
             self.identity = await self._read_identity()
+        if self.identity.is_user_late:
+            self.identity = replace(self.identity, user=known_user)
         if self.nc.is_connected:
             self._on_link(self.state)
-            if not self.identity.jetstream and not self.identity.is_info_denied:
+            may_have_jetstream = not self.identity.jetstream and not self.identity.is_info_denied
+            if may_have_jetstream or (self.identity.is_user_late and known_user is not None):
                 self._spawn(self._report_identity_again())
 
     async def _report_identity_again(self) -> None:
-        """Read and report our identity again after 4 s, as JetStream may be available then."""
+        """Read and report our identity again after 4 s: a part of it may be available then."""
         reconnects_count = self.nc.stats["reconnects"]
         await asyncio.sleep(_IDENTITY_RETRY_S)
         if self.nc.is_connected and self.nc.stats["reconnects"] == reconnects_count:

@@ -211,6 +211,14 @@ async def test_a_payload_that_is_no_variable_is_on_stdin_alone(
     assert (await replying).returncode == 0
 
 
+async def test_a_request_whose_subject_is_no_variable_gets_no_reply() -> None:
+    flags = {"headers": (), "sleep": None, "timeout": "30s", "echo": False}
+    create_reply = _create_reply_function(None, "cat", flags)
+    request = ReceivedRequest(1, "ask.\0", (), b"?")
+    with pytest.raises(NatstuiError, match="its subject has a NUL byte"):
+        await create_reply(request)
+
+
 async def test_requests_that_find_too_many_others_waiting_got_no_reply(
     account: Account, tmp_path: Path
 ) -> None:

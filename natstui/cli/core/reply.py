@@ -158,6 +158,9 @@ async def _run_program(program: list[str], request: ReceivedRequest, timeout_s: 
     Raises NatstuiError if it cannot be run, fails, lasts longer than `timeout_s`, or prints more
     than a payload may have.
     """
+    if "\0" in request.subject:
+        # A server accepts it, but an environment variable cannot have it.
+        raise NatstuiError("its subject has a NUL byte")
     environment = {**os.environb, b"NATS_REQUEST_SUBJECT": request.subject.encode()}
     # That of a request that started natstui itself is not this one.
     environment.pop(_BODY_VARIABLE, None)

@@ -511,6 +511,22 @@ async def test_a_work_queue_tells_itself_what_was_given_up(
         assert [payload for _, payload, _ in got] == [b"%d" % number for number in range(11, 31)]
 
 
+async def test_a_resumed_copy_leaves_out_what_was_dropped_of_messages_stored_since(
+    nats_server: Broker,
+) -> None:
+    async with connected(nats_server.url) as nc:
+        await filled(nc, "S", 9)
+    client = await connect(Connection(servers=(nats_server.url,)))
+    try:
+        selection = await select(client, SelectionRequest("S"))
+        # As of a copy that began when the stream ended with sequence 5.
+        selection = dataclasses.replace(selection, seqs=(2, 4, 7), end_seq=5)
+        copy = Copy(CopyTarget("T"), selection, state=State(end_seq=5, done_seq=2))
+        assert (await count_copy(client, client, copy)).subjects == {"s.4": 1}
+    finally:
+        await client.close()
+
+
 @pytest.mark.parametrize(
     ("max_deliver", "copied_msgs", "why"),
     [

@@ -218,7 +218,8 @@ async def read_messages(
     stream was recreated.
     """
     if selection.seqs is not None:
-        source = _read_seqs(client, selection, (seq for seq in selection.seqs if seq > after_seq))
+        seqs = (seq for seq in selection.seqs if after_seq < seq <= selection.end_seq)
+        source = _read_seqs(client, selection, seqs)
     elif selection.has_limits_retention:
         source = _read_by_consumer(client, selection, after_seq, headers_only=headers_only)
     else:

@@ -99,12 +99,11 @@ def message_text(
         "",
         payload_text.text,
     ]
-    compression = f", unpacked from {payload_text.compression}" if payload_text.compression else ""
     caption_start = f"message {message.stream_seq}" if message.stream_seq else "message"
     return (
         "\n".join(parts),
         payload_text.format,
-        f"{caption_start}  ·  as {payload_text.format}{compression}",
+        f"{caption_start}  ·  {payload_text.format_text}",
     )
 
 

@@ -124,9 +124,7 @@ class RevisionScreen(LiveScreen):
         else:
             payload_text = revision_value_text(row, self._payload_format)
             self.raw.show(payload_text.text, "json" if payload_text.format == "json" else "text")
-            format_text = f"as {payload_text.format}" + (
-                f", unpacked from {payload_text.compression}" if payload_text.compression else ""
-            )
+            format_text = payload_text.format_text
         position_text = f"{self._index + 1} of {len(self._rows)}"
         self.caption.update(safe(revision_caption(row, position_text, format_text)))
 

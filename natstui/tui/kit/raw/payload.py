@@ -19,63 +19,68 @@ _GZIP_MAGIC, _ZSTD_MAGIC = b"\x1f\x8b", b"\x28\xb5\x2f\xfd"
 
 @dataclass(frozen=True, slots=True)
 class PayloadText:
-    """A payload as text, with its format and compression."""
+    """A payload as text, with its format."""
 
     text: str
     format: PayloadFormat
     """The format of the text; never `auto`."""
-    compression: str | None
-    """`gzip` or `zstd` if the payload was decompressed, or why it could not be; else None."""
+    decompression_text: str = ""
+    """`unpacked from gzip` if the payload was decompressed, or why it could not be; else ""."""
+
+    @property
+    def format_text(self) -> str:
+        """Return the format and the decompression for a caption, as `as json`."""
+        return ", ".join(filter(None, (f"as {self.format}", self.decompression_text)))
 
 
 def format_payload(payload: bytes, payload_format: PayloadFormat = "auto") -> PayloadText:
     """Return a payload as text in a format; by default JSON, else plain text, else a hex dump."""
-    decompressed, compression = decompress_payload(payload)
+    decompressed, decompression_text = decompress_payload(payload)
     if payload_format == "hex":
-        return PayloadText(hex_dump(payload), "hex", None)
+        return PayloadText(hex_dump(payload), "hex")
     if payload_format in ("auto", "json"):
         json_text = _json_text(decompressed)
         if json_text is not None:
-            return PayloadText(json_text, "json", compression)
+            return PayloadText(json_text, "json", decompression_text)
     text = _plain_text(decompressed)
     if payload_format == "text":
         text_or_dump = decompressed.decode("utf-8", errors="replace") if text is None else text
-        return PayloadText(text_or_dump, "text", compression)
+        return PayloadText(text_or_dump, "text", decompression_text)
     if text is not None:
-        return PayloadText(text, "text", compression)
-    return PayloadText(hex_dump(decompressed), "hex", compression)
+        return PayloadText(text, "text", decompression_text)
+    return PayloadText(hex_dump(decompressed), "hex", decompression_text)
 
 
-def decompress_payload(payload: bytes) -> tuple[bytes, str | None]:
-    """Return the decompressed payload, cut at 16 MiB, and the name of its compression.
+def decompress_payload(payload: bytes) -> tuple[bytes, str]:
+    """Return the decompressed payload, cut at 16 MiB, and a clause about its compression.
 
-    The name is None for an uncompressed or damaged payload. If this Python cannot decompress zstd,
-    the reason is returned instead of the name.
+    The clause is "" for an uncompressed or damaged payload. If this Python cannot decompress zstd,
+    the payload is returned as it is, and the clause says so.
     """
     if payload.startswith(_GZIP_MAGIC):
         try:
             decompressed = zlib.decompressobj(wbits=31).decompress(payload, MAX_DECOMPRESSED_BYTES)
         except (zlib.error, gzip.BadGzipFile):
-            return payload, None
-        return decompressed, "gzip"
+            return payload, ""
+        return decompressed, "unpacked from gzip"
     if payload.startswith(_ZSTD_MAGIC):
         return _decompress_zstd(payload)
-    return payload, None
+    return payload, ""
 
 
-def _decompress_zstd(payload: bytes) -> tuple[bytes, str | None]:
+def _decompress_zstd(payload: bytes) -> tuple[bytes, str]:
     """Return the payload decompressed by the standard library, which has zstd since Python 3.14,
-    and `zstd`; else the payload as it is, and the reason or None.
+    and a clause that says so; else the payload as it is, and the reason or "".
     """
     try:
         zstd = importlib.import_module("compression.zstd")
     except ModuleNotFoundError:
-        return payload, "nothing: zstd needs Python 3.14 or newer"
+        return payload, "still compressed: zstd needs Python 3.14 or newer"
     try:
         decompressed: bytes = zstd.ZstdDecompressor().decompress(payload, MAX_DECOMPRESSED_BYTES)
     except zstd.ZstdError:
-        return payload, None
-    return decompressed, "zstd"
+        return payload, ""
+    return decompressed, "unpacked from zstd"
 
 
 def _json_text(payload: bytes) -> str | None:

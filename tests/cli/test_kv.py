@@ -456,6 +456,33 @@ async def test_watching_goes_on_after_the_server_was_away(
     assert "natstui: 4 changes; the connection was lost 1 time\n" in done.stderr
 
 
+@pytest.mark.parametrize(
+    "words",
+    [
+        "kv keys B", "kv history B a", "kv watch B --wait 100ms", "object ls B",
+        "object get B f --output -",
+    ],
+)  # fmt: skip
+async def test_what_interest_retention_would_remove_is_not_read_with_a_consumer(
+    shell: Shell, account: Account, words: str
+) -> None:
+    stream = "KV_B" if words.startswith("kv") else "OBJ_B"
+    async with connected(account.url) as nc:
+        js = nc.jetstream()
+        kv = await js.create_key_value(bucket="B")
+        for key in ("a", "b"):
+            await kv.put(key, b"x")
+        await (await js.create_object_store("B")).put("f", b"content")
+        # Servers before 2.15 also keep what no consumer needs, and a reader here removes that.
+        await js.add_consumer(stream, durable_name="C", ack_policy="explicit")
+        await js.update_stream((await js.stream_info(stream)).config.evolve(retention="interest"))
+        assert (await js.stream_info(stream)).state.messages == 2
+        done = await run(shell, *words.split())
+        assert (done.returncode, done.stdout) == (5, ""), done.stderr
+        assert "has interest retention, so reading here could remove messages" in done.stderr
+        assert (await js.stream_info(stream)).state.messages == 2
+
+
 async def test_a_ttl_below_that_of_markers_is_told_as_what_it_becomes(
     shell: Shell, account: Account
 ) -> None:

@@ -497,6 +497,28 @@ async def test_what_was_given_up_is_sent_again(shell: Shell, nats_server: Broker
         )
 
 
+@pytest.mark.parametrize("retention", ["interest", "workqueue"])
+async def test_advisories_are_read_without_a_consumer_where_one_could_remove_them(
+    shell: Shell, nats_server: Broker, retention: str
+) -> None:
+    subject = "$JS.EVENT.ADVISORY.CONSUMER.MAX_DELIVERIES.S.C"
+    async with connected(nats_server.url) as nc:
+        js = nc.jetstream()
+        await filled(nc, "S", 5)
+        await js.add_stream(name="ADVISORIES", subjects=[subject], retention=retention)
+        await js.add_consumer("ADVISORIES", durable_name="READER", ack_policy="explicit")
+        await js.add_stream(name="AGAIN", subjects=["again"])
+        await js.add_consumer("S", durable_name="C", ack_policy="explicit", max_deliver=1)
+        await (await js.pull_subscribe_bind("C", stream="S")).fetch(5, timeout=5)
+        for seq in (2, 4):
+            said = {"stream": "S", "consumer": "C", "stream_seq": seq, "timestamp": ""}
+            await js.publish(subject, json.dumps(said).encode())
+        words = ("S", "--given-up", "C", "--to-subject", "again", "--json")
+        done = await run(shell, "messages", "copy", *words)
+        assert copied(done.stdout)["acknowledged_msgs"] == 2, done.stderr
+        assert (await js.stream_info("ADVISORIES")).state.messages == 2
+
+
 async def test_a_work_queue_tells_itself_what_was_given_up(
     shell: Shell, nats_server: Broker
 ) -> None:

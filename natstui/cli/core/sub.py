@@ -37,7 +37,7 @@ from natstui.jetstream.connection.client import Client, connect
 from natstui.jetstream.connection.times import time_us
 from natstui.jetstream.connection.writer import READ_ONLY
 from natstui.jetstream.messages.pull import describe_listening_loss
-from natstui.jetstream.messages.reading import Policy, Reader
+from natstui.jetstream.messages.reading import Policy, Reader, check_limits_retention
 from natstui.model.assets.subjects import has_wildcard, overlap
 from natstui.units import counted
 
@@ -242,7 +242,9 @@ class StreamPrinter:
         try:
             with cancel_on_signal("reading"):
                 stream = stream_name or await _find_stream(client, self.subjects)
-                created_at_us = await _check_limits_retention(client, stream)
+                info = json.loads(await client.request(f"STREAM.INFO.{stream}"))
+                check_limits_retention(info)
+                created_at_us = time_us(info["created"])
                 policy, start_text = _POLICY_AND_TEXT_BY_FLAG.get(
                     start_flags[0] if start_flags else "from_new", ("all", "")
                 )
@@ -306,21 +308,6 @@ async def _find_stream(client: Client, subjects: tuple[str, ...]) -> str:
             raise UsageError(f"several streams store these subjects: {names}; add --stream NAME")
         stream = streams[0]
     return stream
-
-
-async def _check_limits_retention(client: Client, stream: str) -> int:
-    """Return when a stream was created, in UTC µs.
-
-    Raises ActionRefusal if its retention is not `limits`: reading with a consumer could remove
-    messages.
-    """
-    info = json.loads(await client.request(f"STREAM.INFO.{stream}"))
-    if (retention := info["config"].get("retention", "limits")) != "limits":
-        raise ActionRefusal(
-            f"{stream} has {retention} retention, so reading here could remove messages: natstui "
-            f"stream view {stream} reads without a consumer"
-        )
-    return time_us(info["created"])
 
 
 @command()

@@ -16,7 +16,12 @@ from natstui.jetstream.connection.client import Client
 from natstui.jetstream.connection.times import time_us
 from natstui.jetstream.messages.decode import decode_api_reply
 from natstui.jetstream.messages.gets import ApiGetter
-from natstui.jetstream.messages.reading import Policy, Reader, StreamMessage
+from natstui.jetstream.messages.reading import (
+    Policy,
+    Reader,
+    StreamMessage,
+    check_limits_retention,
+)
 from natstui.model.assets.buckets import KV, TTL, key_of, key_subject, operation_of
 from natstui.model.records.messages import StoredMessage
 from natstui.model.records.stores import (
@@ -141,6 +146,7 @@ async def _make_reader(
     client: Client, bucket: str, key_filter: str, policy: Policy, *, values: bool
 ) -> Reader:
     info = await _read_info(client, bucket)
+    check_limits_retention(info)
     prefix = _subject_prefix(info, bucket)
     # A message without its value has a header with the length instead, which takes longer to read
     # than a small value.
@@ -172,6 +178,7 @@ async def read_page(client: Client, command: ReadKeys) -> KeysPage:
     With `after_revision_seq`, only of the keys that have changed after that revision.
     """
     info = await _read_info(client, command.bucket)
+    check_limits_retention(info)
     state, prefix = info["state"], _subject_prefix(info, command.bucket)
     stream, after_seq = f"{KV}{command.bucket}", command.after_revision_seq
     rows: dict[str, KeyRow] = {}

@@ -20,6 +20,7 @@ from nats.aio.msg import Msg
 from nats.aio.subscription import Subscription
 
 from natstui.errors import (
+    ActionRefusal,
     Conflict,
     ConnectionLost,
     JetStreamUnavailable,
@@ -60,6 +61,20 @@ With flow control, a server sends at most 32 MiB and one message ahead of our co
 """
 
 
+def check_limits_retention(info: dict[str, Any]) -> None:
+    """Raise ActionRefusal if the retention of a stream is not `limits`, according to its INFO.
+
+    With interest retention, the consumer of a reader could remove what it reads; a work queue
+    refuses that consumer.
+    """
+    stream, retention = info["config"]["name"], info["config"].get("retention", "limits")
+    if retention != "limits":
+        raise ActionRefusal(
+            f"{stream} has {retention} retention, so reading here could remove messages: natstui "
+            f"stream view {stream} reads without a consumer"
+        )
+
+
 async def _ignore_message(_: Msg) -> None:
     """Ignore a message: the parser delivers them in blocks instead."""
 
@@ -91,7 +106,7 @@ class Reader:
     """Reads a stream from a position on; use it with `async with`, and in it `async for`.
 
     After a lost connection it continues with the message after the last one it read. Raises
-    Conflict if another stream has the name then.
+    Conflict if another stream has the name then, and what `check_limits_retention` raises.
     """
 
     client: Client
@@ -112,8 +127,9 @@ class Reader:
     """The iteration ends after this time without a message, None: never. RequestFailed is raised
     then if messages were waiting and none arrived."""
     created_at_us: int | None = None
-    """Creation time of the stream, by which a recreated one is noticed. Read at the start if it is
-    None; still None if the user may not read it."""
+    """Creation time of the stream, by which a recreated one is noticed. If it is None, the reader
+    reads it and checks the retention; still None if the user may not read it. Else the retention
+    was checked before."""
     waiting_msgs: int = 0
     """Number of messages to read at the start."""
     _consumer_name: str = ""
@@ -144,7 +160,9 @@ class Reader:
     async def __aenter__(self) -> Self:
         if self.created_at_us is None:
             with suppress(PermissionDenied):
-                self.created_at_us = time_us((await self._read_info())["created"])
+                info = await self._read_info()
+                check_limits_retention(info)
+                self.created_at_us = time_us(info["created"])
         try:
             self.waiting_msgs = await self._create_consumer(self.policy, self.from_seq)
         except BaseException:

@@ -5,14 +5,17 @@ The sources are recordings, advisories, and the messages that a work queue still
 
 from __future__ import annotations
 
+import base64
 import json
 import sys
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
 from typing import Any
 
 import msgspec
 
 from natstui.decoding import decoder_of
-from natstui.errors import NotFound
+from natstui.errors import ActionRefusal, NotFound
 from natstui.jetstream.connection.client import Client
 from natstui.jetstream.connection.times import time_us
 from natstui.jetstream.messages.gets import ApiGetter
@@ -146,32 +149,39 @@ async def _read_advisories(
     client: Client, advisory_stream: str, stream: str, name: str, created_at_us: int
 ) -> set[int]:
     seqs = set[int]()
-    reader = Reader(
-        client,
-        advisory_stream,
-        (_advisory_subject(client, stream, name),),
-        ends_at_last_message=True,
-    )
-    async with reader:
-        remaining_msgs = reader.waiting_msgs
-        while remaining_msgs:
-            advisory_message = await anext(reader, None)
-            if advisory_message is None:
-                break
-            remaining_msgs = advisory_message.left_msgs
+    subject = _advisory_subject(client, stream, name)
+    async with aclosing(_read_stored(client, advisory_stream, subject)) as stored_advisories:
+        async for stored_at_us, payload in stored_advisories:
             try:
-                advisory = decoder_of(_Advisory).decode(advisory_message.payload)
+                advisory = decoder_of(_Advisory).decode(payload)
             except (msgspec.DecodeError, RecursionError):
                 continue  # other clients may publish there as well
             is_of_consumer = (advisory.stream, advisory.consumer) == (stream, name)
-            is_since_creation = advisory_message.stored_at_us >= created_at_us
-            if (
-                is_of_consumer
-                and is_since_creation
-                and not client.is_of_other_domain(advisory_message.payload)
-            ):
+            is_since_creation = stored_at_us >= created_at_us
+            if is_of_consumer and is_since_creation and not client.is_of_other_domain(payload):
                 seqs.add(advisory.stream_seq)
     return seqs
+
+
+async def _read_stored(
+    client: Client, stream: str, subject: str
+) -> AsyncGenerator[tuple[int, bytes], None]:
+    """Yield the time (UTC µs) and payload of each stored message of a subject."""
+    reader = Reader(client, stream, (subject,), ends_at_last_message=True)
+    try:
+        async with reader:
+            remaining_msgs = reader.waiting_msgs
+            while remaining_msgs and (message := await anext(reader, None)) is not None:
+                remaining_msgs = message.left_msgs
+                yield message.stored_at_us, message.payload
+    except ActionRefusal:
+        # A reader could remove messages of this stream.
+        getter, next_seq = ApiGetter(client, stream, None), 1
+        while page := await getter.read(next_seq, _READ_PAGE_MSGS, subject):
+            for stored_message in page:
+                payload = base64.b64decode(stored_message.payload_base64)
+                yield stored_message.stored_at_us, payload
+                next_seq = (stored_message.stream_seq or next_seq) + 1
 
 
 async def _find_unacknowledged(client: Client, stream: str, consumer: dict[str, Any]) -> set[int]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from collections.abc import AsyncIterator
 from pathlib import Path
 
 import nats.js.errors
@@ -16,7 +17,8 @@ from natstui.jetstream.connection.client import connect
 from natstui.jetstream.connection.journal import Journal
 from natstui.jetstream.connection.nats_client import HeaderPairs
 from natstui.jetstream.connection.writer import Writer
-from natstui.jetstream.messages.keys import read_key
+from natstui.jetstream.messages.keys import leave_out_superseded, read_key
+from natstui.jetstream.messages.reading import StreamMessage
 from natstui.jetstream.testbed.broker import Broker
 from natstui.model.assets.buckets import is_key_filter
 from natstui.model.records.stores import ChangeKey
@@ -454,6 +456,26 @@ async def test_watching_goes_on_after_the_server_was_away(
     assert [one["value"] for one in lines(done.stdout)] == ["1", "2", "3", "4"]
     assert loss_text in done.stderr
     assert "natstui: 4 changes; the connection was lost 1 time\n" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("left_msgs", "shown_seqs"), [(3, [1, 4, 5, 6, 7, 8]), (0, [1, 3, 4, 5, 6, 7, 8])]
+)
+async def test_a_watch_that_goes_on_shows_no_revision_that_was_superseded_before(
+    left_msgs: int, shown_seqs: list[int]
+) -> None:
+    restarts_count = 0
+
+    async def read() -> AsyncIterator[StreamMessage]:
+        nonlocal restarts_count
+        yield StreamMessage("a", 1, 0, (), b"", 5)
+        restarts_count = 1
+        for seq, subject in ((2, "b"), (3, "b"), (4, "b"), (5, "c"), (6, "b"), (7, "b"), (8, "b")):
+            left = left_msgs if seq == 3 else 9
+            yield StreamMessage(subject, seq, 0, (), b"", left)
+
+    newest = leave_out_superseded(read(), 5, lambda: restarts_count > 0)
+    assert [message.stream_seq async for message in newest] == shown_seqs
 
 
 @pytest.mark.parametrize(

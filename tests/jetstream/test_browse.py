@@ -502,6 +502,7 @@ async def test_a_second_outage_leaves_no_consumer_of_the_failed_attempt(
             await client.request_subject("s", b"x")
             assert (await anext(reader)).stream_seq == 1
             assert not failures
+            assert reader.restarts_count == 1
             consumers = await read_consumers()
             assert len(consumers) == 1
             assert len(client.nc._subs) == subscriptions_count

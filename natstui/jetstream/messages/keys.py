@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
-from collections.abc import AsyncGenerator, AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -112,7 +112,8 @@ async def read_entries(
     value.
     """
     entries = list[KeyEntry]()
-    reader = await _make_reader(client, bucket, key_filter, policy, values=values)
+    info = await _read_info(client, bucket)
+    reader = _make_reader(client, info, bucket, key_filter, policy, values=values)
     reader.reads_stored_only = True
     async with reader:
         while batch := await reader.read_batch():
@@ -133,19 +134,49 @@ async def watch(
 
     Raises NotFound at the start, and Conflict at the end if the bucket was recreated meanwhile.
     """
-    reader = await _make_reader(client, bucket, key_filter, policy, values=True)
+    info = await _read_info(client, bucket)
+    reader = _make_reader(client, info, bucket, key_filter, policy, values=True)
     reader.quiet_s = quiet_s
+    messages: AsyncIterator[StreamMessage] = reader
+    if policy == "last_per_subject":
+        messages = leave_out_superseded(
+            reader, info["state"]["last_seq"], lambda: reader.restarts_count > 0
+        )
     async with reader:
-        yield (_make_entry(bucket, message) async for message in reader)
+        yield (_make_entry(bucket, message) async for message in messages)
         if client.link.state == "connected":
             # Otherwise nobody would notice that entries of a recreated bucket are missing.
             await reader.check_stream()
 
 
-async def _make_reader(
-    client: Client, bucket: str, key_filter: str, policy: Policy, *, values: bool
-) -> Reader:
-    info = await _read_info(client, bucket)
+async def leave_out_superseded(
+    messages: AsyncIterator[StreamMessage], last_seq: int, has_restarted: Callable[[], bool]
+) -> AsyncGenerator[StreamMessage, None]:
+    """Yield messages, of those up to `last_seq` only the newest of each subject.
+
+    `has_restarted` returns whether the reader continues after a lost connection: only then older
+    messages of a subject precede its newest one.
+    """
+    newest_by_subject: dict[str, StreamMessage] = {}
+    async for message in messages:
+        if not has_restarted():
+            yield message
+            continue
+        newest_by_subject.pop(message.subject, None)
+        newest_by_subject[message.subject] = message
+        if message.left_msgs and message.stream_seq < last_seq:
+            continue
+        for newest_message in newest_by_subject.values():
+            yield newest_message
+        newest_by_subject.clear()
+    for newest_message in newest_by_subject.values():
+        yield newest_message
+
+
+def _make_reader(
+    client: Client, info: dict[str, Any], bucket: str, key_filter: str, policy: Policy, *,
+    values: bool,
+) -> Reader:  # fmt: skip
     check_limits_retention(info)
     prefix = _subject_prefix(info, bucket)
     # A message without its value has a header with the length instead, which takes longer to read

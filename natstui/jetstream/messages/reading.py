@@ -132,6 +132,8 @@ class Reader:
     was checked before."""
     waiting_msgs: int = 0
     """Number of messages to read at the start."""
+    restarts_count: int = 0
+    """How often it was continued with another consumer, which delivers all messages."""
     _consumer_name: str = ""
     _has_ended: bool = False
     _progress_seq: int = 0
@@ -390,6 +392,7 @@ class Reader:
         Waits for a connection, and for the stream to have a leader.
         """
         from_seq = self._last_seq + 1 if self._last_seq else self._start_seq or self.from_seq
+        self.restarts_count += 1
         while True:
             # Also that of a failed attempt, which would deliver every message once more.
             await self._delete_consumer()

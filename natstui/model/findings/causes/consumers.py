@@ -667,7 +667,7 @@ def find_refused_pulls(f: Facts, is_finding_open: bool) -> Symptom | None:
 
 def _has_recent_pulls(f: Facts) -> bool:
     """Return whether clients have pulled since messages are pending, even if no pull is open."""
-    if f.config is None or not f.config.pull:
+    if f.config is None or not f.config.pull or not f.has_seen_client:
         return False
     unanswered_s, gap_s = f.unanswered_pulls_s, f.pull_gap_s
     if unanswered_s is None or unanswered_s <= MAX_FETCH_LOOP_PAUSE_S or gap_s is None:

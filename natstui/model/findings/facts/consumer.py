@@ -138,6 +138,14 @@ class ConsumerFacts:
         return self.columns.push_bound[self.row]
 
     @property
+    def has_seen_client(self) -> bool:
+        """Whether polls saw a client, since the latest time without polls if there was one."""
+        activity = self._memory.client_activity.get(self.key)
+        return bool(self.has_client) or (
+            activity is not None and activity.last_active_mono_us > activity.polled_since_mono_us
+        )
+
+    @property
     def is_unused(self) -> bool:
         """Whether the consumer is ephemeral and has no client: the server will delete it."""
         config = self.config
@@ -145,7 +153,8 @@ class ConsumerFacts:
             return False
         activity = self._memory.client_activity.get(self.key)
         return not config.pull or (
-            unused_s(self.columns, self.row, activity, self.at_us) > MAX_FETCH_LOOP_PAUSE_S
+            unused_s(self.columns, self.row, activity, self.at_us, self.mono_us)
+            > MAX_FETCH_LOOP_PAUSE_S
         )
 
     @property
@@ -205,12 +214,12 @@ class ConsumerFacts:
         if not self.has_known_activity:
             return max(map(self._find_unchanged_since_us, counters))
         times = (self.delivered_at_us, self.acked_at_us, *map(self._find_change_us, counters))
-        return max((self.columns.created_at_us[self.row], *(at for at in times if at is not None)))
+        return max((self.created_at_us, *(at for at in times if at is not None)))
 
     @cached_property
     def waiting_since_us(self) -> int:
         """The time since which messages are pending and none is delivered, UTC."""
-        since_us = self.columns.created_at_us[self.row]
+        since_us = self.created_at_us
         for at_us in (self.delivered_at_us, self._find_change_us("delivered_consumer_seq")):
             since_us = max(since_us, at_us or 0)
         since_us = self._find_above_zero_us("pending_msgs", since_us)
@@ -225,7 +234,7 @@ class ConsumerFacts:
         """
         if self.acked_at_us is None and not self.was_never_acked:
             return self._find_unchanged_since_us("ack_floor_consumer_seq")
-        since_us = self.acked_at_us or self.columns.created_at_us[self.row]
+        since_us = self.acked_at_us or self.created_at_us
         return max(since_us, self._find_change_us("ack_floor_consumer_seq") or 0)
 
     @property
@@ -233,19 +242,28 @@ class ConsumerFacts:
         """The time since which messages are ack pending and none is acked, UTC."""
         return min(self._find_above_zero_us("ack_pending_msgs", self.last_ack_us), self.at_us)
 
+    def _utc_us(self, mono_us: int) -> int:
+        """Return the UTC of a time on the engine's clock, by the clock of UTC now."""
+        return self.at_us - (self.mono_us - mono_us)
+
+    @property
+    def _oldest_poll_us(self) -> int:
+        """The time of the oldest poll of the consumer in the history, UTC."""
+        return self._utc_us(self.history.values("sampled_mono_us", math.inf)[-1][0])
+
     def _find_change_us(self, counter: str) -> int | None:
         """Return the time of the newest poll that saw `counter` change, UTC; None without one.
 
         Times of the server are by its own clock, which may differ from the current clock.
         """
         mono_us = self.history.last_change_us(counter, _COUNTER_CHANGES_WINDOW_S)
-        return None if mono_us is None else self.at_us - (self.mono_us - mono_us)
+        return None if mono_us is None else self._utc_us(mono_us)
 
     def _find_unchanged_since_us(self, counter: str) -> int:
         """Return the time since which polls have seen no change of `counter`, UTC."""
         polls = self.history.values(counter, math.inf)
         changes_us = (us for (us, value), (_, before) in pairwise(polls) if value != before)
-        return self.at_us - (self.mono_us - next(changes_us, polls[-1][0]))
+        return self._utc_us(next(changes_us, polls[-1][0]))
 
     def _find_above_zero_us(self, gauge: str, since_us: int) -> int:
         """Return the time when `gauge` rose above zero, UTC; `since_us` if no poll shows 0."""
@@ -253,7 +271,15 @@ class ConsumerFacts:
         above_zero_mono_us = self.history.above_zero_since(gauge, since_mono_us)
         if above_zero_mono_us is None:
             return since_us
-        return max(since_us, self.at_us - (self.mono_us - above_zero_mono_us))
+        return max(since_us, self._utc_us(above_zero_mono_us))
+
+    @cached_property
+    def created_at_us(self) -> int:
+        """The time of the creation, UTC; after a change of the clock, at most the oldest poll."""
+        created_at_us = self.columns.created_at_us[self.row]
+        if not self._was_clock_changed:
+            return created_at_us
+        return min(created_at_us, self._oldest_poll_us)
 
     @cached_property
     def delivered_at_us(self) -> int | None:
@@ -280,15 +306,17 @@ class ConsumerFacts:
             self.history.values(counter, math.inf)
         ):
             if newer_value != older_value:
-                earliest_us = self.at_us - (self.mono_us - older_us)
-                latest_us = self.at_us - (self.mono_us - newer_us)
+                earliest_us = self._utc_us(older_us)
+                latest_us = self._utc_us(newer_us)
                 is_time_between_polls = (
                     earliest_us - _MAX_CLOCK_DIFFERENCE_US
                     <= at_us
                     <= latest_us + _MAX_CLOCK_DIFFERENCE_US
                 )
                 return at_us if is_time_between_polls else earliest_us
-        return at_us
+        # It was before the oldest poll.
+        is_time_known = at_us <= self._oldest_poll_us + _MAX_CLOCK_DIFFERENCE_US
+        return at_us if is_time_known else self._oldest_poll_us
 
     @property
     def _was_clock_changed(self) -> bool:
@@ -386,7 +414,7 @@ class ConsumerFacts:
     @consumer_fact("s")
     def age_s(self) -> float:
         """Time since the creation of the consumer."""
-        return max(0.0, (self.at_us - self.columns.created_at_us[self.row]) / _US)
+        return max(0.0, (self.at_us - self.created_at_us) / _US)
 
     @consumer_fact("s")
     def waiting_s(self) -> float:
@@ -429,7 +457,9 @@ class ConsumerFacts:
             return 0.0
         activity = self._memory.client_activity.get(self.key)
         gap_s = (
-            None if activity is None else max(0.0, (self.at_us - activity.last_active_at_us) / _US)
+            None
+            if activity is None
+            else max(0.0, (self.mono_us - activity.last_active_mono_us) / _US)
         )
         gaps_s = [
             known_gap_s
@@ -443,7 +473,9 @@ class ConsumerFacts:
         """Time in which clients pulled while messages were pending, without a delivery."""
         activity = self._memory.client_activity.get(self.key)
         last_active_us = (
-            self.at_us if self.has_client else (activity.last_active_at_us if activity else None)
+            self.at_us
+            if self.has_client
+            else (self._utc_us(activity.last_active_mono_us) if activity else None)
         )
         return (
             None

@@ -23,16 +23,21 @@ RowName = tuple[str | int, ...]
 
 @dataclass(frozen=True, slots=True)
 class ClientActivity:
-    """Times of a consumer's pull requests or deliveries, and the gaps between them."""
+    """Times of a consumer's pull requests or deliveries, and the gaps between them.
 
-    first_at_us: int
-    """Time of the first seen pull request or delivery, UTC."""
-    last_active_at_us: int
-    """Time of the last seen pull request or delivery, UTC."""
+    Times are of the engine's clock, which nobody sets. Time without polls does not count.
+    """
+
+    first_mono_us: int
+    """Time of the first seen pull request or delivery."""
+    last_active_mono_us: int
+    """Time of the last seen pull request or delivery."""
     gaps_count: int = 0
     """Number of ended gaps."""
     longest_gap_us: int = 0
     """The longest ended gap; each shorter gap lowers it a little."""
+    polled_since_mono_us: int = 0
+    """Time of the first poll after the latest time without polls; 0 without one."""
 
     @property
     def longest_gap_s(self) -> float | None:
@@ -40,7 +45,7 @@ class ClientActivity:
 
         None until two gaps have ended, unless 10 s have passed without any gap.
         """
-        watched_s = (self.last_active_at_us - self.first_at_us) / 1e6
+        watched_s = (self.last_active_mono_us - self.first_mono_us) / 1e6
         if self.gaps_count < 2 and not (
             watched_s >= PULL_GAPS_KNOWN_AFTER_S and self.gaps_count == 0
         ):

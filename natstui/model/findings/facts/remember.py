@@ -40,6 +40,8 @@ from natstui.model.servers.replicas import has_lost_leader_contact
 _US = 1_000_000
 _MAX_SERVER_CLOCK_DIFFERENCE_US = 20_000
 """Maximum difference of the clocks of the servers of two rows."""
+_MIN_UNPOLLED_US = 60 * _US
+"""Minimum time without a poll of a row that counts as an absence of natstui."""
 
 
 def update_memory(
@@ -135,6 +137,7 @@ def _update_client_activity(
         return _create_initial_activity(state, rows)
     columns_before, old_row_of = before.consumer_columns, before.consumers.row_of
     is_same_roster = before.consumers is state.consumers.roster
+    max_poll_interval_us = _max_poll_interval_us(state)
     changed_activity: dict[RowKey, ClientActivity] = {}
     for row in rows:
         key = keys[row]
@@ -149,20 +152,31 @@ def _update_client_activity(
         has_client = waiting_pulls[row] > 0 or push_bound[row]
         if has_client and had_client:
             continue
+        activity, mono_us = known_activity.get(key), columns.sampled_mono_us[row]
+        mono_before_us = columns_before.sampled_mono_us[row_before]
+        unpolled_us = mono_us - mono_before_us
+        if unpolled_us > max_poll_interval_us:
+            # Whether clients paused meanwhile is unknown: this time does not count.
+            mono_before_us = mono_us
+            if activity is not None:
+                activity = changed_activity[key] = replace(
+                    activity,
+                    first_mono_us=activity.first_mono_us + unpolled_us,
+                    last_active_mono_us=activity.last_active_mono_us + unpolled_us,
+                    polled_since_mono_us=mono_us,
+                )
         has_delivered = delivered[row] != columns_before.delivered_consumer_seq[row_before]
         if not (has_client or had_client or has_delivered):
             continue
-        at_us = _sampled_at_us(state, columns.sampled_mono_us[row])
-        last_active_at_us = (
-            at_us
+        last_active_mono_us = (
+            mono_us
             if has_client
-            else _last_active_at_us(columns, row, columns_before, row_before, state)
+            else max(mono_before_us if had_client else 0, _delivered_mono_us(state, row) or 0)
         )
-        activity = known_activity.get(key)
         if activity is None:
-            changed_activity[key] = ClientActivity(last_active_at_us, last_active_at_us)
+            changed_activity[key] = ClientActivity(last_active_mono_us, last_active_mono_us)
             continue
-        gap_us = 0 if had_client else max(0, last_active_at_us - activity.last_active_at_us)
+        gap_us = 0 if had_client else max(0, last_active_mono_us - activity.last_active_mono_us)
         decayed_longest_us = (
             round(activity.longest_gap_us * LONGEST_PULL_GAP_DECAY_SHARE)
             if gap_us
@@ -170,29 +184,31 @@ def _update_client_activity(
         )
         longest_us = max(gap_us, decayed_longest_us)
         gaps_count = activity.gaps_count + (1 if gap_us else 0)
-        last_active_at_us = max(last_active_at_us, activity.last_active_at_us)
+        last_active_mono_us = max(last_active_mono_us, activity.last_active_mono_us)
         changed_activity[key] = ClientActivity(
-            activity.first_at_us, last_active_at_us, gaps_count, longest_us
-        )
+            activity.first_mono_us, last_active_mono_us, gaps_count, longest_us,
+            activity.polled_since_mono_us,
+        )  # fmt: skip
     return {**known_activity, **changed_activity} if changed_activity else known_activity
 
 
-def _last_active_at_us(
-    columns: ConsumerColumns,
-    row: int,
-    columns_before: ConsumerColumns,
-    row_before: int,
-    state: State,
-) -> int:
-    """Return the time of the clients' last activity, UTC, without an open pull request."""
-    delivered_at_us = columns.delivered_at_us[row] or 0
-    had_client = (
-        columns_before.waiting_pulls_count[row_before] > 0 or columns_before.push_bound[row_before]
-    )
-    polled_at_us = (
-        _sampled_at_us(state, columns_before.sampled_mono_us[row_before]) if had_client else 0
-    )
-    return max(delivered_at_us, polled_at_us)
+def _max_poll_interval_us(state: State) -> int:
+    """Return the time between two polls of a row above which natstui did not poll as planned."""
+    costs = [poll.cost for poll in state.costs[-1:]]
+    planned_us = max((max(cost.interval_us, cost.round_us or 0) for cost in costs), default=0)
+    return max(_MIN_UNPOLLED_US, 3 * planned_us)
+
+
+def _delivered_mono_us(state: State, row: int) -> int | None:
+    """Return the time of the last delivery on the engine's clock, not after the poll.
+
+    None if the server does not know it.
+    """
+    columns = state.consumers.columns
+    delivered_at_us, mono_us = columns.delivered_at_us[row], columns.sampled_mono_us[row]
+    if delivered_at_us is None:
+        return None
+    return mono_us - max(0, _sampled_at_us(state, mono_us) - delivered_at_us)
 
 
 def _create_initial_activity(state: State, rows: Iterable[int]) -> dict[RowKey, ClientActivity]:
@@ -203,11 +219,11 @@ def _create_initial_activity(state: State, rows: Iterable[int]) -> dict[RowKey, 
     columns, keys = state.consumers.columns, state.consumers.roster.keys
     initial_activity = {}
     for row in rows:
-        at_us = columns.delivered_at_us[row]
+        active_mono_us = _delivered_mono_us(state, row)
         if columns.waiting_pulls_count[row] or columns.push_bound[row]:
-            at_us = _sampled_at_us(state, columns.sampled_mono_us[row])
-        if at_us is not None:
-            initial_activity[keys[row]] = ClientActivity(at_us, at_us)
+            active_mono_us = columns.sampled_mono_us[row]
+        if active_mono_us is not None:
+            initial_activity[keys[row]] = ClientActivity(active_mono_us, active_mono_us)
     return initial_activity
 
 

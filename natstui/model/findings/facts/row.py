@@ -59,19 +59,22 @@ def dropped_after_max_deliver(
 
 
 def unused_s(
-    columns: ConsumerColumns, row: int, activity: ClientActivity | None, at_us: int
+    columns: ConsumerColumns,
+    row: int,
+    activity: ClientActivity | None,
+    at_us: int,
+    mono_us: int,
 ) -> float:
     """Return the seconds since a consumer had a client; 0 with a client.
 
-    `at_us` is the time of the sample in UTC µs, `activity` that of the clients, None if unknown.
+    `at_us` and `mono_us` are the time of the sample, UTC and on the engine's clock; `activity` is
+    that of the clients, None if unknown.
     """
     if columns.waiting_pulls_count[row] or columns.push_bound[row]:
         return 0.0
-    last_active_us = max(
-        columns.created_at_us[row],
-        columns.delivered_at_us[row] or 0,
-        activity.last_active_at_us if activity is not None else 0,
-    )
+    if activity is not None:
+        return max(0.0, (mono_us - activity.last_active_mono_us) / _US)
+    last_active_us = max(columns.created_at_us[row], columns.delivered_at_us[row] or 0)
     return max(0.0, (at_us - last_active_us) / _US)
 
 

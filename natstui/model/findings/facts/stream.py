@@ -396,7 +396,7 @@ class StreamFacts:
             allowed_pause_s = (
                 activity.allowed_gap_s if activity and config.pull else NO_SUBSCRIBER_S
             )
-            count += unused_s(columns, row, activity, self.at_us) > allowed_pause_s
+            count += unused_s(columns, row, activity, self.at_us, self.mono_us) > allowed_pause_s
         return count
 
     @stream_fact("s", needs="two polls")

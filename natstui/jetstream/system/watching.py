@@ -244,6 +244,7 @@ async def watch_clients(client: Client, sink: Sink, *, connections: bool = False
     With `connections`, also add the busiest open connections as `ConnectionsRead`.
     """
     rows: tuple[ClientConnection, ...] = ()
+    clocks_ahead_us: dict[str, int] = {}
     due_s = 0.0
     while True:
         began_s = steady_s()
@@ -252,7 +253,10 @@ async def watch_clients(client: Client, sink: Sink, *, connections: bool = False
                 connections_read = await read_connections(
                     client, ServerRequests(client), closed=False
                 )
-                rows = connections_read.rows
+                rows, now_us = connections_read.rows, _now_us()
+                clocks_ahead_us = {
+                    server.server_id: server.at_us - now_us for server in connections_read.servers
+                }
                 due_s = began_s + connections_interval_s(connections_read)
                 if connections:
                     sink.add(
@@ -269,7 +273,11 @@ async def watch_clients(client: Client, sink: Sink, *, connections: bool = False
             ):
                 subscriptions = await read_subscriptions(ServerRequests(client))
                 groups = count_groups(subscriptions.rows)
-            sink.add(summarize_clients(_now_us(), rows, closed_connections, missing, groups))
+            sink.add(
+                summarize_clients(
+                    _now_us(), rows, closed_connections, missing, groups, clocks_ahead_us
+                )
+            )
         except ConnectionLost:
             due_s = 0.0
             await asyncio.sleep(_RECONNECT_WAIT_S)

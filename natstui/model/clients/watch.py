@@ -129,12 +129,15 @@ def summarize_clients(
     closed_connections: Iterable[ClientConnection],
     missing_reason: str | None,
     groups: dict[str, dict[str, int]] | None = None,
+    clocks_ahead_us: Mapping[str, int] | None = None,
 ) -> ClientsRead:
     """Return counts of open connections (`rows`) and of connections closed in the last minute.
 
     `missing_reason` is the reason why closed connections are unknown, None if they are known;
-    `groups` is the result of `count_groups`, None if unknown.
+    `groups` is the result of `count_groups`, None if unknown. `clocks_ahead_us` has by server id
+    how far the clock of a server is ahead of that of `at_us`.
     """
+    clocks_ahead_us = clocks_ahead_us or {}
     clients = [row for row in rows if row.kind == "Client"]
     most_subscribed_connections = sorted(clients, key=lambda client: -client.subscriptions_count)[
         :_MAX_LISTED_CLIENTS
@@ -143,7 +146,8 @@ def summarize_clients(
         connection
         for connection in closed_connections
         if connection.stopped_at_us is not None
-        and connection.stopped_at_us > at_us - CLOSED_WINDOW_US
+        and connection.stopped_at_us - clocks_ahead_us.get(connection.server_id, 0)
+        > at_us - CLOSED_WINDOW_US
     ]
     # A refused client retries repeatedly: the account's limit is the cause, not the client.
     ended_connections = [

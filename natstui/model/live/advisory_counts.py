@@ -63,9 +63,16 @@ class MessageCounts:
         )
 
     def recent_count(self, now_at_us: int, window_s: float) -> int:
-        """Return the number of advisories within the last `window_s` seconds, at most 30."""
-        from_s = now_at_us // 1_000_000 - window_s
-        return sum(count for second, count in self.recent if second >= from_s)
+        """Return the number of advisories within the last `window_s` seconds, at most 30.
+
+        Advisories more than 30 s after `now_at_us` are from before the clock was set back.
+        """
+        now_s = now_at_us // 1_000_000
+        return sum(
+            count
+            for second, count in self.recent
+            if now_s - window_s <= second <= now_s + _MAX_KEPT_SECONDS
+        )
 
     @property
     def sequences(self) -> tuple[int, ...]:
@@ -81,6 +88,9 @@ _MAX_KEPT_SECONDS = 30
 def _add_to_second(
     seconds: tuple[tuple[int, int], ...], second: int, count: int
 ) -> tuple[tuple[int, int], ...]:
+    if seconds and seconds[-1][0] > second + _MAX_KEPT_SECONDS:
+        # The clock was set back.
+        return ((second, count),)
     if seconds and seconds[-1][0] >= second:
         # Delayed advisories count for the newest second, so the seconds stay in order.
         newest, newest_count = seconds[-1]

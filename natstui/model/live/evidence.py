@@ -89,6 +89,16 @@ def evidence_to_record(evidence: AdvisoryEvidence, at_us: int) -> EvidenceSoFar 
     return EvidenceSoFar(at_us, entries) if entries else None
 
 
+def with_arrival_time(advisory: Advisory, now_at_us: int) -> Advisory:
+    """Return an advisory about a message with the time `now_at_us`; others are unchanged.
+
+    Recent ones are counted by natstui's clock, and the time in an advisory is by the server's.
+    """
+    if advisory.type not in _FIELD_BY_ADVISORY_TYPE or advisory.at_us == now_at_us:
+        return advisory
+    return replace(advisory, at_us=now_at_us)
+
+
 _LEADER_ELECTION_TYPES = ("stream_leader_elected", "consumer_leader_elected")
 _ASSET_ACTION_TYPES = ("stream_action", "consumer_action")
 _ROLLED_BACK_TYPE = "stream_rolled_back"

@@ -11,7 +11,12 @@ from natstui.model.bench.view import BenchmarkSoFar, BenchmarkView
 from natstui.model.clients.watch import ClientsRead, ConnectionsRead, ConnectionWatch
 from natstui.model.findings.finding import Findings
 from natstui.model.findings.recorded import apply_finding_changes
-from natstui.model.live.evidence import AdvisoryEvidence, EvidenceRecord, evidence_from_record
+from natstui.model.live.evidence import (
+    AdvisoryEvidence,
+    EvidenceRecord,
+    evidence_from_record,
+    with_arrival_time,
+)
 from natstui.model.live.history import CONSUMER_COLUMNS, STREAM_COLUMNS, History
 from natstui.model.live.known_rows import Table, merge_consumers, merge_streams, without_leader
 from natstui.model.live.past_polls import PastPolls
@@ -290,14 +295,14 @@ def _after_recorder(
 
 
 def _add_event(state: State, record: EventRecord) -> State:
-    evidence = state.evidence
+    evidence, now_at_us = state.evidence, now_us(state.now_at_us, record)
     if isinstance(record, Advisory):
-        evidence = evidence.after((record,))
+        evidence = evidence.after((with_arrival_time(record, now_at_us),))
     return replace(
         state,
         recent_events=(*state.recent_events[1 - EVENTS_KEPT :], record),
         evidence=evidence,
-        now_at_us=now_us(state.now_at_us, record),
+        now_at_us=now_at_us,
     )
 
 
@@ -306,7 +311,7 @@ def _after_evidence(
 ) -> State:
     match record:
         case AckSample():
-            return _add_events(state, [record], now_us(state.now_at_us, record))
+            return _add_events(state, [record])
         case AcksCounted() | AdvisoriesCounted():
             evidence = state.evidence.after((record,))
             return replace(state, evidence=evidence, now_at_us=now_us(state.now_at_us, record))
@@ -457,27 +462,30 @@ def _drop_deleted_consumers(
 
 def apply_records(state: State, records: Iterable[Record]) -> State:
     """Return the state after `records`: as `State.after` for each, in a tenth of the time."""
-    pending_records, now_at_us = list[EventRecord | AckSample](), state.now_at_us
+    pending_records = list[EventRecord | AckSample]()
     for record in records:
         match record:
             case AckSample() | Advisory() | Noted() | Outcome() | Gap() | ClockStepped():
                 pending_records.append(record)
-                now_at_us = now_us(now_at_us, record)
             case _:
-                state = _add_events(state, pending_records, now_at_us).after(record)
-                pending_records, now_at_us = [], state.now_at_us
-    return _add_events(state, pending_records, now_at_us)
+                state = _add_events(state, pending_records).after(record)
+                pending_records = []
+    return _add_events(state, pending_records)
 
 
-def _add_events(state: State, records: Sequence[EventRecord | AckSample], now_at_us: int) -> State:
+def _add_events(state: State, records: Sequence[EventRecord | AckSample]) -> State:
     """Return the state with events and ack samples added; the same state without any."""
     if not records:
         return state
     recent_events = [event for event in records if not isinstance(event, AckSample)]
     samples = [event for event in records if isinstance(event, AckSample)]
-    evidence_records: list[EvidenceRecord] = [
-        event for event in records if isinstance(event, AckSample | Advisory)
-    ]
+    evidence_records, now_at_us = list[EvidenceRecord](), state.now_at_us
+    for event in records:
+        now_at_us = now_us(now_at_us, event)
+        if isinstance(event, Advisory):
+            evidence_records.append(with_arrival_time(event, now_at_us))
+        elif isinstance(event, AckSample):
+            evidence_records.append(event)
     return replace(
         state,
         recent_events=(*state.recent_events, *recent_events)[-EVENTS_KEPT:],

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
 
 from natstui.model.findings.verdict import consumer_findings, consumer_verdict
+from natstui.model.records.record import Advisory
 from tests.model.findings.life import Life, at_us
 
 
@@ -101,6 +103,35 @@ def test_messages_are_refused_since_the_newest_run_of_naks() -> None:
             delivered_at_us=at_us(life.second),
         )  # fmt: skip
     assert abs(life.open["NT-C04"].since_us - at_us(23.5)) <= 2_000_000
+
+
+@pytest.mark.parametrize("behind_s", [0, 12, 40, 1800])
+def test_naks_are_counted_whatever_the_clock_of_the_server_says(behind_s: int) -> None:
+    life = Life()
+    life.polls(5, delivered_at_us=at_us(0), waiting_pulls_count=1)
+    for second in range(20):
+        for seq in range(1, 6):
+            body = json.dumps({"stream_seq": seq, "deliveries": second + 1})
+            nak_us = at_us(life.second + 0.5 - behind_s)
+            life.add(Advisory(nak_us, "nak", "S", "C", f"nak {seq}", body))
+        life.poll(
+            pending_msgs=50, ack_pending_msgs=5, redelivered_msgs=5,
+            delivered_consumer_seq=5 * (second + 1), delivered_stream_seq=5,
+            delivered_at_us=at_us(life.second),
+        )  # fmt: skip
+    assert life.words == {"all messages nak'd"}
+    assert life.open["NT-C04"].numbers["naks_count"] == 50
+
+
+def test_naks_before_the_clock_was_set_back_are_not_recent() -> None:
+    life = Life()
+    life.polls(2)
+    life.advise("nak", 1, count=20)
+    counts = life.state.evidence.entries["S", "C"].naks
+    assert counts.recent_count(at_us(3), 10) == 20
+    set_back_us = at_us(3) - 3_600_000_000
+    assert counts.recent_count(set_back_us, 10) == 0
+    assert counts.after(set_back_us, (), 3).recent_count(set_back_us, 10) == 3
 
 
 def test_a_message_that_comes_again_and_again_is_named() -> None:

@@ -433,6 +433,15 @@ def test_clients_that_leak_flap_or_read_too_slowly_are_told_by_name() -> None:
     assert found(state) == {}
 
 
+@pytest.mark.parametrize("ahead_s", [-300, 300])
+def test_closed_clients_are_counted_whatever_the_clock_of_the_server_says(ahead_s: int) -> None:
+    closed = [_connection(number, 40 + ahead_s, name="new") for number in range(20)]
+    closed += [_connection(99, -100 + ahead_s, name="old")]
+    ahead = {closed[0].server_id: ahead_s * 1_000_000}
+    facts = summarize_clients(EPOCH_US + 60_000_000, [], closed, None, None, ahead)
+    assert facts.closed == (ClientCount("new", 20),)
+
+
 def test_clients_are_counted_by_the_queue_group_in_which_they_subscribe() -> None:
     def listens(number: int, *to: tuple[str, str | None]) -> ClientConnection:
         subscriptions = tuple(Subscription(subject, queue, 0) for subject, queue in to)

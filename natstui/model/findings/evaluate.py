@@ -125,7 +125,11 @@ def _evaluation_steps(
         _find_sampled_streams(evaluation, state),
     )
     memory = update_memory(
-        evaluation.memory, _previous_rows(evaluation), state, sampled_rows, sampled_streams
+        evaluation.memory,
+        _previous_rows(previous.evaluation),
+        state,
+        sampled_rows,
+        sampled_streams,
     )
     rows = _select_consumers(updater, evaluation, state, sampled_rows, memory)
     for first_index in range(0, min(len(rows), max_rows), _MAX_ROWS_PER_STEP):
@@ -170,6 +174,7 @@ def _previous_rows(evaluation: Evaluation) -> PreviousRows | None:
         evaluation.consumer_columns,
         evaluation.streams,
         evaluation.stream_columns,
+        evaluation.consumer_settings,
     )
 
 

@@ -333,6 +333,38 @@ def test_of_a_consumer_with_filters_its_pending_messages_count_and_no_sequences(
     assert finding.text.startswith("at least 5 messages removed before delivery")
 
 
+@pytest.mark.parametrize("delivered_seq", [20, 500])
+@pytest.mark.parametrize("is_reset", [False, True])
+def test_another_filter_or_a_reset_loses_no_messages(delivered_seq: int, is_reset: bool) -> None:
+    config, stream_config = {"filter_subjects": ("s.>",)}, {"max_msgs": 1000, "subjects": ("s.>",)}
+    life = Life(config, stream_config)
+    row = {"pending_msgs": 900, "waiting_pulls_count": 1, "delivered_stream_seq": delivered_seq,
+           "delivered_consumer_seq": 15, "delivered_at_us": at_us(0)}  # fmt: skip
+    for second in range(10):
+        if second == 5:
+            row |= {"pending_msgs": 40}
+        if second == 5 and is_reset:
+            row |= {"delivered_stream_seq": 960, "delivered_consumer_seq": 0}
+        elif second == 5:
+            life.configure(config | {"filter_subjects": ("s.eu.>",)}, stream_config)
+        first_seq = 1 + 10 * second
+        life.poll(stream={"first_seq": first_seq, "last_seq": first_seq + 999,
+                          "stored_msgs": 1000}, **row)  # fmt: skip
+        assert "NT-C12" not in life.open, second
+
+
+def test_no_more_messages_are_lost_than_were_removed_after_the_last_delivered_one() -> None:
+    # The new filter is known only after its first poll.
+    life = Life({"filter_subjects": ("s.>",)}, {"max_msgs": 1000, "subjects": ("s.>",)})
+    for second in range(10):
+        first_seq = 1 + 10 * second
+        life.poll(stream={"first_seq": first_seq, "last_seq": first_seq + 999,
+                          "stored_msgs": 1000}, pending_msgs=900 if second < 5 else 40,
+                  waiting_pulls_count=1, delivered_stream_seq=1100, delivered_consumer_seq=15,
+                  delivered_at_us=at_us(0))  # fmt: skip
+        assert "NT-C12" not in life.open, second
+
+
 def test_a_consumer_past_the_end_of_its_stream_shows_that_the_store_was_rolled_back() -> None:
     ahead = {"delivered_stream_seq": 90, "delivered_consumer_seq": 90, "waiting_pulls_count": 1}
     life = Life()

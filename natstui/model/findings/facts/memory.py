@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from natstui.model.assets.configuration import ConsumerConfiguration
 from natstui.model.findings.thresholds import (
     ALLOWED_PULL_GAP_FACTOR,
     MAX_PULL_GAP_IF_UNKNOWN_S,
@@ -179,3 +180,4 @@ class PreviousRows:
     consumer_columns: ConsumerColumns
     streams: Roster
     stream_columns: StreamColumns
+    consumer_settings: Mapping[tuple[str, str], ConsumerConfiguration]

@@ -532,8 +532,17 @@ def _update_losses(
             row_before = before.consumers.row_of.get(keys[row])
             if row not in refreshed_rows or row_before is None:
                 continue
-            consumer = state.consumer_configurations.get((columns.stream[row], columns.name[row]))
+            name = (columns.stream[row], columns.name[row])
+            consumer = state.consumer_configurations.get(name)
             if consumer is None:
+                continue
+            config_before = before.consumer_settings.get(name, consumer)
+            received_msgs = (
+                columns.delivered_consumer_seq[row]
+                - before.consumer_columns.delivered_consumer_seq[row_before]
+            )
+            if consumer.filter_subjects != config_before.filter_subjects or received_msgs < 0:
+                # A user changed the filter, or reset the consumer: other messages are pending.
                 continue
             if not has_limits_retention:
                 msgs = _count_deleted_pending_msgs(
@@ -547,12 +556,13 @@ def _update_losses(
                 msgs = _count_removed_before_delivery(columns, row, before.consumer_columns,
                                                       row_before,
                                                 old_first_seq, first_seq)  # fmt: skip
+            delivered_seq = before.consumer_columns.delivered_stream_seq[row_before]
+            # Only messages after the last delivered one are pending.
+            msgs = min(msgs, first_seq - 1 - delivered_seq)
             if msgs <= 0:
                 continue
             earlier_loss = losses.get(keys[row])
-            from_seq = max(
-                before.consumer_columns.delivered_stream_seq[row_before] + 1, old_first_seq
-            )
+            from_seq = max(delivered_seq + 1, old_first_seq)
             losses[keys[row]] = MessageLoss(
                 msgs + (earlier_loss.lost_msgs if earlier_loss else 0),
                 now_us,
@@ -602,9 +612,7 @@ def _count_deleted_matching_msgs(
     received_msgs = (
         columns.delivered_consumer_seq[row] - columns_before.delivered_consumer_seq[row_before]
     )
-    return (
-        columns_before.pending_msgs[row_before] - columns.pending_msgs[row] - max(0, received_msgs)
-    )
+    return columns_before.pending_msgs[row_before] - columns.pending_msgs[row] - received_msgs
 
 
 def _count_deleted_pending_msgs(

@@ -474,6 +474,28 @@ def test_unacked_messages_that_a_user_deletes_are_not_lost_by_a_limit(
         assert life.open == {}
 
 
+def test_after_a_purge_only_messages_that_a_limit_removed_are_lost() -> None:
+    life = Life({}, {"max_age_ns": 3600 * 10**9})
+    reason = "Unacknowledged message was deleted"
+    life.polls(2, stream={"first_at_us": at_us(0)}, pending_msgs=60, waiting_pulls_count=1,
+               delivered_stream_seq=40, delivered_consumer_seq=40,
+               delivered_at_us=at_us(1))  # fmt: skip
+    life.advise("terminated", 39, reason=reason)
+    life.polls(2, stream={"first_seq": 51, "stored_msgs": 50}, pending_msgs=50)
+    assert "NT-S51" in life.open and "NT-C12" not in life.open and "NT-C48" not in life.open
+    life.second += 3600
+    for seq in range(51, 56):
+        life.advise("terminated", seq, reason=reason)
+    life.polls(2, stream={"first_seq": 61, "stored_msgs": 40, "first_at_us": at_us(3500)},
+               pending_msgs=40)  # fmt: skip
+    assert "NT-C48" in life.open
+    lost_text = "10 messages removed before delivery, from 51 to 60"
+    assert life.open["NT-C12"].text.startswith(lost_text)
+    # Those removed an hour ago are still missing, those that the user purged are not.
+    life.polls(2, step_s=400)
+    assert life.open["NT-C12"].text.startswith(lost_text) and "NT-C48" not in life.open
+
+
 @pytest.mark.parametrize(
     ("config", "advice"),
     [

@@ -873,12 +873,11 @@ def _find_loss_after_delivered_seq(f: Facts) -> Symptom | None:
     if not stream.removing_limit:
         # No limit is reached: a user removed them.
         return None
-    first_seq = stream.columns.first_seq[stream.row]
-    if first_seq - 1 - delivered_seq <= 0:
+    from_seq = max(delivered_seq + 1, stream.first_seq_after_purge)
+    last_lost_seq = stream.columns.first_seq[stream.row] - 1
+    if last_lost_seq < from_seq:
         return None
-    return _make_loss_symptom(
-        f, first_seq - 1 - delivered_seq, (delivered_seq + 1, first_seq - 1), None
-    )
+    return _make_loss_symptom(f, last_lost_seq - from_seq + 1, (from_seq, last_lost_seq), None)
 
 
 def _make_loss_symptom(
@@ -902,6 +901,9 @@ def find_lost_before_ack(f: Facts, is_finding_open: bool) -> Symptom | None:
     if not removed.total_count or f.at_us - removed.last_at_us > LOST_MSGS_REPORTED_S * 1e6:
         return None
     if f.stream is None or not f.stream.has_removing_limit:
+        return None
+    if f.stream.purge and max(removed.sequences, default=0) < f.stream.first_seq_after_purge:
+        # A user removed them.
         return None
     if not is_finding_open and not _are_removed_by_limit(f.stream, removed):
         return None

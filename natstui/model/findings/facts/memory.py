@@ -110,6 +110,8 @@ class Purge:
 
     purged_msgs: int
     at_us: int
+    first_seq: int
+    """First sequence of the stream after the removal."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -312,7 +312,7 @@ class _StreamMemoryUpdater:
             removed_msgs += max(0, columns.last_seq[row] - columns_before.last_seq[row_before])
             has_limits_retention = config is not None and config.retention == "limits"
             if has_limits_retention and not is_explained_by_limit and removed_msgs > 0:
-                self.purges[key] = Purge(removed_msgs, at_us)
+                self.purges[key] = Purge(removed_msgs, at_us, columns.first_seq[row])
                 self._add_missing_messages(key, removed_msgs, before_us, at_us)
 
     def _add_missing_messages(self, key: RowKey, msgs: int, before_us: int, at_us: int) -> None:

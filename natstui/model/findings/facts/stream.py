@@ -150,6 +150,11 @@ class StreamFacts:
         return self._memory.purges.get(self.key)
 
     @property
+    def first_seq_after_purge(self) -> int:
+        """The first sequence that the latest purge by a user left; 0 without a purge."""
+        return self.purge.first_seq if self.purge else 0
+
+    @property
     def missing_messages(self) -> MissingMessages | None:
         """The messages that disappeared when the stream's server restarted; None without any."""
         messages, leader = (
@@ -169,10 +174,10 @@ class StreamFacts:
     def has_removing_limit(self) -> bool:
         """Whether a limit of the stream may remove messages that consumers still need.
 
-        Not with max messages per subject, which only replaces messages, and not after a purge.
+        Not with max messages per subject, which only replaces messages.
         """
         config = self.config
-        if config is None or config.max_msgs_per_subject or self.purge is not None:
+        if config is None or config.max_msgs_per_subject:
             return False
         return bool(config.max_msgs or config.max_bytes or config.max_age_ns)
 

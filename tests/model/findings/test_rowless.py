@@ -10,7 +10,7 @@ from natstui.model.findings.evaluate import apply_and_evaluate
 from natstui.model.live.snapshot import OfflineAsset, UnlistedConsumers
 from natstui.model.live.state import State
 from tests.model.builders import snapshot
-from tests.model.findings.life import EPOCH_US
+from tests.model.findings.life import EPOCH_US, START_S, Life
 
 _REASON = 'unsupported - config error: unknown field "allow_batched"'
 _ALIVE: dict[str, Any] = {
@@ -64,6 +64,21 @@ def test_what_a_server_refuses_to_run_is_told_with_its_reason_and_not_as_silent(
     assert all(
         "start the server again" not in one.act for one in state.findings.list_open_findings()
     )
+
+
+def test_consumers_of_a_stream_that_its_server_refuses_to_run_are_not_without_a_leader() -> None:
+    life = Life()
+    life.polls(3)
+    for second in range(4, 7):
+        life.add(
+            snapshot(
+                START_S + second,
+                unreachable_streams=("S",),
+                unreachable_consumers=(("S", "C"),),
+                offline=(OfflineAsset("S", "", _REASON),),
+            )
+        )
+        assert life.open.keys() == {"NT-S09"}
 
 
 def test_asked_by_name_the_truth_is_told_of_a_stream_without_a_row() -> None:

@@ -72,11 +72,18 @@ _MAX_NAMED_MESSAGES = 5
 # Contact: the leader and the replicas.
 
 
+def _is_refused_by_server(f: Facts) -> bool:
+    """Return whether a server refuses to run the consumer or its stream.
+
+    The reason of the server is a finding of its own.
+    """
+    return f.name in f.state.offline or (f.name[0], "") in f.state.offline
+
+
 def find_unreachable_leader(f: Facts, is_finding_open: bool) -> Symptom | None:
     """Return the evidence if the leader of the consumer, or of its stream, does not reply."""
     state = f.state
-    if f.name in state.offline or (f.name[0], "") in state.offline:
-        # The reason of the server is a finding of its own.
+    if _is_refused_by_server(f):
         return None
     is_unreachable = (
         f.name in state.unreachable_consumers or f.name[0] in state.unreachable_streams
@@ -86,7 +93,7 @@ def find_unreachable_leader(f: Facts, is_finding_open: bool) -> Symptom | None:
 
 def find_missing_leader(f: Facts, is_finding_open: bool) -> Symptom | None:
     """Return the evidence if no server leads the consumer."""
-    if f.columns.leader[f.row] is not None or f.name in f.state.offline:
+    if f.columns.leader[f.row] is not None or _is_refused_by_server(f):
         return None
     return Symptom(kinds.NO_LEADER.sentence)
 

@@ -14,6 +14,8 @@ from types import MappingProxyType
 from natstui.model.bench.latency import from_latencies
 from natstui.model.live.ack_times import AckWindow
 from natstui.model.live.advisory_counts import MessageCount, MessageCounts
+from natstui.model.live.known_rows import Roster
+from natstui.model.live.message_counts import MessageCount, MessageCounts
 from natstui.model.records.evidence import (
     AcksCounted,
     AdvisoriesCounted,
@@ -64,6 +66,25 @@ class AdvisoryEvidence:
         while len(entries) > MAX_ASSETS_WITH_EVIDENCE:
             del entries[min(entries, key=lambda name: entries[name].last_at_us)]
         return AdvisoryEvidence(MappingProxyType(entries))
+
+    def without_recreated(self, before: Roster, after: Roster) -> AdvisoryEvidence:
+        """Return the counts without those that began before the creation of a new consumer.
+
+        New consumers are those of a poll, `after`, that are not in the previous one, `before`.
+        """
+        if not self.entries or after is before:
+            return self
+        outdated_names = set[StreamAndConsumer]()
+        for stream, consumer, created_at_us in after.row_of.keys() - before.row_of.keys():
+            name = str(stream), str(consumer)
+            entry = self.entries.get(name)
+            if entry is not None and 0 < entry.first_at_us < int(created_at_us):
+                outdated_names.add(name)
+        if not outdated_names:
+            return self
+        return AdvisoryEvidence(
+            MappingProxyType({n: e for n, e in self.entries.items() if n not in outdated_names})
+        )
 
     def acks(
         self, name: StreamAndConsumer, created_at_us: int, now_at_us: int

@@ -417,6 +417,7 @@ def _after_snapshot(state: State, snapshot: Snapshot) -> State:
         stream_configurations=_drop_deleted_streams(state.stream_configurations, streams),
         consumer_configurations=_drop_deleted_consumers(state.consumer_configurations, consumers),
         subject_counts=_drop_outdated_counts(state.subject_counts, streams),
+        evidence=state.evidence.without_recreated(state.consumers.roster, consumers.roster),
         unreachable_streams=unreachable_streams,
         unreachable_consumers=unreachable_consumers,
         offline={

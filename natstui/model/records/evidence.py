@@ -86,6 +86,12 @@ class AdvisoryCounts:
     """Sampled acks of the consumer."""
 
     @property
+    def first_at_us(self) -> int:
+        """Return the time of the first advisory about a message; 0 without any."""
+        counts = (self.naks, self.terms, self.give_ups, self.removed)
+        return min((count.first_at_us for count in counts if count.total_count), default=0)
+
+    @property
     def last_at_us(self) -> int:
         """Return the time of the newest advisory."""
         counts = (self.naks, self.terms, self.give_ups, self.removed, self.abandoned_batches)

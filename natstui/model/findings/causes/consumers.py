@@ -810,7 +810,7 @@ def find_near_ack_limit(f: Facts, is_finding_open: bool) -> Symptom | None:
 def find_dropped_messages(f: Facts, is_finding_open: bool) -> Symptom | None:
     """Return the evidence if messages were dropped after max deliver."""
     dropped_msgs = f.dropped_msgs
-    dropped_counts = f.advisories.give_ups if f.advisories else NOTHING_COUNTED
+    dropped_counts = f.dropped_counts
     if not dropped_msgs or f.config is None:
         return None
     if (

@@ -83,6 +83,23 @@ class ConsumerFacts:
         return NOTHING_COUNTED if self.advisories is None else self.advisories.naks
 
     @cached_property
+    def dropped_counts(self) -> MessageCounts:
+        """The drops after max deliver, counted by message; none if all these messages are gone.
+
+        With max deliver above 1, a dropped message counts as redelivered while it is stored.
+        """
+        if self.advisories is None or not self.advisories.give_ups.total_count:
+            return NOTHING_COUNTED
+        counts = self.advisories.give_ups
+        if self.config is None or self.config.max_deliver_count == 1:
+            return counts
+        polls = self.history.values("redelivered_msgs", math.inf)
+        zero_mono_us = next((mono_us for mono_us, msgs in polls if not msgs), None)
+        if zero_mono_us is None or self._utc_us(zero_mono_us) < counts.last_at_us:
+            return counts
+        return NOTHING_COUNTED
+
+    @cached_property
     def history(self) -> RowHistory:
         """The recent values of the consumer's row."""
         return RowHistory(self.state.consumer_history, self.key, self.row)
@@ -633,9 +650,8 @@ class ConsumerFacts:
     @consumer_fact("msgs")
     def dropped_msgs(self) -> int:
         """Minimum number of stored messages that were dropped after max deliver."""
-        advisories_count = 0 if self.advisories is None else self.advisories.give_ups.total_count
         return dropped_after_max_deliver(
-            self.config, self.redelivered, self.unacked, advisories_count
+            self.config, self.redelivered, self.unacked, self.dropped_counts.total_count
         )
 
     @consumer_fact("msgs", window_s=300.0, needs="two polls")

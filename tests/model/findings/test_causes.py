@@ -408,6 +408,22 @@ def test_a_filter_that_may_have_matched_something_is_not_called_wrong(
     assert "NT-C32" not in life.open
 
 
+def test_a_new_filter_is_compared_only_with_messages_stored_since_its_creation() -> None:
+    stream_config = {"subjects": ("s.>",)}
+    life = Life({}, stream_config)
+    life.is_there = False
+    for second in range(1, 226):
+        if second == 201:
+            life.is_there = True
+            life.configure({"filter_subjects": ("s.a",), "deliver_policy": "new"}, stream_config)
+        life.poll(stream={"last_seq": 100 + second, "stored_msgs": 100 + second,
+                          "last_at_us": at_us(second), "consumers_count": int(life.is_there)},
+                  created_at_us=at_us(200), waiting_pulls_count=1)  # fmt: skip
+        assert ("NT-C32" in life.open) == (second >= 221), second
+    text = "s.a matches none of 24 messages stored since it was created"
+    assert life.open["NT-C32"].text == text
+
+
 def test_what_an_interest_stream_drops_at_once_is_named() -> None:
     life = Life({"filter_subjects": ("i.a",)}, {"retention": "interest", "subjects": ("i.>",)})
     for second in range(8):

@@ -110,8 +110,22 @@ def count_unmatched_messages(f: ConsumerFacts) -> int | None:
     if config.deliver_policy == "all":
         new_msgs = stream.columns.stored_msgs[stream.row]
     else:
-        new_msgs = stream.history.growth("last_seq", UNMATCHED_MSGS_WINDOW_S) or 0
+        new_msgs = _count_messages_since_first_poll(f, stream)
     return new_msgs if new_msgs >= MIN_UNMATCHED_MSGS else None
+
+
+def _count_messages_since_first_poll(f: ConsumerFacts, stream: StreamFacts) -> int:
+    """Return the number of messages that the stream stored since the consumer's first poll.
+
+    At most those of the last 5 minutes.
+    """
+    consumer_polls = f.history.values("sampled_mono_us", UNMATCHED_MSGS_WINDOW_S)
+    last_seqs = [
+        last_seq
+        for mono_us, last_seq in stream.history.values("last_seq", UNMATCHED_MSGS_WINDOW_S)
+        if mono_us >= consumer_polls[-1][0]
+    ]
+    return last_seqs[0] - last_seqs[-1] if last_seqs else 0
 
 
 def find_start_beyond_end(f: ConsumerFacts, is_finding_open: bool) -> Symptom | None:

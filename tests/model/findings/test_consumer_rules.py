@@ -543,6 +543,18 @@ def test_advice_about_a_full_stream_names_the_limit_that_is_reached(
     assert advice in life.open["NT-S05"].act
 
 
+def test_a_filter_matches_stored_messages_though_the_stream_has_other_subjects_now() -> None:
+    life = Life({"filter_subjects": ("s.v1.*",)}, {"subjects": ("s.v2.*",)})
+    for second in range(5):
+        life.poll(pending_msgs=5 - second, ack_pending_msgs=1, waiting_pulls_count=1,
+                  delivered_consumer_seq=second + 1, delivered_stream_seq=second + 1,
+                  ack_floor_consumer_seq=second, ack_floor_stream_seq=second,
+                  delivered_at_us=at_us(second))  # fmt: skip
+        assert "NT-C32" not in life.open, second
+    life.poll(pending_msgs=0, ack_pending_msgs=0)
+    assert life.words == {"filter matches nothing"}
+
+
 def test_a_filter_that_matches_nothing_is_told_though_nothing_is_pending() -> None:
     life = Life({"filter_subjects": ("other.>",)}, {"subjects": ("s.>",)})
     life.poll()

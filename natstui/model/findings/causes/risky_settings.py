@@ -72,7 +72,8 @@ def find_unmatched_filter(f: ConsumerFacts, is_finding_open: bool) -> Symptom | 
     if f.config is None or stream is None or not f.config.filter_subjects:
         return None
     filters = ", ".join(f.config.filter_subjects[:3])
-    if has_unmatchable_filter(f.config, stream):
+    # Subjects of the stream may have changed: messages that match may still be stored.
+    if has_unmatchable_filter(f.config, stream) and not f.pending and not f.unacked:
         text = f"{filters} matches nothing; the stream has"
         return Symptom(f"{text} {', '.join(stream.subjects[:5])}")
     count = count_unmatched_messages(f)

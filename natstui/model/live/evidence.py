@@ -15,7 +15,6 @@ from natstui.model.bench.latency import from_latencies
 from natstui.model.live.ack_times import AckWindow
 from natstui.model.live.advisory_counts import MessageCount, MessageCounts
 from natstui.model.live.known_rows import Roster
-from natstui.model.live.message_counts import MessageCount, MessageCounts
 from natstui.model.records.evidence import (
     AcksCounted,
     AdvisoriesCounted,

@@ -166,8 +166,11 @@ async def test_stored_messages_are_read_back(run: Run) -> None:
     assert (result.accounting.received_msgs, result.accounting.lost_msgs) == (700, 0)
 
 
+@pytest.mark.parametrize(
+    "pattern", ["js-get", pytest.param("js-get-batch", marks=pytest.mark.needs_server("2.11"))]
+)
 async def test_stored_messages_are_read_in_order_also_where_some_are_deleted(
-    run: Run, account: Account
+    run: Run, account: Account, pattern: Pattern
 ) -> None:
     nc = await nats.connect(account.url)
     js = nc.jetstream()
@@ -178,7 +181,7 @@ async def test_stored_messages_are_read_in_order_also_where_some_are_deleted(
     for seq in (2, 3, 6):
         await js.delete_msg("PATTERNS", seq)
     left_bytes = 1 + 1000 + 10_000
-    reader = Role("readers", "js-get", total_msgs=7)
+    reader = Role("readers", pattern, batch_msgs=2, total_msgs=7)
     result = await run(reader, stream=replace(STREAM, create=False))
     (worker,) = result.workers
     assert (result.verdict, worker.counts.received_msgs) == ("ok", 7), result.notes

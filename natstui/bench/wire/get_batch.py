@@ -115,7 +115,8 @@ class BatchGetter:
         self._set_next_seq(self._next_seq + batch_msgs)
 
     def _send(self, request: _PendingBatch) -> None:
-        body = b'{"seq":%d,"batch":%d}' % (request.seq, request.batch_msgs)
+        # With a filter the first message of a batch may be deleted, too.
+        body = b'{"seq":%d,"batch":%d,"next_by_subj":">"}' % (request.seq, request.batch_msgs)
         self._open_requests.append(request)
         self._link.write(b"%s%d\r\n%s\r\n" % (self._head, len(body), body))
 
@@ -182,7 +183,9 @@ class BatchGetter:
             self._read_bytes += len(run) * (run.layout.size_bytes - run.layout.header_bytes)
         elif run.status == _END_STATUS:
             self._count_read()
-            self._open_requests.popleft()
+            # A batch at the end of the stream may have fewer messages.
+            request = self._open_requests.popleft()
+            self._requested_msgs -= request.batch_msgs - self._received_msgs
             self._received_msgs, self._newest_run = 0, None
             self._retry.note_success()
             last_seq_match = _LAST_SEQ_PATTERN.search(run.text(0, run.layout.headers))
@@ -194,8 +197,20 @@ class BatchGetter:
                 self._on_refusal(run.status)
 
     def _on_refusal(self, status: int) -> None:
-        """Schedule to send a request again if the server restarts; else end the run."""
+        """Schedule to send a request again if the server restarts; else end the run.
+
+        After the last message, continue at the first one.
+        """
         was_connection_lost = self._link.disconnects_count > 0
+        first_seq = self._job.orders.first_seq
+        if status == 404 and self._open_requests and self._open_requests[0].seq > first_seq:
+            # All messages from there on are deleted: continue at the first one.
+            self._count_read()
+            self._requested_msgs -= self._open_requests.popleft().batch_msgs
+            self._received_msgs, self._newest_run = 0, None
+            self._next_seq = first_seq
+            self._send_request()
+            return
         requested_msgs = self._open_requests[0].batch_msgs if self._open_requests else 0
         if not requested_msgs or not self._retry.should_retry(
             status, None, was_connection_lost=was_connection_lost, count=requested_msgs

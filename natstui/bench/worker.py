@@ -128,10 +128,11 @@ class Worker:
         self._schedule = schedule
         self._was_connection_lost = False
         self._has_stopped = False
+        self._controller_pid = os.getppid()
 
     async def run(self) -> None:
         """Connect, run the program of the role, and write reports until the final one."""
-        asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, self._end_orphaned)
+        asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, self._on_sigterm)
         _prepare_process()
         # The controller may have ended before the worker is connected.
         read_task = asyncio.create_task(self._read_lines())
@@ -293,6 +294,11 @@ class Worker:
         if self._job is not None:
             self._job.stopping.set()
 
+    def _on_sigterm(self) -> None:
+        """Clean up if the controller has ended; else it has the signal too, and stops the run."""
+        if os.getppid() != self._controller_pid:
+            self._end_orphaned()
+
     def _end_orphaned(self) -> None:
         """Stop and clean up after the controller has ended."""
         # Should anything hang from here on, the kernel ends us.
@@ -393,8 +399,9 @@ async def main() -> None:
 
 
 if __name__ == "__main__":
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    # A signal to the process group is for the controller, which stops its workers.
+    for ignored_signal in (signal.SIGINT, signal.SIGHUP, signal.SIGTERM):
+        signal.signal(ignored_signal, signal.SIG_IGN)
     # select() keeps microseconds; epoll as asyncio uses it rounds waits up to milliseconds.
     with asyncio.Runner(
         loop_factory=lambda: asyncio.SelectorEventLoop(selectors.SelectSelector())

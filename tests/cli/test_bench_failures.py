@@ -4,6 +4,7 @@ import asyncio
 import json
 import os
 import signal
+import subprocess
 import threading
 from collections.abc import Callable
 from pathlib import Path
@@ -13,6 +14,7 @@ import pytest
 
 from natstui.jetstream.testbed.broker import Broker
 from tests.bench.test_failures import _children
+from tests.cli.processes import NATSTUI
 from tests.cli.test_bench import bench
 from tests.cli.test_core import connected
 from tests.tui.terminals import OnTerminal
@@ -136,6 +138,33 @@ def test_a_run_whose_terminal_is_closed_is_saved(nats_server: Broker, tmp_path: 
     (result,) = json.loads(saved.read_text())["results"]
     assert result["verdict"] == "stopped"
     assert [worker["ended"] for worker in result["workers"]] == ["done"]
+
+
+def test_a_signal_to_all_processes_of_a_run_leaves_a_saved_partial_result(
+    nats_server: Broker, tmp_path: Path
+) -> None:
+    (tmp_path / "own.toml").write_text(PACED)
+    config, runs = tmp_path / "config.toml", tmp_path / "runs"
+    config.write_text(f'[benchmark]\nfolder = "{runs}"\n')
+    words = ("bench", str(tmp_path / "own.toml"), "--server", nats_server.url)
+    process = subprocess.Popen(
+        [*NATSTUI, *words, "--config", str(config)],
+        stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, start_new_session=True,
+    )  # fmt: skip
+    assert process.stderr is not None
+    try:
+        assert "phase steady\n" in process.stderr
+        # So do `timeout` and systemd.
+        os.killpg(process.pid, signal.SIGTERM)
+        _, said = process.communicate(timeout=60)
+    finally:
+        process.kill()
+        process.communicate()
+    assert process.returncode == 143, said
+    (saved,) = runs.glob("*.json")
+    (result,) = json.loads(saved.read_text())["results"]
+    assert result["verdict"] == "stopped", result["notes"]
+    assert {worker["ended"] for worker in result["workers"]} == {"done"}
 
 
 @pytest.mark.long

@@ -27,7 +27,14 @@ from natstui.bench.wire.batches import FastPublisher
 from natstui.bench.worker import clean_up
 from natstui.children import module_command
 from natstui.config.connection import Connection, Secret
-from natstui.errors import ActionRefusal, NotFound, PermissionDenied, RequestFailed, UsageError
+from natstui.errors import (
+    ActionRefusal,
+    NotFound,
+    PermissionDenied,
+    RequestFailed,
+    RequestTimedOut,
+    UsageError,
+)
 from natstui.jetstream.connection.client import Client, connect
 from natstui.jetstream.testbed.broker import Broker
 from natstui.model.bench.counts import Counts
@@ -436,6 +443,57 @@ async def test_a_created_stream_is_named_where_its_server_is_gone(nats_server: B
     assert kept.startswith("stream FAILING could not be deleted: ")
     assert kept.endswith(": natstui stream rm FAILING removes it")
     await client.close()
+
+
+@pytest.mark.parametrize("is_read", [True, False])
+async def test_a_stream_whose_creation_got_no_reply_is_deleted_or_named(
+    account: Account, monkeypatch: pytest.MonkeyPatch, is_read: bool
+) -> None:
+    request = Client.request
+
+    async def lose_reply(client: Client, verb: str, *rest: Any, **others: Any) -> bytes:
+        reply = await request(client, verb, *rest, **others)
+        if verb == "STREAM.CREATE.FAILING" or (verb == "STREAM.INFO.FAILING" and not is_read):
+            raise RequestTimedOut(verb, 5)
+        return reply
+
+    monkeypatch.setattr(Client, "request", lose_reply)
+    what = plan(Role("pubs", "js-publish-sync", total_msgs=5), stream=STREAM)
+    benchmark = Benchmark(what, Connection(servers=(account.url,)), records := Records())
+    with pytest.raises(RequestTimedOut, match=r"STREAM\.CREATE\.FAILING"):
+        await benchmark.run()
+    notes = [record.text for record in records.all if isinstance(record, BenchmarkLog)]
+    assert await _streams(account.url) == ([] if is_read else ["FAILING"])
+    assert notes == (
+        []
+        if is_read
+        else [
+            "the creation of stream FAILING got no reply, so it may exist later: no reply on "
+            '"STREAM.INFO.FAILING" within 5 s: natstui stream rm FAILING removes it'
+        ]
+    )
+
+
+async def test_a_stream_of_another_run_is_left_where_a_creation_got_no_reply(
+    account: Account, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    client = await connect(Connection(servers=(account.url,)))
+    await client.request("STREAM.CREATE.FAILING", {"name": "FAILING", "subjects": ["bench"]})
+    request = Client.request
+
+    async def lose_reply(client: Client, verb: str, *rest: Any, **others: Any) -> bytes:
+        if verb == "STREAM.CREATE.FAILING":
+            raise RequestTimedOut(verb, 5)
+        return await request(client, verb, *rest, **others)
+
+    monkeypatch.setattr(Client, "request", lose_reply)
+    what = plan(Role("pubs", "js-publish-sync", total_msgs=5), stream=STREAM)
+    assets = RunAssets(client, what, "run")
+    with pytest.raises(RequestTimedOut):
+        await assets.create()
+    assert await assets.remove({}) == ()
+    await client.close()
+    assert await _streams(account.url) == ["FAILING"]
 
 
 def test_messages_of_a_worker_count_for_the_stream_that_stores_them() -> None:

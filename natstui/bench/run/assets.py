@@ -16,11 +16,13 @@ from natstui.bench.result.accounting import ConsumerFigures, decode_figures, del
 from natstui.errors import (
     ActionRefusal,
     Conflict,
+    ConnectionLost,
     JetStreamUnavailable,
     NatstuiError,
     NotFound,
     PermissionDenied,
     RequestFailed,
+    RequestTimedOut,
 )
 from natstui.jetstream.connection.client import Client
 from natstui.jetstream.connection.storing import (
@@ -138,6 +140,8 @@ class RunAssets:
     """Names of the consumers that the run created."""
     created_streams: dict[str, CreatedStream] = field(default_factory=dict)
     """The streams that the run created, by name."""
+    _unconfirmed_subjects: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    """Name → subjects of a stream that may have been created: its creation got no reply."""
     _is_in_memory_storage: bool = True
     _checked_streams: list[_StoringStream] = field(default_factory=list)
     _largest_sender_by_role: dict[str, Role] = field(default_factory=dict)
@@ -488,12 +492,32 @@ class RunAssets:
         kept: it has messages of others. Consumers that cannot be deleted expire.
         """
         kept_stream_texts = [
+            await self._find_unconfirmed_stream(name) for name in self._unconfirmed_subjects
+        ]
+        kept_stream_texts += [
             await self._delete_asset(verb, own_msgs_by_stream) for verb in self.delete_verbs()
         ]
         with contextlib.suppress(NatstuiError):
             for verb in await self._leftover_verbs():
                 await self._delete_asset(verb, own_msgs_by_stream)
         return tuple(filter(None, kept_stream_texts))
+
+    async def _find_unconfirmed_stream(self, name: str) -> str:
+        """Add a stream whose creation got no reply to `created_streams`, if this run created it.
+
+        Returns a sentence if that cannot be read, else "".
+        """
+        try:
+            info = await self._request_json(f"STREAM.INFO.{name}")
+        except NatstuiError as error:
+            return (
+                f"the creation of stream {name} got no reply, so it may exist later: {error}: "
+                f"natstui stream rm {name} removes it"
+            )
+        if (info["config"].get("metadata") or {}).get("natstui_run") == self.run_id:
+            subjects = self._unconfirmed_subjects[name]
+            self.created_streams[name] = CreatedStream(info["created"], subjects)
+        return ""
 
     async def _delete_asset(self, verb: str, own_msgs_by_stream: Mapping[str, int]) -> str:
         """Delete an asset by an API verb; return why it is kept if it is a stream, else ""."""
@@ -592,6 +616,10 @@ class RunAssets:
         config["metadata"] = {"natstui_run": self.run_id}
         try:
             reply = await self.client.request(f"STREAM.CREATE.{name}", config)
+        except (RequestTimedOut, ConnectionLost) as error:
+            if not isinstance(error, ConnectionLost) or error.sent:
+                self._unconfirmed_subjects[name] = tuple(config["subjects"])
+            raise
         except RequestFailed as error:
             if error.err_code != _NAME_IN_USE_ERR_CODE:
                 raise

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
-from natstui.bench.run.assets import RunAssets, stream_config
+from natstui.bench.plan.check import MAX_WORKERS
+from natstui.bench.run.assets import RunAssets, consumer_config, stream_config
 from natstui.bench.run.orders import added_orders, all_orders
+from natstui.cli.bench.run import _MIN_PREPARATION_S, _PREPARATION_PER_WORKER_S
 from natstui.config.connection import Connection
 from natstui.jetstream.connection.client import connect
 from natstui.model.bench.plan import BenchmarkPlan, RateSegment, Role, StreamPlan
@@ -55,6 +59,28 @@ async def test_one_that_joins_sends_at_the_rate_of_one_of_the_others(account: Ac
     assert (joined.worker_id, joined.publisher_id, joined.share_msgs) == (3, 7, 333)
     assert (joined.worker_index, joined.workers_count) == (0, 1)
     assert joined.role.schedule == (RateSegment(None, 100, 100),)
+
+
+def test_a_consumer_outlives_the_start_of_all_workers_and_a_pause() -> None:
+    config = consumer_config(Role("subs", "js-consume"), "C", "deliver")
+    preparation_s = _MIN_PREPARATION_S + _PREPARATION_PER_WORKER_S * MAX_WORKERS
+    assert config["inactive_threshold"] / 1e9 > preparation_s + 600
+
+
+async def test_a_consumer_is_inactive_for_no_longer_than_its_stream_allows(
+    account: Account,
+) -> None:
+    client = await connect(Connection(servers=(account.url,)))
+    limits = {"inactive_threshold": 45 * 10**9}
+    config = {"name": "LIMITED", "subjects": ["limited"], "consumer_limits": limits}
+    await client.request("STREAM.CREATE.LIMITED", config)
+    role = Role("subs", "js-consume")
+    plan = BenchmarkPlan("t", "", (role,), StreamPlan("LIMITED", create=False), None)
+    assets = RunAssets(client, plan, "r")
+    await assets.create()
+    reply = await client.request(f"CONSUMER.INFO.LIMITED.{assets.consumers['subs']}")
+    assert json.loads(reply)["config"]["inactive_threshold"] == 45 * 10**9
+    await client.close()
 
 
 def test_a_stream_is_created_without_what_an_older_server_does_not_know() -> None:

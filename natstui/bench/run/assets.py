@@ -58,8 +58,10 @@ from natstui.units import counted, is_or_are
 
 _NAME_IN_USE_ERR_CODE = 10058
 _NO_STREAM_TO_DELETE = StreamPlan("", keep=True)
-_INACTIVE_THRESHOLD_S = 60
-"""Inactive threshold of consumers: the server deletes them even if natstui is killed."""
+_INACTIVE_THRESHOLD_S = 3600
+"""Inactive threshold of consumers: the server deletes them even if natstui is killed. It is longer
+than the start of as many workers as a run may have, and a pause, in which no worker pulls.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,6 +145,8 @@ class RunAssets:
     _unconfirmed_subjects: dict[str, tuple[str, ...]] = field(default_factory=dict)
     """Name → subjects of a stream that may have been created: its creation got no reply."""
     _is_in_memory_storage: bool = True
+    _max_inactive_ns: int | None = None
+    """The longest inactive threshold (ns) that the stream allows; None without a limit."""
     _checked_streams: list[_StoringStream] = field(default_factory=list)
     _largest_sender_by_role: dict[str, Role] = field(default_factory=dict)
     """Name of a role → the role with its largest payload so far."""
@@ -206,6 +210,8 @@ class RunAssets:
         self.waiting_msgs = info["state"]["messages"]
         # A consumer of stored messages must survive what they survive.
         self._is_in_memory_storage = info["config"]["storage"] == "memory"
+        consumer_limits = info["config"].get("consumer_limits") or {}
+        self._max_inactive_ns = consumer_limits.get("inactive_threshold") or None
         for role in self.plan.roles:
             if role.traits.has_shared_consumer:
                 await self._create_consumer(role)
@@ -662,6 +668,8 @@ class RunAssets:
         name = f"natstui-{self.run_id}-{role.name}"
         config = consumer_config(role, name, f"_natstui.{name}")
         config["mem_storage"] = self._is_in_memory_storage
+        if self._max_inactive_ns is not None:
+            config["inactive_threshold"] = min(config["inactive_threshold"], self._max_inactive_ns)
         await self.client.request(*consumer_request(self.stream or "", name, config, "create"))
         self.created_consumers.append(name)
         self.consumers[role.name] = name

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import replace
 
 import nats
@@ -11,6 +12,7 @@ from nats.aio.msg import Msg
 from natstui.bench.run.controller import Benchmark
 from natstui.config.connection import Connection
 from natstui.errors import ActionRefusal
+from natstui.jetstream.testbed.broker import Broker
 from natstui.model.bench.plan import (
     Acks,
     Pattern,
@@ -199,6 +201,26 @@ async def test_stored_messages_are_read_in_order_also_where_some_are_deleted(
                    duration_s=1.0)  # fmt: skip
     result = await run_here(Connection(servers=(account.url,)), endless, purge)
     assert result.verdict == "ok", result.notes
+    await nc.close()
+
+
+@pytest.mark.needs_server("2.11")
+async def test_what_a_batch_lacks_is_read_where_the_server_limits_its_bytes(
+    nats_server_factory: Callable[..., Broker],
+) -> None:
+    url = nats_server_factory("max_pending: 1MB").url
+    nc = await nats.connect(url)
+    js = nc.jetstream()
+    await js.add_stream(name="PATTERNS", subjects=["bench"], allow_direct=True)
+    sizes_bytes = range(100_000, 100_015)
+    for size_bytes in sizes_bytes:
+        await js.publish("bench", b"x" * size_bytes)
+    reader = Role("readers", "js-get-batch", batch_msgs=15, total_msgs=15)
+    what = plan(reader, stream=replace(STREAM, create=False))
+    result = await run_here(Connection(servers=(url,)), what)
+    (worker,) = result.workers
+    assert (result.verdict, worker.counts.received_msgs) == ("ok", 15), result.notes
+    assert worker.counts.received_bytes == sum(sizes_bytes), "each message once"
     await nc.close()
 
 

@@ -49,6 +49,10 @@ class BatchGetter:
         """Requests without a complete reply, oldest first."""
         self._refused_requests: list[_PendingBatch] = []
         """Requests to send again soon: the server was restarting."""
+        self._unread_ranges: deque[tuple[int, int]] = deque()
+        """First sequence and number of messages that a batch lacks, in a stream without gaps: the
+        server ends a batch at a limit of bytes.
+        """
         self._paused_requests_count = 0
         """Number of requests to send after a pause."""
         self._requested_msgs = 0
@@ -106,6 +110,11 @@ class BatchGetter:
             return
         if not self._job.running.is_set():
             self._paused_requests_count += 1
+            return
+        if self._unread_ranges:
+            seq, batch_msgs = self._unread_ranges.popleft()
+            self._requested_msgs += batch_msgs
+            self._send(_PendingBatch(seq, batch_msgs, time.monotonic_ns()))
             return
         batch_msgs = min(
             orders.role.batch_msgs, remaining_msgs, max(self._end_seq - self._next_seq, 1)
@@ -183,14 +192,18 @@ class BatchGetter:
             self._read_bytes += len(run) * (run.layout.size_bytes - run.layout.header_bytes)
         elif run.status == _END_STATUS:
             self._count_read()
-            # A batch at the end of the stream may have fewer messages.
+            # A batch at the end of the stream, or of large messages, may have fewer messages.
             request = self._open_requests.popleft()
-            self._requested_msgs -= request.batch_msgs - self._received_msgs
+            missing_msgs = request.batch_msgs - self._received_msgs
+            self._requested_msgs -= missing_msgs
             self._received_msgs, self._newest_run = 0, None
             self._retry.note_success()
             last_seq_match = _LAST_SEQ_PATTERN.search(run.text(0, run.layout.headers))
-            if not self._has_no_deleted_msgs and last_seq_match:
-                self._set_next_seq(int(last_seq_match[1]) + 1)
+            next_seq = int(last_seq_match[1]) + 1 if last_seq_match else None
+            if next_seq is not None and not self._has_no_deleted_msgs:
+                self._set_next_seq(next_seq)
+            elif next_seq is not None and missing_msgs and next_seq < self._end_seq:
+                self._unread_ranges.append((next_seq, missing_msgs))
             self._send_request()
         else:
             for _ in range(len(run)):

@@ -63,6 +63,13 @@ async def test_a_slow_receiver_takes_its_time(run: Run) -> None:
     assert result.duration_s > 0.8
 
 
+async def test_a_slow_ordered_receiver_requests_no_more_than_it_processes(run: Run) -> None:
+    slow = Role("subs", "js-ordered", think_s=0.01, batch_msgs=10)
+    result = await run(slow, Role("pubs", "js-publish-async", total_msgs=200), stream=STREAM)
+    assert (result.accounting.received_msgs, result.accounting.lost_msgs) == (200, 0)
+    assert result.duration_s > 1.6
+
+
 async def test_workers_that_join_at_the_same_moment_have_different_numbers(
     account: Account,
 ) -> None:

@@ -43,6 +43,7 @@ class OrderedReceiver(DeliveryReceiver):
 
     async def begin(self) -> None:
         """Create the first consumer, from the start of the stream."""
+        await super().begin()
         self._next_stream_seq = self.job.orders.first_seq
         await self._create_consumer()
 
@@ -56,6 +57,7 @@ class OrderedReceiver(DeliveryReceiver):
             await self.job.sleep(0.05)
         if self.link.failure.done():
             raise self.link.failure.result()
+        await self.end()
 
     def _is_consumer_lost(self) -> bool:
         """Return whether the consumer or the open pull request was lost."""
@@ -130,9 +132,17 @@ class OrderedReceiver(DeliveryReceiver):
         next_verb = f"{self.job.client.prefix}.CONSUMER.MSG.NEXT.{orders.stream}.{reply['name']}"
         self._head = f"PUB {next_verb} {inbox} ".encode()
 
+    def on_processed(self) -> None:
+        """Send a pull request if half of the last batch is processed."""
+        self._refill()
+
     def _refill(self) -> None:
-        batch = max(self.role.batch_msgs, _BATCH_MSGS)
-        if self._requested_msgs <= batch // 2 and self.job.running.is_set():
+        """Send a pull request if at most half of a batch is still to be delivered or processed."""
+        # A slow consumer requests no more than it can process.
+        is_slow = self.role.think_s > 0
+        batch = self.role.batch_msgs if is_slow else max(self.role.batch_msgs, _BATCH_MSGS)
+        outstanding_msgs = self._requested_msgs + self.backlog_msgs
+        if outstanding_msgs <= batch // 2 and self.job.running.is_set():
             self.link.write(pull_request(self._head, batch))
             self._requested_msgs += batch
             self._last_received_ns = time.monotonic_ns()

@@ -40,6 +40,8 @@ class DemoShop:
     """Address of one server, which sends clients the addresses of the others."""
     system: Mapping[str, str]
     """Settings of its system account, as environment variables."""
+    context_file: Path
+    """Context with the address: user and TLS of the settings file are not used with a context."""
 
 
 @contextmanager
@@ -105,7 +107,15 @@ def _wait_until_ready(process: subprocess.Popen[bytes], scratch_folder: Path) ->
         raise EmbeddedServerError(ready_message["error"])
     user, password = ready_message["system_user"], ready_message["system_password"]
     system_variables = {"NATSTUI_SYSTEM_USER": user, "NATSTUI_SYSTEM_PASSWORD": password}
-    return DemoShop(ready_message["url"], system_variables)
+    url = ready_message["url"]
+    return DemoShop(url, system_variables, write_context(scratch_folder, url))
+
+
+def write_context(folder: Path, url: str) -> Path:
+    """Write a NATS CLI context with an address into a folder, and return its file."""
+    context_file = folder / "natstui-demo.json"
+    context_file.write_text(json.dumps({"url": url}))
+    return context_file
 
 
 def _wait_for_output(stdout: IO[bytes]) -> None:
@@ -178,7 +188,7 @@ def demo(store: Path | None, headless: bool, as_json: bool) -> None:
         _remove_server_variables()
         # With the system account, every screen has content.
         os.environ.update(shop.system)
-        open_viewer((*ENGINE_COMMAND, "--server", shop.url), is_guided=True)
+        open_viewer((*ENGINE_COMMAND, "--context", str(shop.context_file)), is_guided=True)
 
 
 def _remove_server_variables() -> None:

@@ -22,7 +22,10 @@ from urllib.parse import urlsplit
 import nats
 import pytest
 
-from natstui.cli.demo import _end_servers, _remove_server_variables
+from natstui.cli import demo, open_viewer
+from natstui.cli.demo import DemoShop, _end_servers, _remove_server_variables, write_context
+from natstui.cli.options import ConnectionFlags
+from natstui.config import Connection
 from natstui.jetstream.testbed.broker import server_binary
 from tests.cli.processes import PATIENCE_S, NatstuiProcess, assert_nothing_is_left, pids_of
 from tests.cli.test_manage import Done, run_here
@@ -328,3 +331,38 @@ def test_no_variable_names_another_system_than_the_demos(monkeypatch: pytest.Mon
     monkeypatch.setattr(os, "environ", variables)
     _remove_server_variables()
     assert variables == {"NATSTUI_VIEWER_THEME": "nord"}
+
+
+def test_the_screen_of_a_demo_has_no_user_and_no_encryption_of_the_settings_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    config = tmp_path / "config.toml"
+    config.write_text(
+        '[connection]\nuser = "ann"\npassword = "secret"\ntls = true\ndomain = "hub"\n'
+        '[system]\ncreds = "/nowhere/system.creds"\n'
+    )
+    monkeypatch.setenv("NATSTUI_CONFIG", str(config))
+    system = {"NATSTUI_SYSTEM_USER": "system", "NATSTUI_SYSTEM_PASSWORD": "password"}
+    for name in system:
+        monkeypatch.setenv(name, "of another server")
+    url = "nats://127.0.0.1:4222"
+
+    @contextmanager
+    def run_shop(_store: Path | None) -> Iterator[DemoShop]:
+        yield DemoShop(url, system, write_context(tmp_path, url))
+
+    opened: list[Connection] = []
+
+    def open_screen(argv: tuple[str, ...], *, is_guided: bool) -> None:
+        flag, value = argv[-2:]
+        assert is_guided
+        opened.append(ConnectionFlags(**{flag.removeprefix("--"): value}).resolve()[1])
+
+    monkeypatch.setattr(demo, "run_shop", run_shop)
+    monkeypatch.setattr(open_viewer, "open_viewer", open_screen)
+    assert run_here("demo").returncode == 0
+    (connection,) = opened
+    assert (connection.servers, connection.user, connection.domain) == ((url,), None, None)
+    assert not connection.requires_tls
+    assert connection.system is not None
+    assert (connection.system.user, connection.system.creds_file) == ("system", None)

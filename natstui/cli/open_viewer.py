@@ -27,6 +27,8 @@ _ACCOUNT_FLAG = "--account"
 ACCOUNTS_NEED_ONE_SYSTEM_TEXT = (
     "--account names accounts of one system: give one --context or --profile"
 )
+ADDRESS_VARIABLE = "_NATSTUI_SERVER"
+"""Environment variable with the `--server` of a viewer that `natstui serve` starts."""
 STDIN_ADDRESS_PLACEHOLDER = "-"
 """Placeholder of a server address, which is the first line on stdin, a JSON string."""
 
@@ -281,8 +283,10 @@ def run_viewer(arguments: Sequence[str]) -> None:
 
     An error is one sentence on stderr and its exit code.
     """
+    address = os.environ.pop(ADDRESS_VARIABLE, None)
+    address_arguments = [] if address is None else ["--server", address]
     try:
-        open_viewer((*ENGINE_COMMAND, *arguments))
+        open_viewer((*ENGINE_COMMAND, *arguments, *address_arguments))
     except NatstuiError as error:
         sys.stderr.write(f"natstui: {clean_line(str(error))}\n")
         sys.exit(error.exit_code)

@@ -135,6 +135,23 @@ async def make_stream(account: Account) -> None:
     await client.close()
 
 
+async def test_the_page_has_a_context_and_another_address(
+    account: Account, tmp_path: Path
+) -> None:
+    await make_stream(account)
+    folder = tmp_path / "CONFIG" / "nats" / "context"
+    folder.mkdir(parents=True)
+    (folder / "prod.json").write_text('{"url": "nats://127.0.0.1:1"}')
+    words = ("--context", "prod", "--server", account.url)
+    with served(account.url, tmp_path, *words) as address:
+        headers = {"Origin": origin_of(address)}
+        async with (
+            aiohttp.ClientSession() as session,
+            session.ws_connect(f"{address}ws?width=80&height=24", headers=headers) as socket,
+        ):
+            await draw_until(socket, b"WEBSTREAM", b"prod")
+
+
 async def test_a_visitor_of_a_read_only_page_writes_nothing_on_the_host(
     account: Account, address: str, tmp_path: Path
 ) -> None:

@@ -10,6 +10,7 @@ from dataclasses import replace
 import click
 
 from natstui.children import module_command
+from natstui.cli.open_viewer import ADDRESS_VARIABLE
 from natstui.cli.options import ConnectionFlags, several_accounts_flags
 from natstui.cli.sections import command
 from natstui.errors import MissingExtra
@@ -39,7 +40,7 @@ def serve(flags: ConnectionFlags, port: int, allow_changes: bool) -> None:
         flags.resolve()
     if flags.server is not None:
         # Every user of this machine can list command lines, and an address may hold a password.
-        os.environ["NATSTUI_CONNECTION_SERVER"] = flags.server
+        os.environ[ADDRESS_VARIABLE] = flags.server
     arguments = module_command("natstui", *replace(flags, server=None).arguments())
     viewer_command = shlex.join([*arguments, *([] if allow_changes else ["--read-only"])])
     asyncio.run(serve_pages(viewer_command, port, read_only=not allow_changes))

@@ -1,6 +1,7 @@
 """What the wire client takes from inside nats-py is still there; else it says so."""
 
 import asyncio
+import time
 from types import SimpleNamespace
 
 import nats.aio.client
@@ -73,6 +74,21 @@ async def test_a_link_that_is_held_for_long_stays_the_same_connection_and_reads_
     resume_reading(link)
     assert b'"streams"' in await client.request("INFO")
     assert client.nc.stats["reconnects"] == 0
+    await link.close()
+    await client.close()
+
+
+async def test_pauses_of_a_link_add_up(account: Account) -> None:
+    client = await connect(Connection(servers=(account.url,)))
+    link = WireLink(client.nc)
+    link.replace_parser()
+    began_s = time.monotonic()
+    for _ in range(3):
+        pause_reading_for(link, 0.2)
+    assert client.nc.is_reading_paused
+    await client.request("INFO")
+    assert time.monotonic() - began_s > 0.55
+    assert not client.nc.is_reading_paused
     await link.close()
     await client.close()
 

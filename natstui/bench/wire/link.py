@@ -42,6 +42,8 @@ class WireLink:
         """The error that ends the link: a broken connection, or a denied permission."""
         self.is_reading_paused = False
         """Whether `pause_reading` was called, and `resume_reading` was not yet."""
+        self.resume_at_s = 0.0
+        """Time of the event loop at which the pauses of `pause_reading_for` end."""
         self.disconnects_count = 0
         """Number of times that the connection was lost."""
         self.polling_cpu_ns = 0
@@ -336,9 +338,13 @@ async def close_after_writes(link: WireLink) -> None:
 
 
 def pause_reading_for(link: WireLink, duration_s: float) -> None:
-    """Leave received data in the socket for `duration_s`, then read again."""
+    """Leave received data in the socket for `duration_s`, after the pauses that are not over."""
+    loop = asyncio.get_running_loop()
+    link.resume_at_s = max(link.resume_at_s, loop.time()) + duration_s
     if _stop_reading(link):
-        asyncio.get_running_loop().call_later(duration_s, _resume_unless_paused, link)
+        # nats-py must not see the silence as a lost connection.
+        link.nc.is_reading_paused = True
+        loop.call_at(link.resume_at_s, _resume_unless_paused, link)
 
 
 def pause_reading(link: WireLink) -> None:
@@ -352,14 +358,20 @@ def pause_reading(link: WireLink) -> None:
 
 def resume_reading(link: WireLink) -> None:
     """Read from the socket again after `pause_reading`."""
-    if link.is_reading_paused:
-        link.is_reading_paused = link.nc.is_reading_paused = False
+    link.is_reading_paused = False
     _resume_unless_paused(link)
 
 
 def _resume_unless_paused(link: WireLink) -> None:
-    """Read from the socket again, unless `pause_reading` was called."""
-    transport = None if link.is_reading_paused else _transport(link)
+    """Read from the socket again, unless `pause_reading` was called, or a pause is not over."""
+    loop = asyncio.get_running_loop()
+    if link.is_reading_paused:
+        return
+    if loop.time() < link.resume_at_s:
+        loop.call_at(link.resume_at_s, _resume_unless_paused, link)
+        return
+    link.nc.is_reading_paused = False
+    transport = _transport(link)
     if transport is not None and not transport.is_closing() and not transport.is_reading():
         transport.resume_reading()
 

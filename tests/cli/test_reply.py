@@ -105,6 +105,30 @@ async def test_an_echo_is_what_was_asked_and_a_share_is_that_of_a_group(
     assert own + of_other == requests, "each request has gone to one of the group"
 
 
+async def test_requests_beyond_the_count_are_those_of_the_others_of_the_group(
+    shell: Shell, account: Account
+) -> None:
+    async def answer_too(message: Msg) -> None:
+        await message.respond(b"of the other")
+
+    replying = answering_here(shell, "ask", "own", "--queue", "G", "--count", "5")
+    async with connected(account.url) as nc:
+        assert (await first_answer(nc, "ask", b"?")).data == b"own"
+        for _ in range(2):
+            # This does not count.
+            await nc.publish("ask", b"no request")
+        assert (await nc.request("ask", b"?", timeout=PATIENCE_S)).data == b"own"
+        await nc.subscribe("ask", "G", answer_too)
+        await flushed(nc)
+        answers = await asyncio.gather(*(nc.request("ask", b"?", timeout=10) for _ in range(40)))
+        own = sum(answer.data == b"own" for answer in answers)
+        while own < 3:
+            own += (await nc.request("ask", b"?", timeout=10)).data == b"own"
+        done = await replying
+    assert own == 3 and done.returncode == 0, done
+    assert done.stderr.endswith("natstui: 5 replies\n")
+
+
 async def test_a_command_answers_and_one_that_fails_does_not(
     shell: Shell, account: Account
 ) -> None:

@@ -215,6 +215,13 @@ class StrictClient(NatsClient):  # type: ignore[misc]
         if self._flush_queue is not None and self._flush_queue.empty():
             await self._flush_pending()
 
+    async def limit_subscription(self, subscription: Subscription, max_msgs: int) -> None:
+        """Let the server end a subscription after `max_msgs` messages; a reconnect ends the limit.
+
+        `Subscription.unsubscribe` would end the callback after the first of them.
+        """
+        await self._send_unsubscribe(subscription._id, limit=max_msgs)
+
     async def _process_headers(self, headers: bytes | None) -> dict[str, str] | None:
         """Decode headers; of invalid ones, which would end nats-py's loop, only keep the bytes."""
         if headers is None:

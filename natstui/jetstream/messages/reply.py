@@ -9,8 +9,15 @@ from dataclasses import dataclass, field
 
 import nats.errors
 from nats.aio.msg import Msg
+from nats.aio.subscription import Subscription
 
-from natstui.errors import NatstuiError, PermissionDenied, RequestFailed, RequestTimedOut
+from natstui.errors import (
+    ConnectionLost,
+    NatstuiError,
+    PermissionDenied,
+    RequestFailed,
+    RequestTimedOut,
+)
 from natstui.jetstream.connection.client import Client
 from natstui.jetstream.connection.nats_client import HeaderPairs
 from natstui.jetstream.connection.writer import JournalDraft, Writer
@@ -112,19 +119,32 @@ class Responder:
         )
 
     async def _serve(self, client: Client) -> int:
+        subscriptions: list[Subscription] = []
+
+        async def subscribe(max_count: int | None) -> None:
+            subscription = await client.subscribe(
+                self.subject, on_message, self._end_with_error, queue=self.queue,
+                on_dropped=self._count_dropped,
+            )  # fmt: skip
+            subscriptions.append(subscription)
+            if self.queue and max_count is not None:
+                # The other members of the group get the requests beyond it.
+                await client.nc.limit_subscription(subscription, max_count)
+
         async def on_message(msg: Msg) -> None:
             if reason := _find_refusal(msg.reply):
                 self.report(f"no reply to a message on {msg.subject}: {reason}")
+                if self.queue and self.max_count is not None and not self.stop_event.is_set():
+                    # It counted for the limit of its subscription. After a reconnect without one.
+                    with suppress(ConnectionLost):
+                        await subscribe(1)
                 return
-            self._requests_count += 1
+            number = self._requests_count = self._requests_count + 1
             async with self._reply_lock:
                 if not self.stop_event.is_set():
-                    await self._reply(client, msg, self._requests_count)
+                    await self._reply(client, msg, number)
 
-        subscription = await client.subscribe(
-            self.subject, on_message, self._end_with_error, queue=self.queue,
-            on_dropped=self._count_dropped,
-        )  # fmt: skip
+        await subscribe(self.max_count)
         limit_s = client.connection.request_timeout_s
         try:
             async with asyncio.timeout(limit_s):
@@ -148,7 +168,9 @@ class Responder:
             # A connection that is lost now cannot bring any more.
             with suppress(TimeoutError, nats.errors.Error):
                 async with asyncio.timeout(limit_s):
-                    await subscription.drain()
+                    await asyncio.gather(
+                        *(subscription.drain() for subscription in subscriptions)
+                    )
         if self._error is not None:
             raise self._error
         return self.replies_count

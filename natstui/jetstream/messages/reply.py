@@ -168,9 +168,7 @@ class Responder:
             # A connection that is lost now cannot bring any more.
             with suppress(TimeoutError, nats.errors.Error):
                 async with asyncio.timeout(limit_s):
-                    await asyncio.gather(
-                        *(subscription.drain() for subscription in subscriptions)
-                    )
+                    await asyncio.gather(*(subscription.drain() for subscription in subscriptions))
         if self._error is not None:
             raise self._error
         return self.replies_count

@@ -38,7 +38,7 @@ from natstui.session.library import list_session_folders
 from natstui.session.read.findings import read_findings
 from natstui.session.read.recording import Recording, Span
 from natstui.session.share.verify import Verdict, verify
-from natstui.session.write import disk
+from natstui.session.write import recording_folder
 from natstui.session.write.recorder import Clock, Recorder, RecordQueue
 from natstui.session.write.seal import seal
 from natstui.session.write.settings import RecorderSettings
@@ -358,7 +358,7 @@ def test_old_segments_go_while_the_disk_is_too_full_to_seal_another(
     recorded.recorder.add(Noted(clock.wall_us(), "old"))
     wait_until(lambda: [segment.sealed for segment in list_segments(folder)] == [True, False])
     with monkeypatch.context() as patched:
-        patched.setattr(disk, "seal", full)
+        patched.setattr(recording_folder, "seal", full)
         recorded.recorder.add(Noted(clock.wall_us(), "not sealed"))
         wait_until(lambda: "No space left on device" in str(recorded.reasons()))
         clock.passed_us = HOUR_US + 30_000_000

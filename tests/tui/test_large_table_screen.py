@@ -143,7 +143,7 @@ async def test_rows_that_come_faster_than_they_are_sorted_are_shown_all_the_same
         for removed_count in (0, 1, 2):
             may_sort.append(threading.Event())
             screen.roster, screen.may_sort = roster_of(ROWS - removed_count), may_sort[-1]
-            screen.post_message(StateChanged(State(), removed_count))
+            screen.post_message(StateChanged(SystemState("", "", State(), removed_count)))
             await pilot.pause(0.1)
         assert first_row(screen) is None
         may_sort[0].set()
@@ -160,12 +160,12 @@ async def test_an_error_while_many_rows_are_sorted_is_a_toast_and_ends_nothing()
         screen = FailingScreen()
         app.push_screen(screen)
         await until(lambda: screen.is_current and screen.is_mounted)
-        screen.post_message(StateChanged(State(), 0))
+        screen.post_message(StateChanged(SystemState("", "", State(), 0)))
         await until(
             lambda: any("ZeroDivisionError" in toast.message for toast in app._notifications)
         )
         screen.fails = False
-        screen.post_message(StateChanged(State(), 1))
+        screen.post_message(StateChanged(SystemState("", "", State(), 1)))
         await until(lambda: first_row(screen) == (f"row-{ROWS - 1}", 1))
 
 
@@ -175,7 +175,7 @@ async def test_rows_that_are_sorted_after_their_table_was_removed_end_nothing() 
         screen = app.screen
         assert isinstance(screen, NumbersScreen)
         screen.may_sort.clear()
-        screen.post_message(StateChanged(State(), 0))
+        screen.post_message(StateChanged(SystemState("", "", State(), 0)))
         await until(lambda: screen._sorter._running_sort_request is not None)
         # A screen that closes loses its widgets before its tasks are cancelled.
         await screen.table.remove()

@@ -281,6 +281,31 @@ async def test_a_paused_ordered_receiver_goes_on_after_all_it_requested_was_deli
     assert (result.accounting.received_msgs, result.accounting.lost_msgs) == (250, 0)
 
 
+async def test_a_receiver_without_its_next_consumer_requests_nothing_of_the_last_one(
+    account: Account,
+) -> None:
+    connection = Connection(servers=(account.url,))
+    role = Role("subs", "js-ordered", batch_msgs=10, think_s=0.01)
+    what = plan(role, stream=StreamPlan("ORDERED", subjects=("bench",)))
+    requested_msgs = []
+
+    async def recreate(workers: Workers) -> None:
+        (worker,) = workers.all
+        receiver = worker.program
+        assert isinstance(receiver, OrderedReceiver)
+        creating = asyncio.create_task(receiver._create_consumer())
+        # It has begun, and no reply has come.
+        await asyncio.sleep(0)
+        receiver.on_processed()
+        requested_msgs.append(receiver._requested_msgs)
+        await creating
+        receiver.on_processed()
+        requested_msgs.append(receiver._requested_msgs)
+
+    await run_here(connection, what, recreate)
+    assert requested_msgs == [0, 10]
+
+
 async def test_a_consumer_without_a_leader_is_waited_for_and_asked_about_now_and_then(
     nats_server: Broker,
 ) -> None:

@@ -172,7 +172,7 @@ def _pending_bytes(server: Broker) -> int:
 async def test_a_client_that_does_not_read_is_marked_and_its_end_has_the_reason(
     nats_server_factory: Callable[..., Broker],
 ) -> None:
-    server = nats_server_factory(f"max_pending: 1MB\n{APP}")
+    server = nats_server_factory(f"max_pending: 1MB\nwrite_deadline: 60s\n{APP}")
     url = as_user(server.url, "app")
     marks: set[str | None] = set()
     with RawPublisher(server.url, b',"user":"app","pass":"app"') as lazy:

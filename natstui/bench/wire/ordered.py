@@ -104,7 +104,7 @@ class OrderedReceiver(DeliveryReceiver):
         """Create a consumer that starts at the next message, and subscribe to its deliveries."""
         self._must_recreate.clear()
         self._generation += 1
-        self._next_consumer_seq, self._requested_msgs = 1, 0
+        self._next_consumer_seq, self._requested_msgs, self._head = 1, 0, b""
         orders = self.job.orders
         name = f"natstui-{orders.run_id}-{orders.role.name}-{orders.worker_id}-{self._generation}"
         config = {
@@ -137,12 +137,15 @@ class OrderedReceiver(DeliveryReceiver):
         self._refill()
 
     def _refill(self) -> None:
-        """Send a pull request if at most half of a batch is still to be delivered or processed."""
+        """Send a pull request if at most half of a batch is still to be delivered or processed.
+
+        Not while the next consumer is being created.
+        """
         # A slow consumer requests no more than it can process.
         is_slow = self.role.think_s > 0
         batch = self.role.batch_msgs if is_slow else max(self.role.batch_msgs, _BATCH_MSGS)
         outstanding_msgs = self._requested_msgs + self.backlog_msgs
-        if outstanding_msgs <= batch // 2 and self.job.running.is_set():
+        if self._head and outstanding_msgs <= batch // 2 and self.job.running.is_set():
             self.link.write(pull_request(self._head, batch))
             self._requested_msgs += batch
             self._last_received_ns = time.monotonic_ns()

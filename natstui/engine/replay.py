@@ -172,10 +172,11 @@ class ReplayProcess:
 
     def _refresh_recording(self, now_s: float) -> None:
         self._refreshed_at_s = now_s
-        if not self._may_grow:
-            return
         # Read before the refresh: the recorder writes its last records before it ends.
-        self._may_grow = self._recording.is_recording
+        is_recording = self._recording.is_recording
+        if not self._may_grow and not is_recording:
+            return
+        self._may_grow = is_recording
         if self._player.refresh() or not self._may_grow:
             self._send(self._player.marks())
             self._send(iter([self._player.position()]))

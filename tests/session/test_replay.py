@@ -19,7 +19,7 @@ from natstui.lines import decode_record, encode_command
 from natstui.model.live.snapshot import Snapshot
 from natstui.model.live.state import State
 from natstui.model.records.messages import Answered
-from natstui.model.records.record import Command, EngineStarted, Record, SetInterval
+from natstui.model.records.record import Command, EngineStarted, Noted, Record, SetInterval
 from natstui.model.records.recording import (
     ChangeSpeed,
     PauseReplay,
@@ -31,10 +31,14 @@ from natstui.model.records.recording import (
     SeekTo,
     Step,
 )
+from natstui.session.files.entry import RecordSplitter
 from natstui.session.files.folder import list_segments
+from natstui.session.files.keyframe import KeyframeBuilder
 from natstui.session.read.player import Player
 from natstui.session.read.recording import Recording
 from natstui.session.share.verify import verify
+from natstui.session.write.recording_folder import RecordingFolder
+from natstui.session.write.settings import RecorderSettings
 from tests.cli.processes import NatstuiProcess
 from tests.session.making import Maker, fold, made, wait_until
 from tests.session.scenario import START_US, Scenario
@@ -262,6 +266,37 @@ def test_what_the_recorder_writes_as_it_ends_is_replayed(tmp_path: Path) -> None
     wait_until(lambda: replay.ask(SeekTo(2, 2**62)).at_us == end_us)
     assert without_replay(replay.state) == live(records, end_us)
     assert replay.close() == 0
+
+
+def test_a_replay_follows_a_recording_that_is_continued_after_its_engine_was_killed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    scenario, maker = Scenario(streams=2, consumers=4), Maker(tmp_path)
+    for record in [*scenario.beginning(), *scenario.records(0, 5)]:
+        maker.add(record)
+    folder, output = maker.disk.folder, tmp_path / "output"
+    stdout = os.open(output, os.O_WRONLY | os.O_CREAT)
+    monkeypatch.setattr(replay_process, "_STDOUT", stdout)
+    process = ReplayProcess(Recording(folder), Viewer(), tmp_path)
+
+    def refresh(now_s: float) -> ReplayPosition:
+        process._refresh_recording(now_s)
+        record = decode_record(output.read_bytes().splitlines(keepends=True)[-1])
+        assert isinstance(record, ReplayPosition)
+        return record
+
+    # As the system does for a process that is killed.
+    maker.disk.abandon()
+    assert not refresh(1).recording
+    continued = RecordingFolder(
+        RecorderSettings(tmp_path), KeyframeBuilder().keyframe(second(60)), second(60), folder
+    )
+    continued.append(b"".join(RecordSplitter().lines(Noted(second(61), "after"), 1)))
+    position = refresh(2)
+    assert position.recording and position.end_at_us == second(61)
+    continued.finish(second(61))
+    assert not refresh(3).recording
+    os.close(stdout)
 
 
 def test_pausing_at_the_end_of_what_is_being_recorded_does_not_lead_to_its_start(

@@ -5,9 +5,13 @@ from __future__ import annotations
 import json
 from typing import Any
 
+import pytest
+
+from natstui.errors import RequestFailed
 from natstui.jetstream.polling.configurations import ConfigurationHashes
 from natstui.jetstream.polling.decode.consumers import ConsumerRow, read_consumer
 from natstui.jetstream.polling.decode.streams import StreamRow, read_stream
+from natstui.jetstream.polling.snapshot import PolledConsumers, PolledStreams
 
 
 def _told(known: ConfigurationHashes, metadata: dict[str, str] | None, **words: Any) -> int:
@@ -51,14 +55,14 @@ def test_spaces_and_lines_of_the_monitoring_ports_are_no_change() -> None:
         assert len(known.update_streams([row])) == (number == 0)
 
 
-def _stream(replicas_count: int) -> StreamRow:
-    config = {"name": "S", "num_replicas": replicas_count}
+def _stream(replicas_count: object, name: str = "S") -> StreamRow:
+    config = {"name": name, "num_replicas": replicas_count}
     reply = {"config": config, "created": "2026-11-20T12:00:00Z", "state": {}}
     return read_stream(json.dumps(reply).encode(), 0)
 
 
 def _consumer(
-    name: str, replicas_count: int, created: str = "2026-11-20T12:00:00Z"
+    name: str, replicas_count: object, created: str = "2026-11-20T12:00:00Z"
 ) -> ConsumerRow:
     config = {"durable_name": name, "num_replicas": replicas_count}
     reply = {"stream_name": "S", "name": name, "created": created, "config": config}
@@ -85,3 +89,33 @@ def test_consumers_with_the_replicas_of_their_stream_change_with_it() -> None:
     known.update_streams([_stream(1)])
     known.keep_consumers("S", {"OWN"})
     assert told() == {"SAME": 1}
+
+
+def _changed_names(
+    known: ConfigurationHashes, streams: list[StreamRow], consumers: list[ConsumerRow]
+) -> tuple[list[str], list[str]]:
+    consumer_rows = {(row.stream_name, row.name): row for row in consumers}
+    changes = known.find_changes(
+        0, PolledStreams(streams), PolledConsumers(consumer_rows), {row.name for row in streams}
+    )
+    if changes is None:
+        return [], []
+    return [stream.name for stream in changes.streams], [
+        consumer.name for consumer in changes.consumers
+    ]
+
+
+def test_configurations_read_with_an_unreadable_one_are_reported_by_the_next_poll() -> None:
+    known, own, same = ConfigurationHashes(), _consumer("OWN", 1), _consumer("SAME", 0)
+    with pytest.raises(RequestFailed):
+        _changed_names(known, [_stream(1, "A"), _stream("none", "BAD")], [own])
+    with pytest.raises(RequestFailed):
+        _changed_names(known, [_stream(1, "A")], [own, _consumer("BAD", "none")])
+    assert _changed_names(known, [_stream(1, "A"), _stream(1)], [own, same]) == (
+        ["A", "S"], ["OWN", "SAME"],
+    )  # fmt: skip
+    # Only what changed is reported again, consumers with the replicas of their stream as well.
+    with pytest.raises(RequestFailed):
+        _changed_names(known, [_stream(1, "A"), _stream(3)], [own, same, _consumer("BAD", "none")])
+    assert _changed_names(known, [_stream(1, "A"), _stream(3)], [own, same]) == (["S"], ["SAME"])
+    assert _changed_names(known, [_stream(1, "A"), _stream(3)], [own, same]) == ([], [])

@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 import msgspec
 
+from natstui.errors import RequestFailed
 from natstui.jetstream.connection.replies import raise_unreadable
 from natstui.jetstream.polling.decode.consumers import ConsumerRow, consumer_configuration
 from natstui.jetstream.polling.decode.streams import StreamRow, stream_configuration
@@ -80,8 +81,12 @@ class ConfigurationHashes:
     """Stores hashes of the last configuration of every stream and consumer."""
 
     def __init__(self) -> None:
-        self._stream_hashes: dict[str, _AssetHashes] = {}
-        self._consumer_hashes: dict[str, dict[str, _AssetHashes]] = {}
+        self._stream_hashes: dict[str, _AssetHashes | None] = {}
+        """Stream → its hashes; None if its configuration is not reported yet."""
+        self._consumer_hashes: dict[str, dict[str, _AssetHashes | None]] = {}
+        """Stream → consumer → the same of the consumer."""
+        self._unreported: list[tuple[dict[str, _AssetHashes | None], str]] = []
+        """The changes of the current poll: each as its dictionary of hashes, and its name."""
         self._replicas_count_by_stream: dict[str, int] = {}
         self._names_with_old_replicas: dict[str, set[str]] = {}
         """Stream → its consumers that were reported before its number of replicas changed."""
@@ -96,10 +101,17 @@ class ConfigurationHashes:
         """Return the new and changed configurations of a poll, or None; discard those of deleted
         streams and consumers.
 
-        `existing_streams` are all streams that are known to exist.
+        `existing_streams` are all streams that are known to exist. Raises RequestFailed if a
+        configuration is unreadable; the other changes are returned by the next call.
         """
-        new_streams = self.update_streams(streams.rows)
-        new_consumers = self.update_consumers(consumers.rows.values())
+        self._unreported.clear()
+        try:
+            new_streams = self.update_streams(streams.rows)
+            new_consumers = self.update_consumers(consumers.rows.values())
+        except RequestFailed:
+            for hashes_by_name, name in self._unreported:
+                hashes_by_name[name] = None
+            raise
         if streams.complete:
             self.keep_streams(existing_streams)
         listed_names: dict[str, set[str]] = {stream: set() for stream in consumers.swept_streams}
@@ -119,6 +131,7 @@ class ConfigurationHashes:
                 self._stream_hashes.get(row.name), row.created, bytes(row.config)
             )
             if is_changed:
+                self._unreported.append((self._stream_hashes, row.name))
                 configuration = stream_configuration(row)
                 changed_rows.append(configuration)
                 if configuration.replicas_count != self._replicas_count_by_stream.get(
@@ -145,6 +158,7 @@ class ConfigurationHashes:
                 names_with_old_replicas.remove(row.name)
                 is_changed = is_changed or _OWN_REPLICAS.search(bytes(row.config)) is None
             if is_changed:
+                self._unreported.append((hashes_by_name, row.name))
                 replicas_count = self._replicas_count_by_stream.get(
                     row.stream_name, _DEFAULT_REPLICAS_COUNT
                 )

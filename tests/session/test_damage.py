@@ -30,7 +30,13 @@ from natstui.model.records.recording import ClockStepped
 from natstui.session.files import segment
 from natstui.session.files.folder import is_recording, list_segments, segment_path
 from natstui.session.files.index import read_index
-from natstui.session.files.info import create_info, info_json, parse_info, read_info
+from natstui.session.files.info import (
+    DroppedSegments,
+    create_info,
+    info_json,
+    parse_info,
+    read_info,
+)
 from natstui.session.files.keyframe import KeyframeBuilder
 from natstui.session.files.segment import read_content
 from natstui.session.library import add_note, rename_session, seal_unfinished_sessions, summaries
@@ -381,6 +387,27 @@ def test_a_segment_without_its_first_line_is_left_out_of_a_pack(
     segment_path(folder, next_number, sealed=False).write_bytes(first_line)
     file = pack(folder, tmp_path / "a.natstui", redact=False, progress=QUIET)
     assert list(Recording(unpack(file, tmp_path / "to")).records()) == records
+
+
+@pytest.mark.parametrize("deleted_count", [0, 1])
+def test_a_recording_goes_on_after_a_single_segment_that_was_only_created(
+    tmp_path: Path, deleted_count: int
+) -> None:
+    maker, keyframe = Maker(tmp_path), KeyframeBuilder().keyframe(START_US)
+    if deleted_count:
+        maker.rotate()
+        dropped = DroppedSegments(deleted_count, START_US, "--retain 1h")
+        maker.disk.update_info(replace(maker.disk.info, dropped=dropped))
+    maker.disk.abandon()
+    folder = maker.disk.folder
+    *deleted_segments, created = list_segments(folder)
+    for segment_file in deleted_segments:
+        segment_file.path.unlink()
+    created.path.write_bytes(b"")
+    settings = RecorderSettings(tmp_path)
+    RecordingFolder(settings, keyframe, START_US, continued_folder=folder).finish(START_US)
+    assert [segment.number for segment in list_segments(folder)] == [created.number]
+    assert not verify(folder).damaged
 
 
 @pytest.mark.parametrize("redact", [False, True])

@@ -113,16 +113,17 @@ class RecordingFolder:
         """Seal the segments that a killed recorder left open, and count their records."""
         indexes = read_index(self.folder)
         for segment in list_segments(self.folder):
-            self._segment_number = segment.number
             if not segment.sealed:
                 self._bytes_by_closed_segment[segment.number] = segment.path.stat().st_size
             elif segment.number in indexes:
                 self._add_sealed(indexes[segment.number], self._read_steady_clock_us())
         self.seal()
         self.continued_from_us = self._last_sealed_record_us or self.info.started_at_us
+        # Sealing deletes a segment without its first line: its number is not left out.
         segments = list_segments(self.folder)
+        if self.info.dropped:
+            self._segment_number = self.info.dropped.segments_count
         if segments:
-            # Sealing deletes a segment without its first line: its number is not left out.
             self._segment_number = segments[-1].number
             self.findings_left_open = _read_open_findings(segments[-1].path)
 

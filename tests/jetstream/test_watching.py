@@ -11,7 +11,7 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from itertools import pairwise
-from typing import Any
+from typing import Any, cast
 
 import nats
 import pytest
@@ -20,7 +20,7 @@ from natstui.clock import wall_us
 from natstui.config import Connection, Secret
 from natstui.engine.live import make_background_readers, make_poller
 from natstui.errors import AuthenticationFailed
-from natstui.jetstream.connection.client import connect
+from natstui.jetstream.connection.client import Client, connect
 from natstui.jetstream.polling.control import PollControl
 from natstui.jetstream.system import watching
 from natstui.jetstream.system.watching import connections_interval_s
@@ -303,6 +303,39 @@ async def test_clients_are_read_at_their_interval_however_long_a_reading_takes(
     assert {row.user for row in sink.state.connections.newest.rows} == {"app"}
     # The shortest: on a busy machine a reading may take longer than the interval.
     assert min(after_s - before_s for before_s, after_s in pairwise(began_s)) < 4.4
+
+
+async def test_the_clock_of_a_server_is_compared_with_the_time_of_the_request(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    now_us, no_client = [wall_us()], cast(Client, None)
+    clocks_ahead_us = asyncio.get_running_loop().create_future()
+
+    async def read_slowly(*_arguments: Any, **_options: Any) -> Connections:
+        server = AccountServer("N1", "n1", None, None, now_us[0] + 5_000_000, 0)
+        now_us[0] += 1_500_000
+        return Connections((server,), ())
+
+    async def read_no_subscriptions(_requests: Any) -> Connections:
+        return Connections((), ())
+
+    async def read_no_closed(_client: Client) -> tuple[tuple[()], None]:
+        return (), None
+
+    def summarize(at_us: int, *arguments: Any) -> ClientsRead:
+        clocks_ahead_us.set_result(arguments[-1])
+        return ClientsRead(at_us, 0, (), (), ())
+
+    monkeypatch.setattr(watching, "_now_us", lambda: now_us[0])
+    monkeypatch.setattr(watching, "read_connections", read_slowly)
+    monkeypatch.setattr(watching, "read_subscriptions", read_no_subscriptions)
+    monkeypatch.setattr(watching, "_read_closed", read_no_closed)
+    monkeypatch.setattr(watching, "summarize_clients", summarize)
+    reading = asyncio.create_task(watching.watch_clients(no_client, _Watched()))
+    async with asyncio.timeout(30):
+        assert await clocks_ahead_us == {"N1": 5_000_000}
+    reading.cancel()
+    await asyncio.wait({reading})
 
 
 @pytest.mark.usefixtures("often")

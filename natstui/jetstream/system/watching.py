@@ -250,12 +250,15 @@ async def watch_clients(client: Client, sink: Sink, *, connections: bool = False
         began_s = steady_s()
         try:
             if began_s >= due_s - _MAX_EARLY_START_S:
+                # Servers reply at once; the reading takes longer, as it waits for more replies.
+                requested_us = _now_us()
                 connections_read = await read_connections(
                     client, ServerRequests(client), closed=False
                 )
-                rows, now_us = connections_read.rows, _now_us()
+                rows = connections_read.rows
                 clocks_ahead_us = {
-                    server.server_id: server.at_us - now_us for server in connections_read.servers
+                    server.server_id: server.at_us - requested_us
+                    for server in connections_read.servers
                 }
                 due_s = began_s + connections_interval_s(connections_read)
                 if connections:

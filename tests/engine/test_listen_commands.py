@@ -130,7 +130,12 @@ async def test_a_tail_and_a_tap_that_are_stopped_while_they_start_receive_nothin
         started_and_stopped = (
             StartTail(1, ("followed",)), StartTap(2, "S", "C"), StopTail(3), StopTap(4),
         )  # fmt: skip
-        await asyncio.gather(*map(commands.execute, started_and_stopped), return_exceptions=True)
+        results = await asyncio.gather(
+            *map(commands.execute, started_and_stopped), return_exceptions=True
+        )
+        # Each is stopped before or after it has subscribed.
+        assert all(isinstance(result, ActionRefusal | tuple) for result in results[:2]), results
+        assert all(isinstance(result, tuple) for result in results[2:]), results
         with pytest.raises(NoRespondersError):
             await nc.request("followed", timeout=30)
         tap_results = [record for record in viewer.records if isinstance(record, TapResults)]

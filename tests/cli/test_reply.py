@@ -282,6 +282,91 @@ async def test_requests_that_find_too_many_others_waiting_got_no_reply(
     assert said == ["no reply to a request on ask: too many requests wait"] * 2
 
 
+async def test_a_member_of_a_group_ends_though_one_of_its_requests_was_dropped(
+    account: Account, tmp_path: Path
+) -> None:
+    said, released, listening = list[str](), asyncio.Event(), asyncio.Event()
+
+    async def create_reply(_request: ReceivedRequest) -> Reply:
+        await released.wait()
+        return Reply(b"")
+
+    client = await connect(Connection(servers=(account.url,)))
+    responder = Responder("ask", "G", 4, create_reply, said.append, listening.set)
+    journal = Journal(tmp_path / "journal.jsonl")
+    serving = asyncio.create_task(responder.serve(Writer(client, journal)))
+    try:
+        async with asyncio.timeout(PATIENCE_S), connected(account.url) as nc:
+            await listening.wait()
+            (subscription,) = (one for one in client.nc._subs.values() if one.subject == "ask")
+            subscription._pending_bytes_limit = 10
+            await nc.publish("ask", b"first", reply="nobody.hears")
+            while not responder._requests_count:
+                await asyncio.sleep(0.01)
+            await nc.publish("ask", b"more than fits", reply="nobody.hears")
+            await nc.publish("ask", b"second", reply="nobody.hears")
+            await nc.publish("ask", b"not a request, and too long")
+            while subscription.delivered < 4:
+                await asyncio.sleep(0.01)
+            assert not responder.stop_event.is_set(), "two requests wait for their reply"
+            released.set()
+            await serving
+    finally:
+        serving.cancel()
+        await client.close()
+    assert (responder.replies_count, responder.requests_without_reply_count) == (2, 1)
+    assert said == ["no reply to a request on ask: too many requests wait"]
+
+
+async def test_messages_that_are_no_requests_leave_no_subscriptions_behind(
+    account: Account, tmp_path: Path
+) -> None:
+    said, listening = list[str](), asyncio.Event()
+
+    async def create_reply(_request: ReceivedRequest) -> Reply:
+        return Reply(b"own")
+
+    client = await connect(Connection(servers=(account.url,)))
+
+    def count_subscriptions() -> int:
+        return sum(one.subject == "ask" for one in client.nc._subs.values())
+
+    responder = Responder("ask", "G", 3, create_reply, said.append, listening.set)
+    journal = Journal(tmp_path / "journal.jsonl")
+    serving = asyncio.create_task(responder.serve(Writer(client, journal)))
+    try:
+        async with asyncio.timeout(PATIENCE_S), connected(account.url) as nc:
+            await listening.wait()
+            for number in range(1, 21):
+                await nc.publish("ask", b"no request")
+                while len(said) < number:
+                    await asyncio.sleep(0.01)
+                # What was subscribed is known to the server before the next message is sent.
+                await client.nc.flush()
+            # The first one, and one for each of the three requests that are left.
+            assert count_subscriptions() <= 4
+            assert (await nc.request("ask", b"?", timeout=PATIENCE_S)).data == b"own"
+            while not responder.replies_count:
+                await asyncio.sleep(0.01)
+            await client.nc.reconnect_now()
+            while not client.nc.is_connected or not client.nc.stats["reconnects"]:
+                await asyncio.sleep(0.01)
+            await client.nc.flush()
+            before = count_subscriptions()
+            for number in range(21, 41):
+                await nc.publish("ask", b"no request")
+                while len(said) < number:
+                    await asyncio.sleep(0.01)
+            assert count_subscriptions() <= before
+            for _ in range(2):
+                assert (await nc.request("ask", b"?", timeout=PATIENCE_S)).data == b"own"
+            await serving
+    finally:
+        serving.cancel()
+        await client.close()
+    assert responder.replies_count == 3
+
+
 async def test_nobody_can_make_an_answer_a_request_to_the_server(
     shell: Shell, account: Account
 ) -> None:

@@ -79,8 +79,11 @@ class Responder:
     stop_event: asyncio.Event = field(default_factory=asyncio.Event)
     _reply_lock: asyncio.Lock = field(default_factory=asyncio.Lock)
     _requests_count: int = 0
+    _finished_requests_count: int = 0
     _dropped_requests_count: int = 0
     """Requests that found too many others waiting."""
+    _dropped_messages_count: int = 0
+    """Those requests, and other messages that found too many requests waiting."""
     _error: BaseException | None = None
     _reply_task: asyncio.Future[Reply] | None = None
 
@@ -91,6 +94,15 @@ class Responder:
         if self.max_count is not None:
             requests_count = min(requests_count, self.max_count)
         return requests_count - self.replies_count
+
+    @property
+    def _server_limit(self) -> int | None:
+        """Return after how many messages the server ends the subscription; None without a
+        limit.
+
+        The other members of the group get the requests beyond it.
+        """
+        return self.max_count if self.queue else None
 
     async def serve(self, writer: Writer) -> None:
         """Reply until stopped, with a journal entry; raises ActionRefusal and the request errors.
@@ -120,31 +132,44 @@ class Responder:
 
     async def _serve(self, client: Client) -> int:
         subscriptions: list[Subscription] = []
-
-        async def subscribe(max_count: int | None) -> None:
-            subscription = await client.subscribe(
-                self.subject, on_message, self._end_with_error, queue=self.queue,
-                on_dropped=self._count_dropped,
-            )  # fmt: skip
-            subscriptions.append(subscription)
-            if self.queue and max_count is not None:
-                # The other members of the group get the requests beyond it.
-                await client.nc.limit_subscription(subscription, max_count)
+        reconnects_count = client.nc.stats["reconnects"]
 
         async def on_message(msg: Msg) -> None:
             if reason := _find_refusal(msg.reply):
                 self.report(f"no reply to a message on {msg.subject}: {reason}")
-                if self.queue and self.max_count is not None and not self.stop_event.is_set():
-                    # It counted for the limit of its subscription. After a reconnect without one.
-                    with suppress(ConnectionLost):
-                        await subscribe(1)
+                await subscribe_once()
                 return
             number = self._requests_count = self._requests_count + 1
             async with self._reply_lock:
                 if not self.stop_event.is_set():
                     await self._reply(client, msg, number)
 
-        await subscribe(self.max_count)
+        async def subscribe_once() -> None:
+            """Subscribe for one message, instead of one that was no request but counted for the
+            limit; a reconnect ended the limit.
+            """
+            has_reconnected = client.nc.stats["reconnects"] != reconnects_count
+            if self._server_limit is None or has_reconnected or self.stop_event.is_set():
+                return
+
+            async def on_only_message(msg: Msg) -> None:
+                subscriptions.remove(subscription)
+                await on_message(msg)
+
+            with suppress(ConnectionLost):
+                subscription = await client.subscribe(
+                    self.subject, on_only_message, queue=self.queue
+                )
+                subscriptions.append(subscription)
+                await subscription.unsubscribe(limit=1)
+
+        subscription = await client.subscribe(
+            self.subject, on_message, self._end_with_error, queue=self.queue,
+            on_dropped=self._count_dropped,
+        )  # fmt: skip
+        subscriptions.append(subscription)
+        if self._server_limit is not None:
+            await client.nc.limit_subscription(subscription, self._server_limit)
         limit_s = client.connection.request_timeout_s
         try:
             async with asyncio.timeout(limit_s):
@@ -174,9 +199,18 @@ class Responder:
         return self.replies_count
 
     def _count_dropped(self, subject: str, reply_subject: str) -> None:
+        self._dropped_messages_count += 1
         if not _find_refusal(reply_subject):
             self._dropped_requests_count += 1
             self.report(f"no reply to a request on {subject}: too many requests wait")
+        self._stop_at_max_count()
+
+    def _stop_at_max_count(self) -> None:
+        """Stop after `max_count` requests; the limit also counts dropped messages."""
+        count = self._finished_requests_count
+        count += self._dropped_messages_count if self._server_limit is not None else 0
+        if count == self.max_count:
+            self.stop_event.set()
 
     async def _reply(self, client: Client, msg: Msg, number: int) -> None:
         received_request = ReceivedRequest(
@@ -198,8 +232,8 @@ class Responder:
             self.report(f"no reply to a request on {msg.subject}: {error}")
         else:
             self.replies_count += 1
-        if number == self.max_count:
-            self.stop_event.set()
+        self._finished_requests_count += 1
+        self._stop_at_max_count()
 
     async def _send(self, client: Client, reply_subject: str, reply: Reply) -> None:
         headers = HeaderPairs(reply.headers) or None

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import cast
 
@@ -16,7 +17,7 @@ from natstui.errors import (
     UsageError,
 )
 from natstui.jetstream.connection.client import Client
-from natstui.jetstream.connection.writer import Asset
+from natstui.jetstream.connection.writer import Asset, MissingConfirmation
 from natstui.jetstream.managing.apply import preview
 from natstui.jetstream.managing.configure import EditConflict
 from natstui.jetstream.managing.losses import count_loss
@@ -193,6 +194,26 @@ def test_production_asks_for_the_name_of_what_is_changed(account: Account, tmp_p
             session.apply("create_stream", "S", {"name": "S"})
         session.apply("create_stream", "S", {"name": "S"}, confirmed="S")
         assert session.config("S")["name"] == "S"
+
+
+def test_in_production_a_consumer_without_a_name_is_created_with_the_name_of_its_stream(
+    account: Account, tmp_path: Path
+) -> None:
+    with admin_session(account.url, tmp_path, production=True) as session:
+        session.apply("create_stream", "ORDERS", {"name": "ORDERS"}, confirmed="ORDERS")
+        change = Change(1, "create_consumer", "ORDERS", None, '{"ack_policy": "explicit"}')
+        with pytest.raises(MissingConfirmation, match="this is production, type 'ORDERS'") as told:
+            session.do(change)
+        confirmation = told.value.confirmation
+        shown = session.run(preview(session.writer, change))
+        assert (confirmation.name, confirmation.question) == ("ORDERS", shown.question)
+        with pytest.raises(ActionRefusal, match="'ORDER' is not 'ORDERS'"):
+            session.do(replace(change, confirmed="ORDER"))
+        created = session.do(
+            replace(change, confirmed=confirmation.name, place=confirmation.place)
+        )
+        (name,) = session.request("CONSUMER.NAMES.ORDERS")["consumers"]
+        assert created.text == f"consumer {name} created"
 
 
 def test_what_cannot_be_undone_asks_for_the_name(account: Account, tmp_path: Path) -> None:

@@ -24,6 +24,7 @@ from natstui.jetstream.connection.times import time_us
 from natstui.jetstream.connection.writer import (
     Asset,
     Config,
+    MissingConfirmation,
     Request,
     Writer,
     add_state_if_unknown,
@@ -52,7 +53,7 @@ from natstui.model.assets.differences import (
 )
 from natstui.model.assets.fields import SERVER_VERSION_BY_API_LEVEL, number_at
 from natstui.model.assets.limits_loss import removes_messages_by_itself
-from natstui.model.records.actions import CATALOGUE
+from natstui.model.records.actions import CATALOGUE, change_text
 from natstui.model.records.confirmation import Confirmation
 from natstui.model.records.managing import (
     Action,
@@ -466,7 +467,7 @@ async def apply(writer: Writer, change: Change, *, undoes: str | None = None) ->
     """
     _check_change(writer, change)
     if change.action == "create_consumer" and not change.consumer:
-        change = _name_consumer(change)
+        return await _create_with_new_name(writer, change, undoes)
     if change.action in _FUNCTIONS_WITHOUT_UNDO:
         work = _FUNCTIONS_WITHOUT_UNDO[change.action](writer, change)
     else:
@@ -474,19 +475,36 @@ async def apply(writer: Writer, change: Change, *, undoes: str | None = None) ->
     return await add_state_if_unknown(work, lambda: _describe_state(writer, change))
 
 
-def _name_consumer(change: Change) -> Change:
-    """Return the creation of a consumer without a name with a new name.
+async def _create_with_new_name(
+    writer: Writer, change: Change, undoes: str | None
+) -> ChangeResult:
+    """Create a consumer without a name with a new name.
 
-    A name chosen by the server would not be in the journal, and could not be undone. Such a
-    creation is confirmed with the name of the stream, as the preview requires it; raises
-    ActionRefusal for another name.
+    A name chosen by the server would not be in the journal, and could not be undone. As the new
+    name is another one each time, the name to confirm is that of the stream, as in the preview;
+    raises ActionRefusal for another name.
     """
     if change.confirmed not in (None, change.stream):
         raise ActionRefusal(f"not confirmed: {change.confirmed!r} is not {change.stream!r}")
     name = uuid.uuid4().hex[:8]
     config = json.loads(change.body_json) | {"name": name}
     confirmed_name = None if change.confirmed is None else name
-    return replace(change, consumer=name, body_json=json.dumps(config), confirmed=confirmed_name)
+    named_change = replace(
+        change, consumer=name, body_json=json.dumps(config), confirmed=confirmed_name
+    )
+    try:
+        return await apply(writer, named_change, undoes=undoes)
+    except MissingConfirmation as error:
+        confirmation = replace(
+            error.confirmation,
+            name=change.stream,
+            question=error.confirmation.question.replace(
+                change_text(change.action, change.stream, name),
+                change_text(change.action, change.stream, None),
+            ),
+        )
+        text = str(error).replace(repr(name), repr(change.stream))
+        raise MissingConfirmation(text, confirmation) from None
 
 
 async def preview(writer: Writer, change: Change) -> Confirmation:

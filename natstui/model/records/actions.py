@@ -260,6 +260,8 @@ def change_text(action: JournalAction, stream: str, consumer: str | None) -> str
         return f"delete a message of stream {stream}"
     if action.startswith("step_down"):
         verb, object_kind = "step down", action.removeprefix("step_down_")
+    if action == "create_consumer" and not consumer:
+        return f"create a consumer on {stream}"
     return f"{verb} {object_kind} {f'{consumer} on {stream}' if consumer else stream}"
 
 

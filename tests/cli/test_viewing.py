@@ -6,10 +6,15 @@ import asyncio
 import base64
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from natstui.cli.core.printer import MessagePrinter
+from natstui.cli.manage import viewing
+from natstui.jetstream.connection.client import Client
 from natstui.jetstream.messages import browse
+from natstui.model.records.messages import BrowseMessages, MessagePage
 from tests.accounts import Account
 from tests.cli.test_core import connected, run
 from tests.cli.test_manage import Shell
@@ -80,6 +85,34 @@ async def test_the_newest_messages_are_printed_in_order_though_a_page_has_fewer(
     assert older.stderr == "natstui: 15 messages\n"
     of = await run(shell, "stream", "view", "S", "9", "--subject", "s.1", "--json")
     assert sequences(of.stdout) == list(range(1, 26, 3))
+
+
+async def test_the_newest_messages_are_printed_page_by_page_without_those_stored_since(
+    shell: Shell, account: Account, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pages = list[MessagePage]()
+    printed_counts = list[int]()
+    write_stored = MessagePrinter.write_stored
+
+    async def browse_and_publish(client: Client, browse_command: BrowseMessages) -> MessagePage:
+        pages.append(await browse.browse(client, browse_command))
+        printed_counts.append(0)
+        if len(pages) == 1:
+            await client.request_subject("s.new", b"stored since")
+        return pages[-1]
+
+    def count_printed(printer: MessagePrinter, *arguments: Any) -> None:
+        printed_counts[-1] += 1
+        write_stored(printer, *arguments)
+
+    monkeypatch.setattr(browse, "MAX_MSGS", 7)
+    monkeypatch.setattr(viewing, "browse", browse_and_publish)
+    monkeypatch.setattr(MessagePrinter, "write_stored", count_printed)
+    await filled(account.url, 25)
+    newest = await run(shell, "stream", "view", "S", "20", "--json")
+    assert sequences(newest.stdout) == list(range(6, 26)), newest.stderr
+    assert newest.stderr == "natstui: 20 messages; for earlier ones: --before 6\n"
+    assert max(printed_counts) <= 7, "more than one page was kept in memory"
 
 
 @pytest.mark.parametrize("direct", [True, False])

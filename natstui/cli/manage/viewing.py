@@ -109,9 +109,7 @@ async def _print_messages(
         more_text = counted(f"{more_count:,}", "more subject")
         return f"; for {more_text}: a larger SIZE" if more_count else ""
     if not browse_command.newer and browse_command.from_time is None:
-        messages, older_seq = await _read_newest(client, browse_command, size)
-        for message in messages:
-            printer.write_stored(message, {})
+        older_seq = await _print_newest(client, browse_command, size, printer)
         return f"; for earlier ones: --before {older_seq}" if older_seq else ""
     while True:
         page = await browse(
@@ -128,19 +126,38 @@ async def _print_messages(
         )
 
 
-async def _read_newest(
-    client: Client, browse_command: BrowseMessages, size: int
-) -> tuple[list[StoredMessage], int | None]:
-    """Return the newest `size` messages in order of sequence, read page by page backwards, and the
-    sequence before which there may be earlier ones; None if there are none.
+async def _print_newest(
+    client: Client, browse_command: BrowseMessages, size: int, printer: MessagePrinter
+) -> int | None:
+    """Print the newest `size` messages in order of sequence; return the sequence before which
+    there may be earlier ones, None if there are none.
+
+    The pages are read backwards to find the oldest one, and those after it are read again to be
+    printed: the memory may be too small for all of them.
     """
-    messages = list[StoredMessage]()
+    page = await browse(client, replace(browse_command, page_msgs=size))
+    last_seq = page.messages[-1].stream_seq or 0 if page.messages else 0
+    older_seq, missing_count = page.older_seq, size - len(page.messages)
+    while older_seq is not None and missing_count > 0:
+        older_page = await browse(
+            client, replace(browse_command, from_seq=older_seq, page_msgs=missing_count)
+        )
+        older_seq = older_page.older_seq
+        missing_count -= len(older_page.messages)
+        page = older_page if older_page.messages else page
     while True:
-        page = await browse(client, replace(browse_command, page_msgs=size - len(messages)))
-        messages = [*page.messages, *messages]
-        if page.older_seq is None or len(messages) >= size:
-            return messages, page.older_seq
-        browse_command = replace(browse_command, from_seq=page.older_seq)
+        for message in page.messages:
+            # Later ones were stored since.
+            if (message.stream_seq or 0) <= last_seq:
+                printer.write_stored(message, {})
+        next_seq = page.newer_seq
+        if next_seq is None or next_seq > last_seq:
+            return older_seq
+        remaining_count = size - printer.printed_count
+        page = await browse(
+            client,
+            replace(browse_command, newer=True, from_seq=next_seq, page_msgs=remaining_count),
+        )
 
 
 @command()

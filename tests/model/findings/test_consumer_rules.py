@@ -335,6 +335,36 @@ def test_messages_removed_before_anybody_watched_need_a_limit_that_is_reached() 
     assert life.open == {}
 
 
+@pytest.mark.parametrize("ahead_s", [-10, 0, 4, 40])
+def test_messages_that_expire_are_not_purged_by_a_user_whatever_the_clocks_say(
+    ahead_s: int,
+) -> None:
+    life = Life({}, {"max_age_ns": 60 * 10**9})
+    for second in range(1, 8):
+        last_seq = 10_000 + 10 * second
+        life.poll(
+            stream={"last_seq": last_seq, "first_seq": last_seq - 599, "stored_msgs": 600,
+                    "last_at_us": at_us(second + ahead_s),
+                    "first_at_us": at_us(second + ahead_s - 60)},
+            pending_msgs=600, waiting_pulls_count=1, delivered_stream_seq=9000,
+            delivered_consumer_seq=50, delivered_at_us=at_us(second),
+        )  # fmt: skip
+        assert "NT-S51" not in life.open
+    assert "NT-C12" in life.open
+
+
+@pytest.mark.parametrize(("oldest_age_s", "is_purge"), [(61, False), (20, True)])
+def test_the_first_message_of_a_silent_stream_expired_unless_it_is_young(
+    oldest_age_s: int, is_purge: bool
+) -> None:
+    ahead_s = 10
+    life = Life({}, {"max_age_ns": 60 * 10**9})
+    life.polls(2, stream={"first_at_us": at_us(ahead_s + 3 - oldest_age_s),
+                          "last_at_us": at_us(ahead_s + 2 - oldest_age_s / 2)})  # fmt: skip
+    life.poll(stream={"first_seq": 51, "stored_msgs": 50})
+    assert ("NT-S51" in life.open) == is_purge
+
+
 def test_lost_messages_are_told_for_five_minutes_after_the_last_one() -> None:
     life = Life({}, {"max_msgs": 100})
     row = {"delivered_stream_seq": 40, "delivered_consumer_seq": 40, "waiting_pulls_count": 1}

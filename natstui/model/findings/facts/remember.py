@@ -42,6 +42,8 @@ _MAX_SERVER_CLOCK_DIFFERENCE_US = 20_000
 """Maximum difference of the clocks of the servers of two rows."""
 _MIN_UNPOLLED_US = 60 * _US
 """Minimum time without a poll of a row that counts as an absence of natstui."""
+_MAX_CLOCK_DIFFERENCE_US = 30 * _US
+"""Maximum difference of a server's clock from the current clock, while nothing is stored."""
 
 
 def update_memory(
@@ -391,7 +393,15 @@ def _is_removal_explained_by_limit(
         return True
     first_at_us = columns_before.first_at_us[row_before]
     if config.max_age_ns and first_at_us is not None:
-        return at_us - first_at_us >= config.max_age_ns // 1000 - 2 * _US
+        max_age_us, difference_us = config.max_age_ns // 1000, 2 * _US
+        last_at_us = columns.last_at_us[row]
+        if last_at_us is not None and columns.last_seq[row] > columns_before.last_seq[row_before]:
+            # Since the previous poll, the server stored a message with this time of its clock.
+            before_us = _sampled_at_us(state, columns_before.sampled_mono_us[row_before])
+            at_us = max(at_us, last_at_us + at_us - before_us)
+        else:
+            difference_us = max(difference_us, min(_MAX_CLOCK_DIFFERENCE_US, max_age_us // 2))
+        return at_us - first_at_us >= max_age_us - difference_us
     return False
 
 

@@ -113,3 +113,18 @@ def test_rows_that_are_planned_to_be_polled_once_an_hour_have_pauses_of_hours() 
         poll = snapshot(START_S + life.second, [life.stream], [life.consumer])
         life.add(replace(poll, cost=replace(poll.cost, interval_us=3_600_000_000)))
     assert life.words == {"no open pulls"}
+
+
+def test_the_server_counts_a_consumer_as_unused_while_natstui_did_not_poll() -> None:
+    life = Life({"inactive_threshold_ns": 24 * 3600 * 10**9})
+    life.poll(waiting_pulls_count=1, delivered_consumer_seq=9, delivered_stream_seq=9,
+              delivered_at_us=at_us(-2 * 86_400), created_at_us=at_us(-5 * 86_400))  # fmt: skip
+    life.poll(waiting_pulls_count=0)
+    for _ in range(60):
+        life.poll(step_s=60)
+    life.poll(step_s=20 * 3600)
+    for _ in range(60):
+        life.poll(step_s=60)
+    assert [one.text for one in life.open.values()] == [
+        "unused for 22h00m of 1d0h, after which the server deletes the consumer"
+    ]

@@ -156,7 +156,10 @@ class ConsumerFacts:
 
     @property
     def has_seen_client(self) -> bool:
-        """Whether polls saw a client, since the latest time without polls if there was one."""
+        """Whether clients are known since the latest time without polls, if there was one.
+
+        Without such a time, a delivery before the first poll is known from the server.
+        """
         activity = self._memory.client_activity.get(self.key)
         return bool(self.has_client) or (
             activity is not None and activity.last_active_mono_us > activity.polled_since_mono_us
@@ -180,7 +183,9 @@ class ConsumerFacts:
 
         If it is unknown, the time since the oldest poll.
         """
-        gap_s = self.pull_gap_s
+        activity = self._memory.client_activity.get(self.key)
+        # Unlike rules about pauses, the server counts the time in which natstui did not poll.
+        gap_s = self._pull_gap_s(activity.last_seen_mono_us if activity else None)
         inactive_s = self.held_s if gap_s is None else min(self.held_s, gap_s)
         threshold_ns = self.config.inactive_threshold_ns if self.config else None
         if not threshold_ns or inactive_s * 1e9 <= threshold_ns:
@@ -470,14 +475,14 @@ class ConsumerFacts:
     @consumer_fact("s", needs="two polls")
     def pull_gap_s(self) -> float | None:
         """Time since a client pulled, received or acked; 0 while a pull request is open."""
+        activity = self._memory.client_activity.get(self.key)
+        return self._pull_gap_s(activity.last_active_mono_us if activity else None)
+
+    def _pull_gap_s(self, active_mono_us: int | None) -> float | None:
+        """Return the time since `active_mono_us`, the last delivery or ack; 0 with a client."""
         if self.has_client:
             return 0.0
-        activity = self._memory.client_activity.get(self.key)
-        gap_s = (
-            None
-            if activity is None
-            else max(0.0, (self.mono_us - activity.last_active_mono_us) / _US)
-        )
+        gap_s = None if active_mono_us is None else max(0.0, (self.mono_us - active_mono_us) / _US)
         gaps_s = [
             known_gap_s
             for known_gap_s in (gap_s, self.quiet_s, self.acked_ago_s)

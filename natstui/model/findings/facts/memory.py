@@ -26,13 +26,16 @@ RowName = tuple[str | int, ...]
 class ClientActivity:
     """Times of a consumer's pull requests or deliveries, and the gaps between them.
 
-    Times are of the engine's clock, which nobody sets. Time without polls does not count.
+    Times are of the engine's clock, which nobody sets. Time without polls does not count, so it
+    moves them, but not `last_seen_mono_us`.
     """
 
     first_mono_us: int
     """Time of the first seen pull request or delivery."""
     last_active_mono_us: int
     """Time of the last seen pull request or delivery."""
+    last_seen_mono_us: int
+    """The same, with the time without polls, which the server counts."""
     gaps_count: int = 0
     """Number of ended gaps."""
     longest_gap_us: int = 0

@@ -157,6 +157,10 @@ def _update_client_activity(
         activity, mono_us = known_activity.get(key), columns.sampled_mono_us[row]
         mono_before_us = columns_before.sampled_mono_us[row_before]
         unpolled_us = mono_us - mono_before_us
+        delivered_mono_us = _delivered_mono_us(state, row) or 0
+        last_seen_mono_us = (
+            mono_us if has_client else max(mono_before_us if had_client else 0, delivered_mono_us)
+        )
         if unpolled_us > max_poll_interval_us:
             # Whether clients paused meanwhile is unknown: this time does not count.
             mono_before_us = mono_us
@@ -171,12 +175,12 @@ def _update_client_activity(
         if not (has_client or had_client or has_delivered):
             continue
         last_active_mono_us = (
-            mono_us
-            if has_client
-            else max(mono_before_us if had_client else 0, _delivered_mono_us(state, row) or 0)
+            mono_us if has_client else max(mono_before_us if had_client else 0, delivered_mono_us)
         )
         if activity is None:
-            changed_activity[key] = ClientActivity(last_active_mono_us, last_active_mono_us)
+            changed_activity[key] = ClientActivity(
+                last_active_mono_us, last_active_mono_us, last_seen_mono_us
+            )
             continue
         gap_us = 0 if had_client else max(0, last_active_mono_us - activity.last_active_mono_us)
         decayed_longest_us = (
@@ -188,7 +192,8 @@ def _update_client_activity(
         gaps_count = activity.gaps_count + (1 if gap_us else 0)
         last_active_mono_us = max(last_active_mono_us, activity.last_active_mono_us)
         changed_activity[key] = ClientActivity(
-            activity.first_mono_us, last_active_mono_us, gaps_count, longest_us,
+            activity.first_mono_us, last_active_mono_us,
+            max(last_seen_mono_us, activity.last_seen_mono_us), gaps_count, longest_us,
             activity.polled_since_mono_us,
         )  # fmt: skip
     return {**known_activity, **changed_activity} if changed_activity else known_activity
@@ -225,7 +230,7 @@ def _create_initial_activity(state: State, rows: Iterable[int]) -> dict[RowKey, 
         if columns.waiting_pulls_count[row] or columns.push_bound[row]:
             active_mono_us = columns.sampled_mono_us[row]
         if active_mono_us is not None:
-            initial_activity[keys[row]] = ClientActivity(active_mono_us, active_mono_us)
+            initial_activity[keys[row]] = ClientActivity(*3 * (active_mono_us,))
     return initial_activity
 
 

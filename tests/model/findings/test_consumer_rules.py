@@ -550,12 +550,33 @@ def test_after_a_purge_only_messages_that_a_limit_removed_are_lost() -> None:
         life.advise("terminated", seq, reason=reason)
     life.polls(2, stream={"first_seq": 61, "stored_msgs": 40, "first_at_us": at_us(3500)},
                pending_msgs=40)  # fmt: skip
-    assert "NT-C48" in life.open
+    lost = life.open["NT-C48"]
+    assert lost.text.startswith("5 messages removed before their ack: 51, 52,")
+    assert lost.numbers["lost_msgs"] == 5
+    assert lost.since_us is not None and lost.since_us >= at_us(3600)
     lost_text = "10 messages removed before delivery, from 51 to 60"
     assert life.open["NT-C12"].text.startswith(lost_text)
     # Those removed an hour ago are still missing, those that the user purged are not.
     life.polls(2, step_s=400)
     assert life.open["NT-C12"].text.startswith(lost_text) and "NT-C48" not in life.open
+
+
+def test_many_purged_messages_do_not_change_the_number_of_those_that_a_limit_removes() -> None:
+    life = Life({}, {"max_age_ns": 3600 * 10**9})
+    reason = "Unacknowledged message was deleted"
+    life.polls(2, stream={"first_at_us": at_us(0)}, pending_msgs=0, waiting_pulls_count=1,
+               delivered_stream_seq=100, delivered_consumer_seq=100, ack_pending_msgs=100,
+               delivered_at_us=at_us(1))  # fmt: skip
+    for seq in range(1, 51):
+        life.advise("terminated", seq, reason=reason)
+    life.polls(2, stream={"first_seq": 51, "stored_msgs": 50}, ack_pending_msgs=50)
+    assert "NT-C48" not in life.open
+    life.second += 3600
+    for seq in range(51, 96):
+        life.advise("terminated", seq, reason=reason)
+    life.polls(2, stream={"first_seq": 96, "stored_msgs": 5, "first_at_us": at_us(3500)},
+               ack_pending_msgs=5)  # fmt: skip
+    assert life.open["NT-C48"].numbers["lost_msgs"] == 45
 
 
 @pytest.mark.parametrize(

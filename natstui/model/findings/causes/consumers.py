@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import NamedTuple
 
 from natstui.model.bench.latency import PERCENTILES
 from natstui.model.findings.catalogue import consumers as kinds
@@ -19,6 +20,7 @@ from natstui.model.findings.causes.risky_settings import (
     find_unmatched_filter,
 )
 from natstui.model.findings.facts.consumer import ConsumerFacts
+from natstui.model.findings.facts.memory import Purge
 from natstui.model.findings.facts.row import replicas_count, unreachable_replicas
 from natstui.model.findings.facts.stream import StreamFacts
 from natstui.model.findings.finding import Symptom, entity_of_key
@@ -65,6 +67,7 @@ from natstui.units import counted, duration_text
 Facts = ConsumerFacts
 HAS_PENDING, HAS_UNACKED, HAS_REDELIVERED, HAS_ADVISORIES = 1, 2, 4, 8
 """Flags of a consumer; a cause may require one of them."""
+_US = 1_000_000
 _MAX_NAMED_MESSAGES = 5
 """Limit of message sequences in a sentence."""
 
@@ -909,20 +912,57 @@ def find_lost_before_ack(f: Facts, is_finding_open: bool) -> Symptom | None:
         return None
     if f.stream is None or not f.stream.has_removing_limit:
         return None
-    if f.stream.purge and max(removed.sequences, default=0) < f.stream.first_seq_after_purge:
+    lost = _removed_after_purge(removed, f.stream.purge)
+    if not lost.msgs:
         # A user removed them.
         return None
-    if not is_finding_open and not _are_removed_by_limit(f.stream, removed):
+    if not is_finding_open and not _are_removed_by_limit(f.stream, lost.sequences):
         return None
-    text = f"{counted(removed.total_count, 'message')} removed before their ack"
-    return Symptom(f"{text}: {_format_sequences(removed.sequences)}", removed.first_at_us,
-                   removed.sequences,
-                   {"lost_msgs": removed.total_count, **f.stream.removing_limit})  # fmt: skip
+    text = f"{counted(lost.msgs, 'message')} removed before their ack"
+    text = text if lost.is_exact else f"at least {text}"
+    sequences_text = f": {_format_sequences(lost.sequences)}" if lost.sequences else ""
+    return Symptom(text + sequences_text, lost.since_at_us, lost.sequences,
+                   {"lost_msgs": lost.msgs, **f.stream.removing_limit})  # fmt: skip
 
 
-def _are_removed_by_limit(stream: StreamFacts, removed_counts: MessageCounts) -> bool:
-    """Return whether a limit is reached that may have removed the messages of `removed_counts`."""
-    first_seq, sequences = stream.columns.first_seq[stream.row], removed_counts.sequences
+class _RemovedMessages(NamedTuple):
+    """The unacked messages that were removed since the latest purge by a user."""
+
+    msgs: int
+    is_exact: bool
+    """Whether `msgs` is the number, and not a minimum."""
+    since_at_us: int
+    sequences: tuple[int, ...]
+
+
+def _removed_after_purge(removed: MessageCounts, purge: Purge | None) -> _RemovedMessages:
+    """Return the messages of `removed` without those that the user purged."""
+    messages = removed.most_frequent()
+    if purge is None or (
+        removed.first_at_us >= purge.at_us
+        and all(message.stream_seq >= purge.first_seq for message in messages)
+    ):
+        return _RemovedMessages(removed.total_count, True, removed.first_at_us, removed.sequences)
+    kept_messages = [message for message in messages if message.stream_seq >= purge.first_seq]
+    # The counts of a message may include those of purged ones that it replaced.
+    min_msgs = sum(message.said_count - message.error_count for message in kept_messages)
+    max_msgs = sum(message.said_count for message in kept_messages)
+    recent = [(second, count) for second, count in removed.recent if second * _US > purge.at_us]
+    recent_msgs = sum(count for _, count in recent)
+    msgs = max(min_msgs, min(recent_msgs, max_msgs))
+    since_at_us = recent[0][0] * _US if recent else purge.at_us
+    are_all_recent = len(recent) < len(removed.recent)
+    return _RemovedMessages(
+        msgs,
+        msgs == max_msgs or (are_all_recent and msgs == recent_msgs),
+        since_at_us,
+        tuple(message.stream_seq for message in kept_messages),
+    )
+
+
+def _are_removed_by_limit(stream: StreamFacts, sequences: tuple[int, ...]) -> bool:
+    """Return whether a limit is reached that may have removed the messages `sequences`."""
+    first_seq = stream.columns.first_seq[stream.row]
     return bool(stream.removing_limit) and (not sequences or min(sequences) < first_seq)
 
 

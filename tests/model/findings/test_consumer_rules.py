@@ -579,6 +579,23 @@ def test_many_purged_messages_do_not_change_the_number_of_those_that_a_limit_rem
     assert life.open["NT-C48"].numbers["lost_msgs"] == 45
 
 
+def test_purged_messages_are_not_added_to_those_that_a_limit_removes_soon_after() -> None:
+    life = Life({}, {"max_age_ns": 3600 * 10**9})
+    life.polls(2, stream={"first_at_us": at_us(0)}, pending_msgs=60, waiting_pulls_count=1,
+               delivered_stream_seq=40, delivered_consumer_seq=40,
+               delivered_at_us=at_us(1))  # fmt: skip
+    life.second += 3480
+    life.polls(2, stream={"first_seq": 51, "stored_msgs": 50}, pending_msgs=50)
+    life.second += 120
+    life.polls(2, stream={"first_seq": 61, "stored_msgs": 40, "first_at_us": at_us(3500)},
+               pending_msgs=40)  # fmt: skip
+    text = "10 messages removed before delivery, from 51 to 60"
+    assert life.open["NT-C12"].text.startswith(text)
+    # A further purge by the user does not end it.
+    life.polls(2, stream={"first_seq": 71, "stored_msgs": 30}, pending_msgs=30)
+    assert life.open["NT-C12"].text.startswith(text)
+
+
 @pytest.mark.parametrize(
     ("config", "advice"),
     [

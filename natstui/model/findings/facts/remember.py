@@ -577,6 +577,12 @@ def _update_losses(
             if msgs <= 0:
                 continue
             earlier_loss = losses.get(keys[row])
+            if earlier_loss is not None and earlier_loss.is_purge and is_explained_by_limit:
+                # What the user purged is not lost.
+                earlier_loss = None
+            if earlier_loss is not None and not (earlier_loss.is_purge or is_explained_by_limit):
+                # A purge adds nothing to what a limit removed.
+                continue
             from_seq = max(delivered_seq + 1, old_first_seq)
             losses[keys[row]] = MessageLoss(
                 msgs + (earlier_loss.lost_msgs if earlier_loss else 0),

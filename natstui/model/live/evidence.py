@@ -7,7 +7,8 @@ most frequent ones are counted one by one (`natstui.model.live.advisory_counts`)
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+import math
+from collections.abc import Iterable, Mapping, Set
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 
@@ -50,6 +51,10 @@ class AdvisoryEvidence:
     entries: Mapping[StreamAndConsumer, AdvisoryCounts] = field(
         default_factory=lambda: _NO_ENTRIES
     )
+    created_at_us: Mapping[StreamAndConsumer, int] = field(
+        default_factory=dict, compare=False, repr=False
+    )
+    """The creation times of consumers with counts at the latest change of the consumers."""
 
     def after(self, records: Iterable[EvidenceRecord]) -> AdvisoryEvidence:
         """Return the counts after more records; the same object without any."""
@@ -64,26 +69,37 @@ class AdvisoryEvidence:
             return self
         while len(entries) > MAX_ASSETS_WITH_EVIDENCE:
             del entries[min(entries, key=lambda name: entries[name].last_at_us)]
-        return AdvisoryEvidence(MappingProxyType(entries))
+        return AdvisoryEvidence(MappingProxyType(entries), self.created_at_us)
 
     def without_recreated(self, before: Roster, after: Roster) -> AdvisoryEvidence:
-        """Return the counts without those that began before the creation of a new consumer.
+        """Return the counts without those of consumers that were deleted or recreated.
 
-        New consumers are those of a poll, `after`, that are not in the previous one, `before`.
+        These are of the previous poll, `before`, and not of a poll, `after`. Counts that began
+        after the creation of the new consumer are kept.
         """
         if not self.entries or after is before:
             return self
-        outdated_names = set[StreamAndConsumer]()
-        for stream, consumer, created_at_us in after.row_of.keys() - before.row_of.keys():
-            name = str(stream), str(consumer)
-            entry = self.entries.get(name)
-            if entry is not None and 0 < entry.first_at_us < int(created_at_us):
-                outdated_names.add(name)
-        if not outdated_names:
-            return self
-        return AdvisoryEvidence(
-            MappingProxyType({n: e for n, e in self.entries.items() if n not in outdated_names})
+        created_at_us = {
+            name: at_us
+            for name, at_us in self.created_at_us.items()
+            if name in self.entries and (*name, at_us) in before.row_of
+        }
+        created_at_us |= _find_created_at_us(
+            before, {name for name in self.entries if name[1] and name not in created_at_us}
         )
+        gone_names = {n for n, at_us in created_at_us.items() if (*n, at_us) not in after.row_of}
+        recreated_at_us = _find_created_at_us(after, gone_names)
+        outdated_names = {
+            name
+            for name in gone_names
+            if 0 < self.entries[name].first_at_us < recreated_at_us.get(name, math.inf)
+        }
+        entries = self.entries
+        if outdated_names:
+            entries = MappingProxyType(
+                {name: entry for name, entry in entries.items() if name not in outdated_names}
+            )
+        return AdvisoryEvidence(entries, created_at_us)
 
     def acks(
         self, name: StreamAndConsumer, created_at_us: int, now_at_us: int
@@ -94,6 +110,19 @@ class AdvisoryEvidence:
             return None
         window = advisory_counts.acks.until(now_at_us)
         return window if window.times.total_count else None
+
+
+def _find_created_at_us(
+    roster: Roster, names: Set[StreamAndConsumer]
+) -> dict[StreamAndConsumer, int]:
+    """Return the creation times of the consumers `names` that have a row."""
+    created_at_us = {}
+    for stream in {name[0] for name in names}:
+        for row in roster.rows_of_stream.get(stream, ()):
+            name = stream, str(roster.keys[row][1])
+            if name in names:
+                created_at_us[name] = int(roster.keys[row][2])
+    return created_at_us
 
 
 def evidence_from_record(record: EvidenceSoFar) -> AdvisoryEvidence:

@@ -17,6 +17,7 @@ from natstui.model.live.evidence import (
     evidence_from_record,
     evidence_to_record,
 )
+from natstui.model.live.known_rows import Roster
 from natstui.model.live.state import EVENTS_KEPT, State, apply_records
 from natstui.model.records.evidence import AdvisoriesCounted, BatchCounts
 from natstui.model.records.record import AckSample, Advisory
@@ -40,6 +41,47 @@ def test_every_give_up_is_counted_though_the_list_of_events_is_bounded() -> None
     assert len(state.recent_events) == EVENTS_KEPT
     assert state.evidence.entries["S", "C"].give_ups.total_count == EVENTS_KEPT + 511
     assert state.evidence == one_by_one.evidence
+
+
+def test_a_new_consumer_keeps_its_counts_if_its_server_is_ahead() -> None:
+    life = Life({"max_deliver_count": 5})
+    life.is_there = False
+    life.polls(3)
+    life.is_there = True
+    life.advise("max_deliver", 1, 5)
+    life.poll(created_at_us=at_us(life.second + 5), redelivered_msgs=1)
+    assert life.state.evidence.entries["S", "C"].give_ups.total_count == 1
+
+
+def test_counts_of_a_deleted_consumer_are_dropped_before_a_new_one_has_its_name() -> None:
+    life = Life({"max_deliver_count": 5})
+    life.polls(2)
+    life.advise("max_deliver", 1, 5)
+    life.is_there = False
+    life.polls(2)
+    life.is_there = True
+    life.poll(created_at_us=at_us(life.second - 100))
+    assert not life.state.evidence.entries
+
+
+class _KeyCountingHashes(tuple[str | int, ...]):
+    __slots__ = ()
+    hashed_count = 0
+
+    def __hash__(self) -> int:
+        type(self).hashed_count += 1
+        return super().__hash__()
+
+
+def test_rows_without_advisories_cost_nothing_when_a_consumer_comes_or_goes() -> None:
+    evidence = apply_records(State(), [advisory("nak", 1)]).evidence
+    keys = tuple(_KeyCountingHashes(("S", name, 7)) for name in ("C", *map(str, range(1_000))))
+    before, after = Roster(keys), Roster(keys[:-1])
+    assert len(before.row_of) == len(after.row_of) + 1
+    _KeyCountingHashes.hashed_count = 0
+    kept = evidence.without_recreated(before, after)
+    assert kept == evidence
+    assert _KeyCountingHashes.hashed_count == 0
 
 
 @given(st.lists(st.integers(1, 300), max_size=2000), st.integers(1, 50))

@@ -128,3 +128,19 @@ def test_the_server_counts_a_consumer_as_unused_while_natstui_did_not_poll() -> 
     assert [one.text for one in life.open.values()] == [
         "unused for 22h00m of 1d0h, after which the server deletes the consumer"
     ]
+
+
+def _poll_at_interval(life: Life, interval_s: int) -> None:
+    poll = snapshot(START_S + life.second, [life.stream], [life.consumer])
+    life.add(replace(poll, cost=replace(poll.cost, interval_us=interval_s * 1_000_000)))
+
+
+def test_the_last_of_the_planned_long_intervals_is_no_time_without_polls() -> None:
+    life = Life()
+    for hour, interval_s in enumerate((3600, 3600, 3600, 2)):
+        life.second = 3600.0 * hour
+        life.consumer |= {"waiting_pulls_count": int(hour == 0), "pending_msgs": 5 * (hour > 1)}
+        _poll_at_interval(life, interval_s)
+    (activity,) = life.state.findings.evaluation.memory.client_activity.values()
+    assert activity.polled_since_mono_us == 0
+    assert activity.last_active_mono_us == START_S * 1_000_000

@@ -201,7 +201,8 @@ def _update_client_activity(
 
 def _max_poll_interval_us(state: State) -> int:
     """Return the time between two polls of a row above which natstui did not poll as planned."""
-    costs = [poll.cost for poll in state.costs[-1:]]
+    # If the interval was changed since the previous poll, either may be that between the two.
+    costs = [poll.cost for poll in state.costs[-2:]]
     planned_us = max((max(cost.interval_us, cost.round_us or 0) for cost in costs), default=0)
     return max(_MIN_UNPOLLED_US, 3 * planned_us)
 

@@ -144,3 +144,34 @@ def test_the_last_of_the_planned_long_intervals_is_no_time_without_polls() -> No
     (activity,) = life.state.findings.evaluation.memory.client_activity.values()
     assert activity.polled_since_mono_us == 0
     assert activity.last_active_mono_us == START_S * 1_000_000
+
+
+def test_a_steady_clock_that_restarts_is_a_time_without_polls() -> None:
+    life = Life()
+    for second in range(60):
+        life.poll(waiting_pulls_count=_is_pull_open(second), delivered_consumer_seq=9,
+                  delivered_stream_seq=9, delivered_at_us=at_us(-3600))  # fmt: skip
+    for second in range(3):
+        mono_us = (50 + second) * 1_000_000
+        poll = snapshot(50 + second, [life.stream], [life.consumer | {"pending_msgs": 2}])
+        life.add(replace(poll, taken_at_us=at_us(7200 + second)))
+        (activity,) = life.state.findings.evaluation.memory.client_activity.values()
+        assert activity.polled_since_mono_us == 50_000_000
+        assert activity.last_active_mono_us <= mono_us
+        assert activity.last_seen_mono_us <= mono_us
+    for second in range(3, 40):
+        poll = snapshot(50 + second, [life.stream], [life.consumer | {"pending_msgs": 2}])
+        life.add(replace(poll, taken_at_us=at_us(7200 + second)))
+    assert life.words == {"no open pulls"}
+
+
+def test_an_open_pull_after_a_restart_of_the_steady_clock_is_of_the_new_clock() -> None:
+    life = Life()
+    life.polls(60, waiting_pulls_count=1)
+    life.poll(waiting_pulls_count=0)
+    life.poll(waiting_pulls_count=1)
+    for second in range(40):
+        life.consumer |= {"waiting_pulls_count": int(second < 2), "pending_msgs": 2}
+        poll = snapshot(50 + second, [life.stream], [life.consumer])
+        life.add(replace(poll, taken_at_us=at_us(7200 + second)))
+    assert life.words == {"no open pulls"}

@@ -140,6 +140,8 @@ def _update_client_activity(
     columns_before, old_row_of = before.consumer_columns, before.consumers.row_of
     is_same_roster = before.consumers is state.consumers.roster
     max_poll_interval_us = _max_poll_interval_us(state)
+    # The clock of the engine restarts with its host.
+    was_clock_restarted = any(poll.mono_us > state.now_mono_us for poll in state.costs)
     changed_activity: dict[RowKey, ClientActivity] = {}
     for row in rows:
         key = keys[row]
@@ -152,16 +154,15 @@ def _update_client_activity(
             or columns_before.push_bound[row_before]
         )
         has_client = waiting_pulls[row] > 0 or push_bound[row]
-        if has_client and had_client:
+        if has_client and had_client and not was_clock_restarted:
             continue
         activity, mono_us = known_activity.get(key), columns.sampled_mono_us[row]
         mono_before_us = columns_before.sampled_mono_us[row_before]
         unpolled_us = mono_us - mono_before_us
         delivered_mono_us = _delivered_mono_us(state, row) or 0
-        last_seen_mono_us = (
-            mono_us if has_client else max(mono_before_us if had_client else 0, delivered_mono_us)
-        )
-        if unpolled_us > max_poll_interval_us:
+        seen_before_us = min(mono_before_us, mono_us) if had_client else 0
+        last_seen_mono_us = mono_us if has_client else max(seen_before_us, delivered_mono_us)
+        if not 0 <= unpolled_us <= max_poll_interval_us:
             # Whether clients paused meanwhile is unknown: this time does not count.
             mono_before_us = mono_us
             if activity is not None:
@@ -169,6 +170,7 @@ def _update_client_activity(
                     activity,
                     first_mono_us=activity.first_mono_us + unpolled_us,
                     last_active_mono_us=activity.last_active_mono_us + unpolled_us,
+                    last_seen_mono_us=activity.last_seen_mono_us + min(0, unpolled_us),
                     polled_since_mono_us=mono_us,
                 )
         has_delivered = delivered[row] != columns_before.delivered_consumer_seq[row_before]

@@ -222,21 +222,6 @@ def test_a_recreated_consumer_did_not_drop_the_messages_of_the_deleted_one() -> 
     assert life.open["NT-C21"].numbers["given_up_msgs"] == 1
 
 
-def test_dropped_messages_that_are_gone_do_not_come_back_with_a_redelivery() -> None:
-    life = Life({"max_deliver_count": 5})
-    for seq in range(1, 41):
-        life.advise("max_deliver", seq, 5)
-    life.polls(2, redelivered_msgs=40, delivered_stream_seq=40, delivered_consumer_seq=200)
-    assert life.open["NT-C21"].numbers["given_up_msgs"] == 40
-    life.polls(5, redelivered_msgs=0)
-    life.poll(step_s=400)
-    life.polls(5, redelivered_msgs=1, ack_pending_msgs=1)
-    assert "NT-C21" not in life.open
-    life.advise("max_deliver", 90, 5)
-    life.polls(2, redelivered_msgs=2)
-    assert "NT-C21" in life.open
-
-
 STALL = {"pending_msgs": 500, "push_bound": True, "delivered_at_us": at_us(0)}
 PUSH = {"pull": False, "deliver_subject": "d"}
 

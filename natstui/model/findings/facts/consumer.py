@@ -82,22 +82,10 @@ class ConsumerFacts:
         """The naks of the consumer's clients, counted by message."""
         return NOTHING_COUNTED if self.advisories is None else self.advisories.naks
 
-    @cached_property
+    @property
     def dropped_counts(self) -> MessageCounts:
-        """The drops after max deliver, counted by message; none if all these messages are gone.
-
-        With max deliver above 1, a dropped message counts as redelivered while it is stored.
-        """
-        if self.advisories is None or not self.advisories.give_ups.total_count:
-            return NOTHING_COUNTED
-        counts = self.advisories.give_ups
-        if self.config is None or self.config.max_deliver_count == 1:
-            return counts
-        polls = self.history.values("redelivered_msgs", math.inf)
-        zero_mono_us = next((mono_us for mono_us, msgs in polls if not msgs), None)
-        if zero_mono_us is None or self._utc_us(zero_mono_us) < counts.last_at_us:
-            return counts
-        return NOTHING_COUNTED
+        """The drops after max deliver, counted by message, also of messages that are gone."""
+        return NOTHING_COUNTED if self.advisories is None else self.advisories.give_ups
 
     @cached_property
     def history(self) -> RowHistory:

@@ -46,6 +46,7 @@ from natstui.model.servers.server import Meta, MetaPeer, Servers
 from natstui.tui.app import link as link_module
 from natstui.tui.app.app import NatstuiApp
 from natstui.tui.app.controls.systems import Contexts
+from natstui.tui.app.help import HelpScreen
 from natstui.tui.app.link import Link
 from natstui.tui.app.live_system import OpenSystem
 from natstui.tui.connections.screen import ConnectionsScreen
@@ -460,6 +461,16 @@ async def test_after_a_system_is_removed_keys_lead_to_those_that_are_watched() -
         await put_stream_in_view_and_remove(viewer, "spare", "SPARE")
         await viewer.press("1")
         await viewer.until(lambda: "SAME" in viewer.rows(), "those of east")
+
+
+async def test_a_screen_of_a_removed_system_comes_back_without_an_error() -> None:
+    async with fed_systems() as (viewer, _):
+        await put_stream_in_view_and_remove(viewer, "east", "SAME")
+        await viewer.press("question_mark")
+        await viewer.until(lambda: isinstance(viewer.app.screen, HelpScreen), "the help")
+        await viewer.press("escape")
+        await viewer.until(lambda: isinstance(viewer.app.screen, StreamDetail), "it is back")
+        assert not [text for text in viewer.toasts if "no longer watched" in text]
 
 
 async def test_who_leaves_is_asked_while_a_recording_of_any_system_runs() -> None:

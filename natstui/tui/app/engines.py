@@ -107,6 +107,10 @@ class Engines:
             raise UsageError(f"{clean_line(system)} is no longer watched")
         return self.systems[system]
 
+    def is_watched(self, system: str) -> bool:
+        """Return whether a system is watched: removed systems are not."""
+        return system in self.systems
+
     def state_of(self, system: LiveSystem) -> State:
         """Return the newest complete state of a system, or of the replay shown instead."""
         return (

@@ -354,11 +354,11 @@ def poll_rows_first(
     system: str | None = None,
 ) -> None:
     """Request that the engine of `system`, by default of the one on which keys act, polls these
-    streams and consumers first.
+    streams and consumers first; nothing is sent if the system is no longer watched.
     """
-    SystemEngine(screen.app, system or screen.scope.system).send(
-        SetViewedRows(0, streams, consumers)
-    )
+    engine = SystemEngine(screen.app, system or screen.scope.system)
+    if engine.is_watched:
+        engine.send(SetViewedRows(0, streams, consumers))
 
 
 class RepeatedRequest:

@@ -118,6 +118,9 @@ class Engines(Protocol):
     def check_host_change(self) -> None:
         """Raise ActionRefusal if screens may change nothing on the machine of natstui."""
 
+    def is_watched(self, system: str) -> bool:
+        """Return whether a system is watched; its screens may be open after it was removed."""
+
 
 @runtime_checkable
 class HasEngine(Protocol):
@@ -134,6 +137,11 @@ class SystemEngine:
     def __init__(self, app: App[Any], system: str | None) -> None:
         assert isinstance(app, HasEngine)
         self._app, self._engine, self.system = app, app.engine, system
+
+    @property
+    def is_watched(self) -> bool:
+        """Return whether the system is still watched."""
+        return self.system is None or self._engine.is_watched(self.system)
 
     def request(self, command: Command) -> PendingRequest:
         """Send a command with a new id; the request fails if the system is not watched any

@@ -29,7 +29,7 @@ from natstui.model.live.snapshot import Snapshot
 from natstui.model.live.state import State
 from natstui.model.records.benchmark import StartBenchmark
 from natstui.model.records.confirmation import Confirmation
-from natstui.model.records.managing import Change
+from natstui.model.records.managing import Change, SilenceFinding
 from natstui.model.records.messages import Answered
 from natstui.model.records.record import (
     Advisory,
@@ -50,13 +50,16 @@ from natstui.tui.app.help import HelpScreen
 from natstui.tui.app.link import Link
 from natstui.tui.app.live_system import OpenSystem
 from natstui.tui.connections.screen import ConnectionsScreen
+from natstui.tui.consumers.form import ConsumerForm
 from natstui.tui.events.screen import EventsScreen
+from natstui.tui.findings import keys as findings_keys
 from natstui.tui.frame.detail.peek import PEEK_STATE_KEY
 from natstui.tui.frame.head.several import find_silence_reason
 from natstui.tui.frame.live import LiveScreen
 from natstui.tui.frame.stored_settings import store_view_setting
 from natstui.tui.frame.systems import SystemKey, SystemState
 from natstui.tui.kit.pick import PickDialog
+from natstui.tui.kit.prompt import Prompt
 from natstui.tui.managing.action import ActionScreen
 from natstui.tui.messages.screen import MessagesScreen
 from natstui.tui.stores.buckets import BucketForm
@@ -66,6 +69,7 @@ from natstui.tui.streams.form import StreamForm
 from tests.model.findings.test_servers import seen
 from tests.tui.engine_records import engine_records
 from tests.tui.test_event_moment import created
+from tests.tui.test_findings_screen import bad_records, to_row
 from tests.tui.test_status_strip import ACCOUNT
 from tests.tui.viewer import FIRST, NATSTUI, Pipes, Viewer, piped, shown, start
 
@@ -420,6 +424,79 @@ async def test_a_server_is_removed_from_the_system_on_which_the_prompt_was_opene
             lambda: any(each.sent(RemoveServer) for each in pipes.values()), "it is sent"
         )
         assert [name for name, each in pipes.items() if each.sent(RemoveServer)] == ["west"]
+
+
+@asynccontextmanager
+async def fed_single_system() -> AsyncIterator[tuple[Viewer, dict[str, Pipes]]]:
+    """Show the findings of one system; another one can be added."""
+    link = LinkChanged(1, "connected", None, "n1", "2.15.1")
+    async with AsyncExitStack() as stack:
+        pipes = {
+            name: await stack.enter_async_context(piped(*records, link))
+            for name, records in (
+                ("east", bad_records()),
+                ("spare", engine_records({"SPARE": ()})),
+            )
+        }
+        engines = {name: each.argv for name, each in pipes.items()}
+        viewer = await stack.enter_async_context(viewing_engines(engines, "east"))
+        await viewer.press("5")
+        await to_row(viewer, "NT-C09")
+        yield viewer, pipes
+
+
+async def add_spare(viewer: Viewer) -> None:
+    """Add a system, which becomes the current one, as its engine starts while a prompt is open."""
+    await viewer.app.parts.systems.switch_to("spare")
+    assert viewer.app.parts.engines.current_name == "spare"
+
+
+async def test_a_finding_is_silenced_on_the_system_on_which_the_prompt_was_opened() -> None:
+    async with fed_single_system() as (viewer, pipes):
+        await viewer.press("z")
+        await viewer.until(lambda: isinstance(viewer.app.screen, Prompt), "the prompt")
+        await add_spare(viewer)
+        await viewer.type("a reason")
+        await viewer.press("enter")
+        await viewer.until(
+            lambda: any(each.sent(SilenceFinding) for each in pipes.values()), "it is sent"
+        )
+        assert [name for name, each in pipes.items() if each.sent(SilenceFinding)] == ["east"]
+
+
+async def test_an_advised_action_is_opened_on_the_system_on_which_the_prompt_was_opened(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    actions = ("edit-consumer max_ack_pending", "delete_consumer")
+    monkeypatch.setattr(findings_keys, "advised_actions", lambda _finding: actions)
+    async with fed_single_system() as (viewer, _):
+        await viewer.press("full_stop")
+        await viewer.until(lambda: isinstance(viewer.app.screen, PickDialog), "the actions")
+        await add_spare(viewer)
+        await viewer.press("enter")
+        await viewer.until(lambda: isinstance(viewer.app.screen, ConsumerForm), "the form")
+        screen = viewer.app.screen
+        assert isinstance(screen, ConsumerForm)
+        assert screen.scope.system == "east"
+
+
+async def test_a_benchmark_is_confirmed_on_the_system_on_which_the_prompt_was_opened() -> None:
+    async with fed_single_system() as (viewer, pipes):
+        await viewer.type_command("bench fanout-slow")
+        await viewer.until(lambda: pipes["east"].sent(StartBenchmark), "it is requested")
+        confirmation = Confirmation("start", "fanout-slow", True)
+        body = msgspec.json.encode(confirmation).decode()
+        command_id = pipes["east"].sent(StartBenchmark)[0].command_id
+        await pipes["east"].feed(Answered(2_000_000, command_id, "refused", "confirm", body))
+        await viewer.until(lambda: isinstance(viewer.app.screen, Prompt), "the confirmation")
+        await add_spare(viewer)
+        await viewer.type("fanout-slow")
+        await viewer.press("enter")
+        await viewer.until(
+            lambda: sum(len(each.sent(StartBenchmark)) for each in pipes.values()) == 2,
+            "it is sent",
+        )
+        assert not pipes["spare"].sent(StartBenchmark)
 
 
 async def test_leaving_ends_an_engine_that_has_not_started_yet(

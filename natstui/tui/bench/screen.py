@@ -148,7 +148,8 @@ class BenchmarkControls(ScreenPart):
         self._screen.refresh_bindings()
         self._screen.refresh_state()
         try:
-            reply = await request_confirmed(self._screen, command)
+            engine = SystemEngine(self._screen.app, system or None)
+            reply = await request_confirmed(self._screen, command, engine)
         finally:
             self._previous_plan_by_system.pop(system, None)
         if reply is not None and reply.status != "done":

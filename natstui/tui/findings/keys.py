@@ -83,7 +83,7 @@ class FindingKeys(ScreenPart):
         else:
             options = [(action, _action_help(action)) for action in actions]
             # The cursor may be on a finding of another system when it is picked.
-            system = self._screen.scope.system
+            system = self._screen.scope.shown_system
             self._screen.app.push_screen(
                 PickDialog(f"{finding.kind.word}: {clean_line(finding.act)}", options),
                 lambda action: self._execute_action(finding, action, system) if action else None,

@@ -68,7 +68,7 @@ def choose_action(
 
 async def open_pull(screen: LiveScreen, stream: str, consumer: str | None) -> None:
     """Open the pull screen of a consumer; for None the user chooses a consumer."""
-    system = screen.scope.system
+    system = screen.scope.shown_system
     if name := await choose_consumer(screen, stream, consumer, is_pull=True):
         message = Manage("pull", (Target(stream, name),))
         message.system = system

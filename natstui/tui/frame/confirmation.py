@@ -62,14 +62,16 @@ class FormServer:
         return Confirmation("", name, needed=False, place=self.identity)
 
 
-async def request_confirmed(screen: LiveScreen, command: ConfirmableCommand) -> Answered | None:
-    """Send a command; if the engine requires a confirmation, prompt for the name and send it
-    again.
+async def request_confirmed(
+    screen: LiveScreen, command: ConfirmableCommand, engine: SystemEngine | None = None
+) -> Answered | None:
+    """Send a command to `engine`, by default that of the shown system; if the engine requires a
+    confirmation, prompt for the name and send the command again.
 
     Returns the last reply, or None if the name was not typed. The second request contains the
     values that the prompt showed, and is sent to the same system.
     """
-    engine = screen.engine
+    engine = engine or screen.shown_engine
     reply = await engine.change(command)
     if not needs_confirmation(command, reply):
         return reply
@@ -91,7 +93,7 @@ async def request_with_preview(screen: LiveScreen, command: Change | Undo) -> An
 
     Returns the last reply, or None if the name was not typed.
     """
-    engine = screen.engine
+    engine = screen.shown_engine
     reply = await engine.request(replace(command, dry_run=True))
     if reply.body_json is None:
         return reply

@@ -114,7 +114,7 @@ class CommandPrompt:
     """Returns the meaning of a text while it is typed."""
     text: str = ""
     system: str | None = None
-    """System to send the command to; None for the acting system of the screen."""
+    """System to send the command to; None for the one whose state the screen shows."""
     show: Callable[[Answered], None] = lambda _: None
     """Called with each reply while the screen is open."""
     changes_host: bool = False
@@ -202,7 +202,7 @@ class LiveScreen(TerminalSized, Screen[None]):
         """Return the engine of the system whose state the screen shows; for prompts, because
         another system may become the current one while a prompt is open.
         """
-        return SystemEngine(self.app, self.scope.acting.name or None)
+        return SystemEngine(self.app, self.scope.shown_system)
 
     def second_line(self) -> list[Cell] | None:
         """Return the screen's second line; None to show the line of the account."""
@@ -445,7 +445,9 @@ def prompt_command(screen: LiveScreen, prompt: CommandPrompt) -> None:
     """Prompt for the text of a command and send the command; prompt again with the reason while
     the engine refuses it.
     """
-    engine = SystemEngine(screen.app, prompt.system or screen.scope.system)
+    engine = (
+        screen.shown_engine if prompt.system is None else SystemEngine(screen.app, prompt.system)
+    )
     # A task of the app: the screen may be closed when the reply arrives.
     run_task(screen.app, _prompt_until_accepted, screen, engine, prompt)
 

@@ -178,6 +178,13 @@ class SystemScope:
         return self.bound_system or (names[0] if names else None)
 
     @property
+    def shown_system(self) -> str | None:
+        """Return the name of the system on which keys act, also with a single system; None before
+        the first state. Another system may become the current one while a prompt is open.
+        """
+        return self.system or self.acting.name or None
+
+    @property
     def acting(self) -> SystemState:
         """Return the system on which keys act, with its state."""
         system = self.system

@@ -29,12 +29,18 @@ from natstui.model.records.stores import (
 )
 from natstui.session.read.recording import Recording
 from natstui.tui.app.screens import describe_running_work
+from natstui.tui.frame.live import LiveScreen
+from natstui.tui.frame.messages import Replay
 from natstui.tui.kit.pick import PickDialog
+from natstui.tui.sessions.screen import SessionsScreen
 from tests.accounts import Account
 from tests.model.test_benchmark_view import PLAN
+from tests.session.making import made
+from tests.session.scenario import Scenario
 from tests.tui.engine_records import engine_records
+from tests.tui.preloaded import make_ready
 from tests.tui.test_moment import REPLAY
-from tests.tui.viewer import Viewer, fed, viewing
+from tests.tui.viewer import Viewer, fed, frozen, viewing
 
 pytestmark = pytest.mark.server
 
@@ -70,8 +76,8 @@ def test_a_transfer_of_every_kind_would_end() -> None:
     ]  # fmt: skip
 
 
-async def asked_to_leave(viewer: Viewer, reason: str) -> None:
-    await viewer.press("q")
+async def asked_to_leave(viewer: Viewer, reason: str, key: str = "q") -> None:
+    await viewer.press(key)
     await viewer.until(lambda: isinstance(viewer.app.screen, PickDialog), "the question")
     assert reason in viewer.words
     await viewer.press("escape")
@@ -175,3 +181,38 @@ async def test_who_leaves_while_nothing_runs_is_not_asked() -> None:
     async with fed(*engine_records({})) as viewer:
         await viewer.press("q")
         await viewer.until(lambda: viewer.app.return_code == 0, "it left")
+
+
+async def test_who_leaves_a_replay_while_its_engine_exports_is_asked_and_may_stay(
+    tmp_path: Path,
+) -> None:
+    scenario = Scenario(streams=2, consumers=2)
+    folder = made(tmp_path / "sessions", [*scenario.beginning(), *scenario.records(0, 20)])
+    make_ready()
+    async with fed(*engine_records({})) as viewer:
+        viewer.app.post_message(Replay(str(folder)))
+        await viewer.until(lambda: viewer.app.parts.engines.is_replaying, "the replay")
+        await viewer.until(
+            lambda: (
+                isinstance(viewer.app.screen, LiveScreen) and viewer.app.screen.has_previous_screen
+            ),
+            "the key that leaves it",
+        )
+        with frozen(viewer):
+            viewer.app.engine.request(ExportSelection(0, "/a", "csv", ("S",), ()))
+            for key in ("q", "ctrl+q"):
+                await asked_to_leave(viewer, "an export is running", key)
+            await viewer.type_command("live")
+            await viewer.until(lambda: isinstance(viewer.app.screen, PickDialog), "the question")
+            await viewer.press("escape")
+            await viewer.until(lambda: isinstance(viewer.app.screen, LiveScreen), "it stays")
+            viewer.app.post_message(Replay(str(folder)))
+            await viewer.until(lambda: isinstance(viewer.app.screen, PickDialog), "the question")
+            await viewer.press("escape")
+            await viewer.until(lambda: isinstance(viewer.app.screen, LiveScreen), "it stays")
+            assert viewer.app.parts.engines.is_replaying
+            await viewer.press("q")
+            await viewer.until(lambda: isinstance(viewer.app.screen, PickDialog), "the question")
+            await viewer.press("down", "enter")
+            await viewer.until(lambda: not viewer.app.parts.engines.is_replaying, "it is left")
+            await viewer.until(lambda: isinstance(viewer.app.screen, SessionsScreen), "the list")

@@ -187,6 +187,8 @@ async def test_leaving_a_replay_in_the_middle_of_an_export_does_not_hold_the_vie
             assert not target.exists()
             async with ticking() as longest_s:
                 await viewer.type_command("live")
+                await viewer.until(lambda: "an export is running" in viewer.words, "the prompt")
+                await viewer.press("down", "enter")
                 await viewer.until(lambda: viewer.app.state.replay is None, "the server again")
                 await viewer.until(lambda: engine.poll() is not None, "killed")
                 # Waiting for the engine's end would take all of it; a busy machine does not.

@@ -540,9 +540,9 @@ class NatstuiApp(GuardedApp):
                 case Replay():
                     parts.replay.open_recording(message.folder)
                 case LeaveReplay():
-                    if parts.replay.close_opened_replay():
-                        # There it was opened.
-                        self.app.post_message(EnteredCommand("sessions"))
+                    # There it was opened.
+                    show_recordings = partial(self.post_message, EnteredCommand("sessions"))
+                    parts.replay.close_opened_replay(show_recordings)
                 case Export():
                     parts.exporter.prompt_format(message)
         except NatstuiError as error:
@@ -574,9 +574,12 @@ class NatstuiApp(GuardedApp):
         if unsent_texts := find_unsent_texts(self, self.MODES):
             title, leave_label = f"{unsent_texts[0]} is not sent", "leave; typed text is lost"
         elif running_work_texts := [
-            text
-            for name in self.parts.engines.systems
-            for text in self.parts.systems.describe_running_work(name)
+            *(
+                text
+                for name in self.parts.engines.systems
+                for text in self.parts.systems.describe_running_work(name)
+            ),
+            *self.parts.replay.describe_running_work(),
         ]:
             title, leave_label = (
                 " and ".join(dict.fromkeys(running_work_texts)),

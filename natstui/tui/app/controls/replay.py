@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta, tzinfo
 from typing import ClassVar
 
@@ -22,10 +23,12 @@ from natstui.model.records.recording import (
 )
 from natstui.tui.app.controls.part import AppPart
 from natstui.tui.app.engines import Engines
-from natstui.tui.app.screens import close_upper_screens, open_mode
+from natstui.tui.app.screens import close_upper_screens, describe_running_work, open_mode
 from natstui.tui.frame.live import LiveScreen
+from natstui.tui.frame.requests import run_task
 from natstui.tui.frame.timeline import REPLAY_KEYS, ReplayKey
 from natstui.tui.kit.keys import key_of
+from natstui.tui.kit.pick import PickDialog
 from natstui.units import parse_duration_ns
 
 
@@ -79,7 +82,12 @@ class ReplayControls(AppPart):
         self._engines.replay_session(folder, self._prepare_overview)
 
     async def _prepare_overview(self) -> bool:
-        """Open the overview; returns False if an open screen has typed text."""
+        """Open the overview; returns False if an open screen has typed text, or if running work
+        would end with the replay before and the user stays there.
+        """
+        running_work_texts = self.describe_running_work()
+        if running_work_texts and not await self._confirm_end(running_work_texts):
+            return False
         if not await close_upper_screens(self._app):
             return False
         self.marked_state = None
@@ -87,15 +95,50 @@ class ReplayControls(AppPart):
         await open_mode(self._app, "overview")
         return True
 
-    def close_opened_replay(self) -> bool:
-        """Close a replay that was opened here; returns False if the app was opened on the
-        recording, or no replay is shown.
+    @property
+    def _has_opened_replay(self) -> bool:
+        """Return whether a replay that was opened here is shown; the app may be opened on a
+        recording instead.
         """
-        if self._engines.shown_follower is self._engines.acting_system.follower:
-            return False
-        self.marked_state = None
-        self._engines.leave_replay()
-        return True
+        return self._engines.shown_follower is not self._engines.acting_system.follower
+
+    def describe_running_work(self) -> list[str]:
+        """Return descriptions of the running work that would end with a replay that was opened
+        here.
+        """
+        if not self._has_opened_replay:
+            return []
+        follower = self._engines.shown_follower
+        commands = follower.link.pending_commands
+        return describe_running_work(follower.state, commands, recording=False)
+
+    def close_opened_replay(self, on_closed: Callable[[], object] = lambda: None) -> None:
+        """Close a replay that was opened here, after a prompt if running work would end; then
+        `on_closed` is called. Without such a replay, nothing is done.
+        """
+        if running_work_texts := self.describe_running_work():
+            run_task(self._app, self._close_after_prompt, running_work_texts, on_closed)
+        else:
+            self._close_opened_replay(on_closed)
+
+    async def _close_after_prompt(
+        self, running_work_texts: list[str], on_closed: Callable[[], object]
+    ) -> None:
+        if await self._confirm_end(running_work_texts):
+            self._close_opened_replay(on_closed)
+
+    async def _confirm_end(self, running_work_texts: list[str]) -> bool:
+        """Prompt whether the replay should end although work is running; return the decision."""
+        title = " and ".join(dict.fromkeys(running_work_texts))
+        options = (("stay", "stay in this replay"), ("leave", "running work ends now"))
+        return await self._app.push_screen_wait(PickDialog(title, options)) == "leave"
+
+    def _close_opened_replay(self, on_closed: Callable[[], object]) -> None:
+        # The replay may have ended while the prompt was open.
+        if self._has_opened_replay:
+            self.marked_state = None
+            self._engines.leave_replay()
+            on_closed()
 
     def seek(self, text: str) -> None:
         """Seek to a typed time such as `+30s`; raises UsageError if the time is not valid."""

@@ -10,6 +10,7 @@ from typing import Any, ClassVar
 import pytest
 from textual.app import App
 
+from natstui import defects
 from natstui.model.live.known_rows import Roster, RowKey
 from natstui.model.live.state import State
 from natstui.tui.frame.columns import ColumnSpec, ItemsView, SortAndFilter
@@ -75,6 +76,7 @@ class FailingNumbers(Numbers):
     """Numbers that cannot be sorted."""
 
     def backwards(self) -> Sequence[object]:
+        assert self.may_sort.wait(20)
         raise ZeroDivisionError
 
 
@@ -82,8 +84,10 @@ class FailingScreen(NumbersScreen):
     """The numbers, which cannot be sorted while `fails` is set."""
 
     fails = True
+    sorts_count = 0
 
     def view(self) -> Numbers:
+        self.sorts_count += 1
         return (FailingNumbers if self.fails else Numbers)(self.roster, self.may_sort)
 
 
@@ -154,6 +158,13 @@ async def test_rows_that_come_faster_than_they_are_sorted_are_shown_all_the_same
         may_sort[1].set()
 
 
+@pytest.fixture
+def no_reported_defects(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Report the defects of a test although an earlier test had the same."""
+    monkeypatch.setattr(defects, "_reported_defects", {})
+
+
+@pytest.mark.usefixtures("no_reported_defects")
 async def test_an_error_while_many_rows_are_sorted_is_a_toast_and_ends_nothing() -> None:
     app = NumbersApp()
     async with app.run_test(size=(100, 30)):
@@ -167,6 +178,37 @@ async def test_an_error_while_many_rows_are_sorted_is_a_toast_and_ends_nothing()
         screen.fails = False
         screen.post_message(StateChanged(SystemState("", "", State(), 1)))
         await until(lambda: first_row(screen) == (f"row-{ROWS - 1}", 1))
+
+
+@pytest.mark.usefixtures("no_reported_defects")
+async def test_the_newest_rows_are_sorted_after_an_error_in_those_before() -> None:
+    app = NumbersApp()
+    async with app.run_test(size=(100, 30)):
+        screen = FailingScreen()
+        app.push_screen(screen)
+        await until(lambda: screen.is_current and screen.is_mounted)
+        screen.may_sort.clear()
+        screen.post_message(StateChanged(SystemState("", "", State(), 0)))
+        await until(lambda: screen._sorter._running_sort_request is not None)
+        screen.fails, screen.roster = False, roster_of(ROWS - 1)
+        screen.post_message(StateChanged(SystemState("", "", State(), 1)))
+        await until(lambda: screen._sorter._next_sort is not None)
+        screen.may_sort.set()
+        await until(lambda: first_row(screen) == (f"row-{ROWS - 2}", 1))
+
+
+@pytest.mark.usefixtures("no_reported_defects")
+async def test_an_error_in_every_sort_is_one_toast() -> None:
+    app = NumbersApp()
+    async with app.run_test(size=(100, 30)):
+        screen = FailingScreen()
+        app.push_screen(screen)
+        await until(lambda: screen.is_current and screen.is_mounted)
+        for polls_count in (1, 2, 3):
+            screen.post_message(StateChanged(SystemState("", "", State(), polls_count)))
+            await until(lambda of=polls_count: screen.sorts_count == of)
+            await until(lambda: not any(worker.is_running for worker in app.workers))
+        assert ["ZeroDivisionError" in toast.message for toast in app._notifications] == [True]
 
 
 async def test_rows_that_are_sorted_after_their_table_was_removed_end_nothing() -> None:

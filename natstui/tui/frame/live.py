@@ -44,7 +44,7 @@ from natstui.tui.kit.table.view import TableView
 from natstui.tui.kit.text import safe
 from natstui.tui.kit.textual_fixes import TerminalSized
 
-_DEFECT_REPORT_INTERVAL_S = 60.0
+DEFECT_REPORT_INTERVAL_S = 60.0
 """Minimum time between two reports of the same defect, which may occur with every poll."""
 _DISCARD_TEXT_OPTIONS = (
     ("keep", "go back to it"),
@@ -256,9 +256,7 @@ class LiveScreen(TerminalSized, Screen[None]):
             # The screen has no widgets yet, or was closed while the message was in the queue.
             return
         notify_error = partial(self.notify, severity="error", timeout=15)
-        with report_defects(
-            "showing this", notify_error, repeat_after_s=_DEFECT_REPORT_INTERVAL_S
-        ):
+        with report_defects("showing this", notify_error, repeat_after_s=DEFECT_REPORT_INTERVAL_S):
             self.timeline.show(self.state, message.mark_a_at_us)
             self.guide.show(message.guide)
             if (self.state.replay is None) is not (previous_state.replay is None):

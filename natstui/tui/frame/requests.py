@@ -248,26 +248,31 @@ def run_task(
     function: Callable[[*Arguments], Coroutine[Any, Any, None]],
     *arguments: *Arguments,
     replaces: str = "",
+    repeat_defect_after_s: float = 0,
 ) -> Worker[None]:
     """Run a coroutine function until it ends or `node`, its screen or app, is closed.
 
-    With `replaces`, a running task of that name is cancelled first.
+    With `replaces`, a running task of that name is cancelled first. The same defect is reported
+    again after `repeat_defect_after_s` seconds.
     """
     group = replaces or "requests"
     # Not a coroutine: if cancelled before its start, it would never be awaited.
-    task = partial(_run_and_report_errors, node, function, arguments)
+    task = partial(_run_and_report_errors, node, function, arguments, repeat_defect_after_s)
     return node.run_worker(task, group=group, exclusive=bool(replaces))
 
 
 async def _run_and_report_errors(
-    node: DOMNode, function: Callable[..., Coroutine[Any, Any, None]], arguments: tuple[Any, ...]
+    node: DOMNode,
+    function: Callable[..., Coroutine[Any, Any, None]],
+    arguments: tuple[Any, ...],
+    repeat_defect_after_s: float,
 ) -> None:
     app = node.app
 
     def report(sentence: str) -> None:
         app.notify(sentence, severity="error", timeout=_DEFECT_TOAST_S)
 
-    with report_defects("the requested data", report):
+    with report_defects("the requested data", report, repeat_after_s=repeat_defect_after_s):
         try:
             await function(*arguments)
         except NatstuiError as error:

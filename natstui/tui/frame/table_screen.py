@@ -16,7 +16,7 @@ from natstui.errors import UsageError
 from natstui.model.live.row_filter import compile_filter
 from natstui.tui.frame.action_keys import SPECS, is_allowed
 from natstui.tui.frame.columns import ColumnSpec, SortAndFilter
-from natstui.tui.frame.live import LiveScreen, ScreenPart
+from natstui.tui.frame.live import DEFECT_REPORT_INTERVAL_S, LiveScreen, ScreenPart
 from natstui.tui.frame.requests import run_task
 from natstui.tui.frame.row_order import Rows, empty_text, filter_and_sort_rows
 from natstui.tui.frame.stored_settings import load_view_setting, store_view_setting
@@ -168,7 +168,14 @@ class RowSorter:
             self._show(view, self._row_order)
         elif self._running_sort_request is None:
             self._running_sort_request = request
-            run_task(self._screen, self._sort_in_thread, view, specs, request)
+            run_task(
+                self._screen,
+                self._sort_in_thread,
+                view,
+                specs,
+                request,
+                repeat_defect_after_s=DEFECT_REPORT_INTERVAL_S,
+            )
         elif not _is_row_order_still_valid(self._running_sort_request, request):
             self._next_sort = view, specs, order
 
@@ -179,15 +186,19 @@ class RowSorter:
             row_order = await asyncio.to_thread(
                 filter_and_sort_rows, view, specs, request.order, self._row_order
             )
+            if request.order == self._newest_order:
+                self._row_order, self._finished_sort_request = row_order, request
+                if self._screen.is_open:
+                    self._show(view, row_order)
+        except asyncio.CancelledError:
+            # The screen is closed: nothing more is shown.
+            self._next_sort = None
+            raise
         finally:
             self._running_sort_request = None
-        next_sort = self._next_sort
-        if request.order == self._newest_order:
-            self._row_order, self._finished_sort_request = row_order, request
-            if self._screen.is_open:
-                self._show(view, row_order)
-        if next_sort is not None:
-            self.sort(*next_sort)
+            # Also after an error: it may be one of these rows only.
+            if self._next_sort is not None:
+                self.sort(*self._next_sort)
 
 
 def _is_row_order_still_valid(last: SortRequest | None, request: SortRequest) -> bool:

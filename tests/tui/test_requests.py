@@ -6,25 +6,32 @@ import asyncio
 import os
 import signal
 import sys
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import pytest
 from nats.aio.client import Client
 
 from natstui.lines import decode_command
+from natstui.model.records.listening import StartListening
 from natstui.model.records.managing import Change, ReadServerIdentity
 from natstui.model.records.messages import Answered, BrowseMessages, StartTail, Tailed
 from natstui.model.records.record import Noted, Record, SetViewedRows
 from natstui.model.records.recording import ListSessions, SessionSummary
+from natstui.model.records.tap import StartTap
 from natstui.tui.app.link import Link
+from natstui.tui.consumers.tap import TapScreen
 from natstui.tui.frame import requests
 from natstui.tui.frame.action_keys import SPECS, Target
 from natstui.tui.frame.form.screen import FormScreen
+from natstui.tui.frame.live import LiveScreen
 from natstui.tui.frame.requests import ReplyRecord, explain_change_reply
 from natstui.tui.kit.prompt import Prompt
 from natstui.tui.managing.action import ActionScreen
 from natstui.tui.managing.journal import JournalScreen
+from natstui.tui.messages.listening import ListenScreen
 from natstui.tui.messages.publish import PublishScreen
 from natstui.tui.messages.pull import PullScreen
 from natstui.tui.messages.tail import TailScreen
@@ -162,6 +169,42 @@ async def test_a_request_that_is_cancelled_is_forgotten() -> None:
     finally:
         link.close()
     await reading
+
+
+@pytest.mark.parametrize(
+    ("create", "start"),
+    [
+        pytest.param(lambda: TailScreen("S", ("s",)), TailScreen._start, id="tail"),
+        pytest.param(lambda: TapScreen("S", "c"), TapScreen.action_again, id="tap"),
+        pytest.param(
+            lambda: ListenScreen(("s",)), ListenScreen.action_subscribe_again, id="subscription"
+        ),
+    ],
+)
+async def test_a_request_whose_task_is_cancelled_before_its_start_is_forgotten(
+    create: Callable[[], LiveScreen], start: Callable[[Any], None]
+) -> None:
+    async with fed(*engine_records({"S": ()})) as viewer:
+        screen = create()
+        await viewer.app.push_screen(screen)
+        await viewer.until(lambda: screen.is_current, "the screen")
+
+        def pending_ids() -> list[int]:
+            commands = viewer.app.link.pending_commands
+            kinds = (StartTail, StartTap, StartListening)
+            return [command.command_id for command in commands if isinstance(command, kinds)]
+
+        await viewer.until(pending_ids, "its request")
+        start(screen)
+        start(screen)
+        await viewer.settle()
+        assert len(pending_ids()) == 1
+        # The screen is closed before the task of another request has started.
+        start(screen)
+        viewer.app.workers.cancel_node(screen)
+        screen.dismiss()
+        await viewer.until(lambda: not screen.is_attached, "it is closed")
+        await viewer.until(lambda: not pending_ids(), "nothing is pending", s=5)
 
 
 async def test_a_screen_that_waits_shows_that_the_engine_ended() -> None:

@@ -74,6 +74,8 @@ class TapScreen(LiveScreen):
         """Stop the tap."""
         if self._is_newest_tap:
             self.action_stop()
+        if self._request is not None:
+            self._request.close()
 
     @property
     def _is_newest_tap(self) -> bool:
@@ -83,6 +85,8 @@ class TapScreen(LiveScreen):
     def action_again(self) -> None:
         """Start a tap, which reads the acks of the consumer's clients for some seconds."""
         self._show_caption("starting …", "")
+        if self._request is not None:
+            self._request.close()
         self._request = self.engine.request(StartTap(0, self.stream, self.consumer))
         self._tapped_system = self.scope.system or ""
         self.newest_request_id_by_system[self._tapped_system] = self._request.command_id

@@ -82,6 +82,12 @@ class PendingRequest:
         self._has_ended = True
         self.add(Answered(time.time_ns() // 1000, self.command_id, "failed", reason))
 
+    def close(self) -> None:
+        """Stop receiving records; required if the task that awaits the request may be cancelled
+        before it starts.
+        """
+        self._on_end(self.command_id)
+
     def __await__(self) -> Generator[Any, None, Answered]:
         """Wait for the reply."""
         return self._reply().__await__()

@@ -528,6 +528,7 @@ class ListenScreen(LiveScreen):
         """Unsubscribe."""
         if self._request is not None:
             self.engine.send(StopListening(0, self._request.command_id))
+            self._request.close()
 
     def _listen_to(self, subjects: tuple[str, ...]) -> None:
         run_task(self, self._listen_after_prompt, subjects)
@@ -551,6 +552,8 @@ class ListenScreen(LiveScreen):
         """Subscribe again, which resets the counts."""
         self.shown_update, self.is_paused, self._refusal = None, False, ""
         command = StartListening(0, self.subjects, self.looking.options)
+        if self._request is not None:
+            self._request.close()
         self._request = self.engine.request(command)
         self.newest_request_id_by_system[self.scope.acting.name] = self._request.command_id
         run_task(self, self._follow, self._request, replaces="follow")

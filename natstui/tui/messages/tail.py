@@ -84,6 +84,8 @@ class TailScreen(LiveScreen):
         """Stop to receive messages."""
         if self._is_newest_tail:
             self.engine.send(StopTail(0))
+        if self._request is not None:
+            self._request.close()
 
     @property
     def _is_newest_tail(self) -> bool:
@@ -95,6 +97,8 @@ class TailScreen(LiveScreen):
         self._last_update, self._refusal = None, ""
         self._arrived_msgs_per_s, self._missed_msgs = 0.0, 0
         self.caption.update(safe(f"tail of {', '.join(self.subjects)}  ·  waiting"))
+        if self._request is not None:
+            self._request.close()
         self._request = self.engine.request(StartTail(0, self.subjects))
         self._followed_system = self.scope.system or ""
         self.newest_request_id_by_system[self._followed_system] = self._request.command_id

@@ -16,7 +16,9 @@ class StateChanged(Message):
     """The newest complete state for a screen; it replaces older states in the screen's queue."""
 
     current: SystemState
-    """The app's current system, with the newest complete state of it or of a replay."""
+    """The system on which keys of the screen in view act, with the newest complete state of it or
+    of a replay.
+    """
     mark_a_at_us: int | None = None
     """Time of the state marked as A, in µs; None if no state is marked."""
     paused: bool = False

@@ -217,7 +217,9 @@ class SystemScope:
         self._current = SystemState("", "", state, 0)
 
     def set_states(self, current: SystemState, systems: Sequence[SystemState]) -> None:
-        """Store the states of several systems, and `current`, the app's current system."""
+        """Store the states of several systems, and `current`, the state of the system on which
+        keys of the screen in view act.
+        """
         self.systems = systems
         self._current = next(
             (system for system in systems if system.name == current.name), current

@@ -142,6 +142,6 @@ async def test_what_a_task_of_a_closed_screen_would_still_draw_is_no_defect() ->
 
         for node in (screen, listed):
             # The worker of a screen that closes may come to this before it is cancelled.
-            await requests._run_and_report_errors(node, draw, ())
+            await requests._run_and_report_errors(node, draw, (), 0)
             await viewer.until(lambda: True)
             assert len(viewer.toasts) == (node is listed)

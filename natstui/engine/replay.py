@@ -78,7 +78,7 @@ class ReplayProcess:
         self._recording = recording
         self._player = Player(recording)
         self._commands: queue.Queue[Command | None] = queue.Queue(MAX_WAITING_LINES)
-        self._waiting_commands: list[Command] = []
+        self._waiting_commands: list[Command | None] = []
         self._queued_records: queue.SimpleQueue[Record] = queue.SimpleQueue()
         self._analysis_runner = AnalysisRunner(
             sessions_folder, self, default_session_folder=recording.folder
@@ -148,15 +148,15 @@ class ReplayProcess:
                 raise
 
     def _next_command(self, timeout_s: float) -> Command | None:
-        if self._waiting_commands:
-            return self._waiting_commands.pop(0)
-        try:
-            return self._read_queue(timeout_s)
-        except queue.Empty:
-            return None
-
-    def _read_queue(self, timeout_s: float | None = None) -> Command:
-        command = self._commands.get(timeout=timeout_s)
+        """Return the next command, or None if none comes in time; raises BrokenPipeError at the
+        end of stdin.
+        """
+        if not self._waiting_commands:
+            try:
+                self._waiting_commands.append(self._commands.get(timeout=timeout_s))
+            except queue.Empty:
+                return None
+        command = self._waiting_commands.pop(0)
         if command is None:
             raise BrokenPipeError
         return command
@@ -237,13 +237,14 @@ class ReplayProcess:
         return execute_change(command)
 
     def _until_newer_seek(self, lines: Iterator[bytes]) -> Iterator[bytes]:
-        """Yield the lines of a seek until a newer seek is queued."""
+        """Yield the lines of a seek until a newer seek, or the end of stdin, is queued."""
         for line in lines:
             yield line
             while not self._commands.empty():
-                self._waiting_commands.append(self._read_queue())
+                self._waiting_commands.append(self._commands.get())
             if any(
-                isinstance(queued_command, SeekTo) for queued_command in self._waiting_commands
+                queued_command is None or isinstance(queued_command, SeekTo)
+                for queued_command in self._waiting_commands
             ):
                 return
 

@@ -251,6 +251,14 @@ def test_a_session_is_replayed_while_it_is_recorded(tmp_path: Path) -> None:
     assert replay.close() == 0
 
 
+def test_a_seek_in_progress_ends_with_its_viewer(folder: Path) -> None:
+    process = ReplayProcess(Recording(folder), Viewer(), folder.parent)
+    process._commands.put(None)
+    assert list(process._until_newer_seek(iter([b"1\n", b"2\n"]))) == [b"1\n"]
+    with pytest.raises(BrokenPipeError):
+        process._run_turn()
+
+
 def test_what_the_recorder_writes_as_it_ends_is_replayed(tmp_path: Path) -> None:
     scenario = Scenario(streams=2, consumers=4)
     records = [*scenario.beginning(), *scenario.records(0, 30)]

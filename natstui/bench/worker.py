@@ -221,10 +221,7 @@ class Worker:
         """Return the final report of a worker that ends, also by a requested crash."""
         return FinalReport(
             counts=self._tally.totals(),
-            last_sent_ns=self._tally.last_sent_ns,
-            last_received_ns=self._tally.last_received_ns,
-            first_received_ns=self._tally.first_received_ns,
-            first_received_msgs=self._tally.first_received_msgs,
+            times=self._tally.times(),
             received_sequences=self._tally.received_sequences.dump(),
             is_requested_crash=is_requested_crash,
         )

@@ -71,11 +71,7 @@ class Worker:
             totals=counts,
             received_sequences=tally.received_sequences.dump(),
         )
-        return WorkerEnd(
-            book, tally.last_sent_ns, tally.last_received_ns, None, "done", latencies,
-            first_received_ns=tally.first_received_ns,
-            first_received_msgs=tally.first_received_msgs,
-        )  # fmt: skip
+        return WorkerEnd(book, tally.times(), None, "done", latencies)
 
 
 @dataclass

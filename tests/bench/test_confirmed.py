@@ -13,6 +13,7 @@ import nats
 import pytest
 from nats.aio.client import Client as NatsClient
 
+from natstui.bench.job.tally import WorkerTimes
 from natstui.bench.plan.check import plan_errors
 from natstui.bench.result.accounting import ConsumerFigures, ConsumerSpan, WorkerCounts
 from natstui.bench.result.run_result import RunOutcome, WorkerEnd, make_result
@@ -519,7 +520,7 @@ def test_what_the_server_does_with_what_was_not_acknowledged_is_said(
     )
     spans, counts = {"subs": span}, Counts(received_msgs=5)
     book = WorkerCounts("subs/0", what.roles[0], 0, counts, counts, {})
-    ends = [WorkerEnd(book, 0, 9, None, "done")]
+    ends = [WorkerEnd(book, WorkerTimes(last_received_ns=9), None, "done")]
     outcome = RunOutcome(what, 1, 0, 9, ends, Latencies(), 0, 5, False, None, consumers=spans)
     (said,) = (note for note in make_result(outcome).notes if "redeliver" in note)
     assert said.endswith(sentence)

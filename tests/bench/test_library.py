@@ -11,6 +11,7 @@ import pytest
 from click.testing import CliRunner
 
 from natstui.bench.job.sequences import ReceivedSequences
+from natstui.bench.job.tally import WorkerTimes
 from natstui.bench.result import library
 from natstui.bench.result.accounting import WorkerCounts
 from natstui.bench.result.assertions import parse_check
@@ -34,7 +35,7 @@ def result(sent: int = 1000, *, totals: int | None = None, cpu: float = 0.5) -> 
     counts = Counts(sent_msgs=sent, steady_sent_msgs=sent)
     own = counts if totals is None else replace(counts, sent_msgs=totals)
     book = WorkerCounts("p/0", PLAN.roles[0], 0, counts, own, {})
-    worker = WorkerEnd(book, 2_000_000_000, 0, cpu, "done")
+    worker = WorkerEnd(book, WorkerTimes(2_000_000_000), cpu, "done")
     latencies = Latencies(ack=from_latencies([1_000_000, 2_000_000]))
     return make_result(RunOutcome(PLAN, 1, 0, 9, [worker], latencies, None, None, False, None))
 
@@ -128,7 +129,7 @@ def received_result() -> BenchmarkResult:
         WorkerCounts("p/0", Role("p", "publish"), 0, sent, sent, {}),
         WorkerCounts("s/0", Role("s", "subscribe"), 0, received, received, sequences.dump()),
     )
-    workers = [WorkerEnd(book, 2_000_000_000, 0, 0.5, "done") for book in books]
+    workers = [WorkerEnd(book, WorkerTimes(2_000_000_000), 0.5, "done") for book in books]
     latencies = Latencies(e2e=from_latencies([1_000_000]))
     return make_result(RunOutcome(PLAN, 1, 0, 9, workers, latencies, None, None, False, None))
 

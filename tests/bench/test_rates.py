@@ -23,10 +23,7 @@ def received(worker_id: int, reads: dict[float, int], pattern: Pattern = "subscr
     book = WorkerCounts(
         f"subs/{worker_id}", Role("subs", pattern), worker_id, counts, tally.totals(), {}
     )
-    return WorkerEnd(
-        book, tally.last_sent_ns, tally.last_received_ns, None, "done", latencies,
-        first_received_ns=tally.first_received_ns, first_received_msgs=tally.first_received_msgs,
-    )  # fmt: skip
+    return WorkerEnd(book, tally.times(), None, "done", latencies)
 
 
 def result_of(*ends: WorkerEnd, beside: tuple[Role, ...] = ()) -> BenchmarkResult:

@@ -16,6 +16,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
+from natstui.bench.job.tally import WorkerTimes
 from natstui.bench.result import library
 from natstui.bench.result.accounting import WorkerCounts
 from natstui.bench.result.environment import read_environment
@@ -265,7 +266,7 @@ def saved(tmp_path: Path) -> library.SavedRun:
     published_msgs = tuple(range(20, 30))
     counts = Counts(sent_msgs=sum(published_msgs), steady_sent_msgs=sum(published_msgs))
     book = WorkerCounts("pubs/0", what.roles[0], 0, counts, counts, {})
-    worker = WorkerEnd(book, 1_000_000_000, 0, 0.1, "done")
+    worker = WorkerEnd(book, WorkerTimes(1_000_000_000), 0.1, "done")
     latencies = Latencies(late=from_latencies([1000] * sum(published_msgs)))
     outcome = RunOutcome(what, 1_000_000, 0, 9, [worker], latencies, None, None, False, None)
     timeline = Timeline(1_000_000, 2_000_000, 100_000, 1_000_000, published_msgs, (0,) * 10)

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import msgspec
 
+from natstui.bench.job.tally import WorkerTimes
 from natstui.decoding import decoder_of
 from natstui.model.bench.counts import Counts, Latencies
 from natstui.model.bench.plan import Payload, Role
@@ -133,15 +134,10 @@ class LogLine(_Line, frozen=True, tag="log"):
 
 
 class FinalReport(_Line, frozen=True, tag="final"):
-    """The last line of a worker: its total counts and the sequences that it received."""
+    """The last line of a worker: its totals and the sequences that it received."""
 
     counts: Counts
-    last_sent_ns: int
-    last_received_ns: int
-    first_received_ns: int
-    """Time of the first read with a received message of the steady phase; 0 without one."""
-    first_received_msgs: int
-    """Number of messages of the steady phase in that read."""
+    times: WorkerTimes
     received_sequences: dict[str, dict[str, str]]
     """The result of `ReceivedSequences.dump`."""
     is_requested_crash: bool = False

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import fields
+from dataclasses import dataclass, fields
 
 import numpy as np
 import numpy.typing as npt
@@ -72,8 +72,28 @@ _NEVER_NS = 1 << 62
 _COUNT_NAMES = tuple(count_field.name for count_field in fields(Counts))
 
 
+@dataclass(frozen=True, slots=True)
+class WorkerTimes:
+    """The times of a worker's messages of the steady phase; 0 without one.
+
+    Times are of the steady clock in ns.
+    """
+
+    last_sent_ns: int = 0
+    last_received_ns: int = 0
+    first_received_ns: int = 0
+    """Time of the first read with a received message."""
+    first_received_msgs: int = 0
+    """Number of messages in that read."""
+
+    @property
+    def last_ns(self) -> int:
+        """Return the time of the last sent or received message."""
+        return max(self.last_sent_ns, self.last_received_ns)
+
+
 class Tally:
-    """The counts and latencies of one worker.
+    """The counts, latencies and times of one worker.
 
     Times are of the steady clock in ns. Only messages of the steady phase are timed.
     """
@@ -86,10 +106,8 @@ class Tally:
         """Latencies of messages due later are not counted; None: no end."""
         self.last_sent_ns = 0
         self.last_received_ns = 0
-        self.first_received_ns = 0
-        """Time of the first read with a received message of the steady phase; 0 before it."""
-        self.first_received_msgs = 0
-        """Number of messages of the steady phase in that read."""
+        self._first_received_ns = 0
+        self._first_received_msgs = 0
         self._totals = dict.fromkeys(_COUNT_NAMES, 0)
         self._reported_totals = dict(self._totals)
         self._histograms = {name: LatencyHistogram() for name in LATENCY_FIELDS}
@@ -206,9 +224,9 @@ class Tally:
             self._totals["steady_received_msgs"] += steady_count
             self._totals["steady_received_bytes"] += steady_count * size_bytes
             self.last_received_ns = now_ns
-            if now_ns == (self.first_received_ns or now_ns):
-                self.first_received_ns = now_ns
-                self.first_received_msgs += steady_count
+            if now_ns == (self._first_received_ns or now_ns):
+                self._first_received_ns = now_ns
+                self._first_received_msgs += steady_count
 
     def count_repeats(self, stream_seqs: Int64s) -> None:
         """Count repeats and wrong order by the stream sequences of received messages."""
@@ -268,3 +286,12 @@ class Tally:
     def totals(self) -> Counts:
         """Return the total counts up to the last `pop_new`."""
         return Counts(*(self._reported_totals[name] for name in _COUNT_NAMES))
+
+    def times(self) -> WorkerTimes:
+        """Return the times up to now."""
+        return WorkerTimes(
+            last_sent_ns=self.last_sent_ns,
+            last_received_ns=self.last_received_ns,
+            first_received_ns=self._first_received_ns,
+            first_received_msgs=self._first_received_msgs,
+        )

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from natstui.bench.job.sequences import merge_dumps
+from natstui.bench.job.tally import WorkerTimes
 from natstui.bench.result.accounting import (
     ConsumerSpan,
     WorkerCounts,
@@ -68,18 +69,13 @@ class WorkerEnd:
     """The final state of one worker."""
 
     counts: WorkerCounts
-    last_sent_ns: int
-    last_received_ns: int
+    times: WorkerTimes
     cpu_ratio: float | None
     end_kind: EndKind
     latencies: Latencies = field(default_factory=Latencies)
     most_in_flight_msgs: int | None = None
     start_ns: int = 0
     """Time of its start: later than that of the run for an added worker."""
-    first_received_ns: int = 0
-    """Time of the first read with a received message of the steady phase; 0 without one."""
-    first_received_msgs: int = 0
-    """Number of messages of the steady phase in that read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,7 +109,7 @@ class RunOutcome:
         This is the start of the steady phase; in a run that waits for others, the first message
         of the phase.
         """
-        first_received_times_ns = [worker.first_received_ns for worker in self.workers]
+        first_received_times_ns = [worker.times.first_received_ns for worker in self.workers]
         if not self.waits_for_others or not any(first_received_times_ns):
             return self.steady_ns
         return min(filter(None, first_received_times_ns))
@@ -121,9 +117,9 @@ class RunOutcome:
     def measured_received_msgs(self, worker: WorkerEnd) -> int:
         """Return how many messages a worker received after the start of the measured part."""
         received_msgs = worker.counts.reported.steady_received_msgs
-        if self.waits_for_others and worker.first_received_ns == self.measured_start_ns:
+        if self.waits_for_others and worker.times.first_received_ns == self.measured_start_ns:
             # They were read at the start: some of them came before it.
-            return received_msgs - worker.first_received_msgs
+            return received_msgs - worker.times.first_received_msgs
         return received_msgs
 
 
@@ -166,10 +162,7 @@ def make_result(outcome: RunOutcome) -> BenchmarkResult:
 
 
 def _last_time_ns(workers: Iterable[WorkerEnd], default_ns: int) -> int:
-    last_ns = max(
-        (max(worker.last_sent_ns, worker.last_received_ns) for worker in workers), default=0
-    )
-    return last_ns or default_ns
+    return max((worker.times.last_ns for worker in workers), default=0) or default_ns
 
 
 def _duration_s(start_ns: int, end_ns: int) -> float:
@@ -201,7 +194,7 @@ def _publish_rate(outcome: RunOutcome) -> float | None:
     total = sum(
         steady_published_msgs(sender.counts.role, sender.counts.reported) for sender in senders
     )
-    last_ns = max((worker.last_sent_ns for worker in senders), default=0)
+    last_ns = max((worker.times.last_sent_ns for worker in senders), default=0)
     return _rate_per_s(total, outcome.steady_ns, last_ns)
 
 
@@ -213,7 +206,7 @@ def _receive_rate(outcome: RunOutcome) -> float | None:
         or (traits.receives and not traits.stores_responses)
     ]
     total = sum(map(outcome.measured_received_msgs, receivers))
-    last_ns = max((worker.last_received_ns for worker in receivers), default=0)
+    last_ns = max((worker.times.last_received_ns for worker in receivers), default=0)
     return _rate_per_s(total, outcome.measured_start_ns, last_ns)
 
 
@@ -310,7 +303,6 @@ def _redelivery_text(outcome: RunOutcome) -> str:
 
 def _worker_result(outcome: RunOutcome, worker: WorkerEnd) -> WorkerResult:
     counts = worker.counts
-    last_ns = max(worker.last_sent_ns, worker.last_received_ns)
     traits = counts.role.traits
     is_receiver = traits.receives or traits.reads_stored or traits.replies
     published_msgs = steady_published_msgs(counts.role, counts.reported)
@@ -322,7 +314,9 @@ def _worker_result(outcome: RunOutcome, worker: WorkerEnd) -> WorkerResult:
         pattern=counts.role.pattern,
         counts=counts.reported,
         cpu_ratio=worker.cpu_ratio,
-        rate_per_s=_rate_per_s(msgs, max(outcome.measured_start_ns, worker.start_ns), last_ns),
+        rate_per_s=_rate_per_s(
+            msgs, max(outcome.measured_start_ns, worker.start_ns), worker.times.last_ns
+        ),
         ended=worker.end_kind,
         latency=None if main is None else main[0],
         p50_ns=None if main is None else main[1].percentile_ns(50),

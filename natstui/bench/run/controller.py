@@ -20,6 +20,7 @@ from natstui.bench.job.protocol import (
     StopCommand,
 )
 from natstui.bench.job.schedule import segment_at
+from natstui.bench.job.tally import WorkerTimes
 from natstui.bench.plan.check import plan_errors, with_file_size
 from natstui.bench.result.accounting import ConsumerSpan, WorkerCounts
 from natstui.bench.result.run_result import RunOutcome, WorkerEnd, make_result
@@ -726,11 +727,8 @@ def _worker_end(member: WorkerProcess, members: Sequence[WorkerProcess]) -> Work
     )
     return WorkerEnd(
         counts=worker_counts,
-        last_sent_ns=0 if final_report is None else final_report.last_sent_ns,
-        last_received_ns=0 if final_report is None else final_report.last_received_ns,
+        times=WorkerTimes() if final_report is None else final_report.times,
         start_ns=member.start_ns,
-        first_received_ns=0 if final_report is None else final_report.first_received_ns,
-        first_received_msgs=0 if final_report is None else final_report.first_received_msgs,
         cpu_ratio=member.steady_cpu_s / member.steady_s if member.steady_s > 0.05 else None,
         end_kind=_end_kind(member),
         latencies=member.latencies.total(),

@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from natstui.bench.result.metrics import metrics
+from natstui.bench.result.named_figures import metrics
 from natstui.config.connection import Connection
 from natstui.jetstream.testbed.broker import Broker
 from natstui.model.bench.plan import RateSegment, Role

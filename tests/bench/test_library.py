@@ -17,7 +17,7 @@ from natstui.bench.result.accounting import WorkerCounts
 from natstui.bench.result.assertions import parse_check
 from natstui.bench.result.compare import compare, compute_difference
 from natstui.bench.result.environment import read_environment
-from natstui.bench.result.metrics import metric_names, metrics
+from natstui.bench.result.named_figures import metric_names, metrics
 from natstui.bench.result.run_result import RunOutcome, WorkerEnd, make_result
 from natstui.bench.result.text import comparison_text
 from natstui.cli.root import root

@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
-from natstui.bench.result.metrics import Metrics, metric_names
+from natstui.bench.result.named_figures import Metrics, metric_names
 from natstui.errors import UsageError
 from natstui.units import parse_count, parse_duration_ns
 

@@ -15,7 +15,7 @@ import msgspec
 from platformdirs import user_data_path
 
 from natstui.bench.result.environment import Environment
-from natstui.bench.result.metrics import Metrics, medians, metrics
+from natstui.bench.result.named_figures import Metrics, medians, metrics
 from natstui.decoding import decoder_of
 from natstui.errors import NotFound, SessionError
 from natstui.files import read_regular_file, write_atomic_file

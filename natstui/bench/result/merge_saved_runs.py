@@ -10,7 +10,7 @@ from dataclasses import dataclass, fields, is_dataclass
 from datetime import UTC, datetime
 
 from natstui.bench.result.library import SavedRun
-from natstui.bench.result.metrics import COUNT_AND_RATE_NAMES, Metrics, latency_metrics
+from natstui.bench.result.named_figures import COUNT_AND_RATE_NAMES, Metrics, latency_metrics
 from natstui.clean import clean_line
 from natstui.errors import ActionRefusal, UsageError
 from natstui.model.bench.counts import Latencies, merge_latencies

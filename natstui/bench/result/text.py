@@ -8,7 +8,7 @@ from natstui.bench.result.assertions import is_latency
 from natstui.bench.result.compare import Difference
 from natstui.bench.result.library import SavedRun
 from natstui.bench.result.merge_saved_runs import MergedRun, MergedRuns, moment_text
-from natstui.bench.result.metrics import COUNT_AND_RATE_NAMES, LATENCY_NAMES, Metrics
+from natstui.bench.result.named_figures import COUNT_AND_RATE_NAMES, LATENCY_NAMES, Metrics
 from natstui.clean import clean_line
 from natstui.model.bench.counts import LATENCY_MEANINGS, Counts
 from natstui.model.bench.latency import SHOWN_PERCENTILES

@@ -42,6 +42,7 @@ _UNIT_BY_SUFFIX = {
     "_mono_us": "µs on the engine's monotonic clock",
     "_us": "µs",
     "_ns": "ns",
+    "_ms": "ms",
     "_s": "s",
     "_msgs": "messages",
     "_bytes": "bytes",

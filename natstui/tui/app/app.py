@@ -147,11 +147,10 @@ class NatstuiCommands(Provider):
 
     def _asset_labels_and_messages(self) -> Iterator[tuple[str, Open]]:
         screen = self.screen
-        shown_systems = screen.scope.systems if isinstance(screen, LiveScreen) else ()
-        for system in shown_systems:
+        shown_systems = screen.scope.systems if isinstance(screen, LiveScreen) else {}
+        for name, system in shown_systems.items():
             yield from (
-                (f"{system.name}: {text}", message)
-                for text, message in _assets_of(system.state, system.name)
+                (f"{name}: {text}", message) for text, message in _assets_of(system.state, name)
             )
         if not shown_systems:
             yield from _assets_of(cast("StateProvider", self.app).state, None)
@@ -442,7 +441,7 @@ class NatstuiApp(GuardedApp):
 
     def show_poll_age(self) -> None:
         """Show the newest state again if its newest poll is older than 1.5 s."""
-        if self.parts.state_message().current.poll_age_us:
+        if self.parts.state_message().acting.poll_age_us:
             self.show_state_now()
 
     def post_message(self, message: Message) -> bool:
@@ -530,7 +529,7 @@ class NatstuiApp(GuardedApp):
                     if message.what.partition(" ")[0] in _HOST_COMMAND_SCREENS:
                         parts.engines.check_host_change()
                     system = parts.engines.find_system(message.system)
-                    screen = create_screen(message, parts.engines.state_of(system))
+                    screen = create_screen(message, parts.engines.shown_follower_of(system).state)
                     screen.scope.bound_system = system.name
                     self.push_screen(screen)
                 case RunScenario():

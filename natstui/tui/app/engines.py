@@ -111,13 +111,9 @@ class Engines:
         """Return whether a system is watched: removed systems are not."""
         return system in self.systems
 
-    def state_of(self, system: LiveSystem) -> State:
-        """Return the newest complete state of a system, or of the replay shown instead."""
-        return (
-            self._replay_follower.state
-            if self._replay_follower is not None
-            else system.follower.state
-        )
+    def shown_follower_of(self, system: LiveSystem) -> Follower:
+        """Return the follower of a system, or of the replay shown instead."""
+        return self._replay_follower or system.follower
 
     @property
     def acting_system(self) -> LiveSystem:
@@ -134,7 +130,7 @@ class Engines:
         """Return the follower with the shown state: that of an open replay, else of the system
         that the screen in view acts on.
         """
-        return self._replay_follower or self.acting_system.follower
+        return self.shown_follower_of(self.acting_system)
 
     @property
     def state(self) -> State:
@@ -149,23 +145,32 @@ class Engines:
         return self.state.replay is not None
 
     @property
+    def has_opened_replay(self) -> bool:
+        """Return whether a replay that was opened here is shown; the app may be opened on a
+        recording instead.
+        """
+        return self._replay_follower is not None
+
+    @property
     def links(self) -> list[Link]:
         """Return the links of all engines, that of the shown state first."""
         systems = [system.follower.link for system in self.systems.values()]
         return list(dict.fromkeys((self.shown_follower.link, *systems)))
 
-    def system_states(self) -> list[SystemState]:
-        """Return the state of each watched system; empty with a single system or a replay."""
-        if len(self.systems) < 2 or self._replay_follower is not None:
-            return []
+    def system_states(self) -> dict[str, SystemState]:
+        """Return the state of each watched system by name; empty with a single system or a
+        replay.
+        """
+        if len(self.systems) < 2 or self.has_opened_replay:
+            return {}
         followers = [system.follower for system in self.systems.values()]
         colours = series_colors(dark=self._app.current_theme.dark)
-        return [
-            SystemState(
+        return {
+            name: SystemState(
                 name, system_style(index, system.state, colours), system.state, system.poll_age_us
             )
             for index, (name, system) in enumerate(zip(self.systems, followers, strict=True))
-        ]
+        }
 
     def check_host_change(self) -> None:
         """Raise ActionRefusal unless screens may write files and start programs on the machine of

@@ -76,22 +76,27 @@ class AppParts:
         the guide.
         """
         self.guide.advance()
-        follower, acting_system = self.engines.shown_follower, self.engines.acting_system
-        is_paused = not self.polling.is_on and not self.engines.is_replaying
-        marked_state = self.replay.marked_state if self.engines.is_replaying else None
-        system_states = self.engines.system_states()
+        acting_system = self.engines.acting_system
+        follower = self.engines.shown_follower_of(acting_system)
+        is_replaying = follower.state.replay is not None
+        is_paused = not self.polling.is_on and not is_replaying
+        marked_state = self.replay.marked_state if is_replaying else None
+        systems = self.engines.system_states()
+        # A single system, a removed one, and that of a replay are not among them.
+        acting = systems.get(acting_system.name) or SystemState(
+            acting_system.name, "", follower.state, follower.poll_age_us
+        )
         if is_paused:
             # Without polling the age of the newest poll is no warning.
-            system_states = [replace(system, poll_age_us=0) for system in system_states]
+            acting = replace(acting, poll_age_us=0)
+            systems = {name: replace(system, poll_age_us=0) for name, system in systems.items()}
         return StateChanged(
-            SystemState(
-                acting_system.name, "", follower.state, 0 if is_paused else follower.poll_age_us
-            ),
+            acting,
             mark_a_at_us=None if marked_state is None else shown_at_us(marked_state),
             paused=is_paused,
             guide=self.guide.text(),
-            systems=system_states,
-            can_leave_replay=follower is not acting_system.follower,
+            systems=systems,
+            can_leave_replay=self.engines.has_opened_replay,
         )
 
     def execute_action(self, part: str, action: str, *arguments: object) -> None:

@@ -157,7 +157,7 @@ class EventsScreen(TableScreen):
         """
         text, self._requested_time_text = self._requested_time_text, ""
         if text:
-            self._requested_at_us = moment_us(text, message.current.state.now_at_us)
+            self._requested_at_us = moment_us(text, message.acting.state.now_at_us)
             # In a paused replay, the base class does not show the same state again.
             self.call_next(self.refresh_state)
 

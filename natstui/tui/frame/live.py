@@ -247,7 +247,7 @@ class LiveScreen(TerminalSized, Screen[None]):
         message.stop()
         previous_state, previous_poll_age_us = self.state, self.poll_age_us
         was_paused, self.paused = self.paused, message.paused
-        self.scope.set_states(message.current, message.systems)
+        self.scope.set_states(message.acting, message.systems)
         has_entered_or_left_replay = self._can_leave_replay is not message.can_leave_replay
         self._can_leave_replay = message.can_leave_replay
         if has_entered_or_left_replay or self.state.permitted is not previous_state.permitted:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 from textual.message import Message
 
@@ -15,7 +15,7 @@ from natstui.tui.frame.systems import SystemState
 class StateChanged(Message):
     """The newest complete state for a screen; it replaces older states in the screen's queue."""
 
-    current: SystemState
+    acting: SystemState
     """The system on which keys of the screen in view act, with the newest complete state of it or
     of a replay.
     """
@@ -25,8 +25,8 @@ class StateChanged(Message):
     """Whether the user paused polling: screens then pause their own requests too."""
     guide: str = ""
     """Text of the guide; empty without a guide."""
-    systems: Sequence[SystemState] = ()
-    """The states of several systems; empty with a single one."""
+    systems: Mapping[str, SystemState] = field(default_factory=dict)
+    """The states of several systems by name; empty with a single one, or a recording."""
     can_leave_replay: bool = False
     """Whether a replay is shown that was opened in this viewer and can be left."""
 

@@ -48,7 +48,7 @@ def post_for_row(screen: TableScreen, message: Open) -> None:
 
 def poll_visible_rows_first(screen: LiveScreen, keys: Iterable[Hashable]) -> None:
     """Request that the engine of each system polls first the system's rows among `keys`."""
-    names = [system.name for system in screen.scope.systems] if screen.scope.is_joined else []
+    names = screen.scope.systems if screen.scope.is_joined else {}
     keys_by_system: dict[str | None, list[object]] = {name: [] for name in names}
     for key in keys:
         keys_by_system.setdefault(system_of(key), []).append(key_without_system(key))

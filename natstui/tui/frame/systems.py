@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Callable, Hashable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import accumulate, chain
 from typing import Any, NamedTuple
@@ -152,13 +152,14 @@ class SystemScope:
     """The systems that a screen shows, and the acting system: the one on which its keys act."""
 
     def __init__(self) -> None:
-        self.systems: Sequence[SystemState] = ()
-        """The states of several systems; empty with a single one, or a recording."""
+        self.systems: Mapping[str, SystemState] = {}
+        """The states of several systems by name; empty with a single one, or a recording."""
         self.bound_system: str | None = None
         """The name of the system that the screen was opened on; None for the app's current one."""
         self.get_target_keys: Callable[[], Iterable[object]] | None = None
         """In a table over all systems, returns the keys of the rows to act on; else None."""
-        self._current = SystemState("", "", State(), 0)
+        self._acting = SystemState("", "", State(), 0)
+        """The acting system of the app's last message."""
 
     @property
     def is_joined(self) -> bool:
@@ -170,12 +171,14 @@ class SystemScope:
     @property
     def system(self) -> str | None:
         """Return the name of the system on which keys act; None for the app's current one."""
-        names = (
-            systems_of(self.get_target_keys())
-            if self.is_joined and self.get_target_keys is not None
-            else []
-        )
+        names = self._target_systems()
         return self.bound_system or (names[0] if names else None)
+
+    def _target_systems(self) -> list[str]:
+        """Return the names of the systems of the rows to act on; empty with a single system."""
+        if self.get_target_keys is None or not self.is_joined:
+            return []
+        return systems_of(self.get_target_keys())
 
     @property
     def shown_system(self) -> str | None:
@@ -188,25 +191,18 @@ class SystemScope:
     def acting(self) -> SystemState:
         """Return the system on which keys act, with its state."""
         system = self.system
-        return next(
-            (system_state for system_state in self.systems if system_state.name == system),
-            self._current,
-        )
+        return self._acting if system is None else self.systems.get(system, self._acting)
 
     @property
     def shown_systems(self) -> Sequence[SystemState]:
         """Return the systems whose rows are shown: all, or the one on which keys act."""
-        return self.systems if self.is_joined else (self.acting,)
+        return tuple(self.systems.values()) if self.is_joined else (self.acting,)
 
     def mixed_systems_text(self) -> str:
         """Return the reason why no key can act if rows of several systems are marked; else an
         empty text.
         """
-        names = (
-            systems_of(self.get_target_keys())
-            if self.is_joined and self.get_target_keys is not None
-            else []
-        )
+        names = self._target_systems()
         if len(names) < 2:
             return ""
         names_text = clean_line(" and ".join(names))
@@ -214,13 +210,8 @@ class SystemScope:
 
     def set_state(self, state: State) -> None:
         """Store the state of a single system without a name."""
-        self._current = SystemState("", "", state, 0)
+        self._acting = SystemState("", "", state, 0)
 
-    def set_states(self, current: SystemState, systems: Sequence[SystemState]) -> None:
-        """Store the states of several systems, and `current`, the state of the system on which
-        keys of the screen in view act.
-        """
-        self.systems = systems
-        self._current = next(
-            (system for system in systems if system.name == current.name), current
-        )
+    def set_states(self, acting: SystemState, systems: Mapping[str, SystemState]) -> None:
+        """Store the state of the acting system, and those of several systems by name."""
+        self._acting, self.systems = acting, systems

@@ -95,18 +95,11 @@ class ReplayControls(AppPart):
         await open_mode(self._app, "overview")
         return True
 
-    @property
-    def _has_opened_replay(self) -> bool:
-        """Return whether a replay that was opened here is shown; the app may be opened on a
-        recording instead.
-        """
-        return self._engines.shown_follower is not self._engines.acting_system.follower
-
     def describe_running_work(self) -> list[str]:
         """Return descriptions of the running work that would end with a replay that was opened
         here.
         """
-        if not self._has_opened_replay:
+        if not self._engines.has_opened_replay:
             return []
         follower = self._engines.shown_follower
         commands = follower.link.pending_commands
@@ -135,7 +128,7 @@ class ReplayControls(AppPart):
 
     def _close_opened_replay(self, on_closed: Callable[[], object]) -> None:
         # The replay may have ended while the prompt was open.
-        if self._has_opened_replay:
+        if self._engines.has_opened_replay:
             self.marked_state = None
             self._engines.leave_replay()
             on_closed()

@@ -205,7 +205,7 @@ class SystemControls(AppPart):
     def show_systems(self) -> None:
         """Show the watched and available systems, and switch to, add or remove the picked one."""
         watched_systems = self._engines.systems
-        state_by_name = {system.name: system for system in self._engines.system_states()}
+        state_by_name = self._engines.system_states()
         acting_system_name = self._engines.acting_system.name
         options = []
         for name in (

@@ -52,7 +52,7 @@ class StatusStrip(FixedText):
 
     def _draw(self) -> None:
         width = max(10, self.size.width - 2)
-        systems, acting = self._scope.systems, self._scope.acting
+        systems, acting = tuple(self._scope.systems.values()), self._scope.acting
         if self._scope.is_joined:
             lines = [all_systems_parts(acting, systems), total_parts(systems)]
         else:

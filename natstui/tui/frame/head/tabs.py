@@ -157,7 +157,7 @@ class TabBar(FixedText):
 
     def show(self, scope: SystemScope) -> None:
         """Show the total counts of all systems."""
-        self._states = [system.state for system in scope.systems or (scope.acting,)]
+        self._states = [system.state for system in scope.systems.values() or (scope.acting,)]
         self._draw()
 
     def on_mount(self) -> None:

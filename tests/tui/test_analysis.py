@@ -270,6 +270,6 @@ async def test_an_analysis_has_ended_when_its_engine_is_killed_and_says_why() ->
         )
         await viewer.until(lambda: "starting Spark" in viewer.words)
         os.killpg(viewer.app.link.pid, signal.SIGKILL)
-        sentence = "the analysis ended without a result: the engine ended"
+        sentence = "the analysis ended without a result: the engine was ended by SIGKILL"
         await viewer.until(lambda: sentence in viewer.words, "the sentence")
         assert "ctrl+x stops the analysis" not in viewer.words

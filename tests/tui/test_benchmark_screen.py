@@ -489,7 +489,7 @@ async def test_each_key_and_the_payload_command_steer_the_run_that_goes_on() -> 
         await viewer.until(lambda: "write :payload" in " ".join(viewer.toasts), "how to write it")
         await sends(StopBenchmark(0), "ctrl+x")
         os.killpg(viewer.app.link.pid, signal.SIGKILL)
-        sentence = "the benchmark ended without a result: the engine ended"
+        sentence = "the benchmark ended without a result: the engine was ended by SIGKILL"
         await viewer.until(lambda: sentence in viewer.words, "the sentence")
         await viewer.until(lambda: "starting · ended without a result" in viewer.words, "title")
         assert any("the engine ended before it replied" in toast for toast in viewer.toasts)

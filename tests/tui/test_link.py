@@ -14,11 +14,13 @@ import pytest
 from natstui.errors import NatstuiError
 from natstui.lines import decode_command, encode_record
 from natstui.model.records.record import EngineStarted, Noted, Record, WriteNote
+from natstui.tui.app import engine_process
 from natstui.tui.app import link as link_module
 from natstui.tui.app.engine_process import EngineFailed
 from natstui.tui.app.follower import Follower
 from natstui.tui.app.link import Link
 from tests.session.scenario import Scenario
+from tests.tui.viewer import NATSTUI
 
 pytestmark = pytest.mark.slow
 
@@ -94,7 +96,7 @@ async def test_output_that_never_ends_a_line_is_no_engine(
     assert limits == (1 << 20, 128 << 20)
     # The first line is read byte by byte.
     monkeypatch.setattr(link_module, "_MAX_FIRST_LINE_BYTES", 1 << 15)
-    monkeypatch.setattr(link_module, "STOP_TIMEOUT_S", 0.5)
+    monkeypatch.setattr(engine_process, "STOP_TIMEOUT_S", 0.5)
     monkeypatch.setattr(link_module, "MAX_LINE_BYTES", 4 << 20)
     link = Link(("sh", "-c", ENDLESS, "sh", "/dev/null"))
     try:
@@ -117,7 +119,7 @@ async def test_output_that_never_ends_a_line_is_no_engine(
 def test_a_program_that_says_something_else_and_goes_on_is_no_engine(
     said: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(link_module, "STOP_TIMEOUT_S", 0.5)
+    monkeypatch.setattr(engine_process, "STOP_TIMEOUT_S", 0.5)
     link = Link(("sh", "-c", "echo '{}'; exec cat"))
     try:
         with pytest.raises(NatstuiError):
@@ -138,6 +140,44 @@ async def test_an_engine_that_was_closed_before_anybody_read_has_no_records() ->
     link = Link((sys.executable, "-c", "print('not read')"))
     await link.close_in_thread()
     assert [record async for record in link.records()] == []
+
+
+def test_an_engine_that_was_killed_is_reported_with_the_signal() -> None:
+    link = Link((*NATSTUI, "engine", "--server", "nats://127.0.0.1:1"))
+    try:
+        link.wait_started()
+        os.kill(link.pid, signal.SIGKILL)
+    finally:
+        link.close()
+    assert link.engine.end_reason() == "the engine was ended by SIGKILL"
+
+
+@pytest.mark.parametrize(
+    ("script", "reason"),
+    [
+        ("exit 3", "the engine ended unexpectedly (exit code 3)"),
+        ("echo first >&2; echo 'natstui: the disk is full' >&2; exit 6", "the disk is full"),
+        ("echo 'a line of a library' >&2; kill -TERM $$", "the engine was ended by SIGTERM"),
+    ],
+)
+def test_an_engine_that_does_not_start_says_why(script: str, reason: str) -> None:
+    link = Link(("sh", "-c", script))
+    try:
+        with pytest.raises(EngineFailed) as failed:
+            link.wait_started()
+    finally:
+        link.close()
+    assert str(failed.value) == link.engine.end_reason() == reason
+
+
+def test_an_engine_that_the_viewer_had_to_kill_is_reported_as_that(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(engine_process, "STOP_TIMEOUT_S", 0.2)
+    link = Link(("sleep", "100"))
+    link.close()
+    reason = "natstui killed the engine: it did not end within 0.2 s"
+    assert link.engine.end_reason() == reason
 
 
 async def test_an_engine_that_ends_as_it_is_closed_ends_its_records() -> None:

@@ -104,7 +104,7 @@ async def test_another_engine_polls_as_the_one_before_was_told_to() -> None:
         await viewer.until(lambda: len(polled(viewer)) == len(kinds), "all")
         before, link = polled(viewer), viewer.app.link
         os.killpg(link.pid, signal.SIGKILL)
-        await viewer.until(lambda: "the engine ended" in viewer.said, "its end")
+        await viewer.until(lambda: "the engine was ended by SIGKILL" in viewer.said, "its end")
         viewer.commands.clear()
         await viewer.feed(*records)
         await viewer.until(lambda: viewer.app.link is not link, "another engine")

@@ -21,7 +21,7 @@ from natstui.session.files.info import read_info
 from natstui.session.library import list_session_folders
 from natstui.session.read.recording import Recording
 from natstui.session.share.pack import unpack
-from natstui.tui.app import link
+from natstui.tui.app import engine_process
 from natstui.tui.bench.runs import RunsScreen
 from natstui.tui.bench.scenarios import ScenariosScreen
 from natstui.tui.managing.journal import JournalScreen
@@ -160,7 +160,7 @@ async def test_leaving_a_replay_in_the_middle_of_an_export_does_not_hold_the_vie
 ) -> None:
     """Its engine does not end before the export, and is killed after some seconds."""
     # More than a busy machine lets the viewer stand still.
-    monkeypatch.setattr(link, "STOP_TIMEOUT_S", 10.0)
+    monkeypatch.setattr(engine_process, "STOP_TIMEOUT_S", 10.0)
     scenario, polls_count = Scenario(streams=300, consumers=2), 150
     made(tmp_path, [*scenario.beginning(), *scenario.records(0, polls_count)])
     monkeypatch.setenv("NATSTUI_SESSION_FOLDER", str(tmp_path))
@@ -192,7 +192,7 @@ async def test_leaving_a_replay_in_the_middle_of_an_export_does_not_hold_the_vie
                 await viewer.until(lambda: viewer.app.state.replay is None, "the server again")
                 await viewer.until(lambda: engine.poll() is not None, "killed")
                 # Waiting for the engine's end would take all of it; a busy machine does not.
-                assert longest_s() < link.STOP_TIMEOUT_S
+                assert longest_s() < engine_process.STOP_TIMEOUT_S
         assert "exported" not in toasts(viewer)
 
 

@@ -43,7 +43,7 @@ from natstui.model.records.recording import RecordingChanged
 from natstui.model.records.stores import ReadKeys
 from natstui.model.records.system import ReadConnections, ReadServers, RemoveServer
 from natstui.model.servers.server import Meta, MetaPeer, Servers
-from natstui.tui.app import link as link_module
+from natstui.tui.app import engine_process
 from natstui.tui.app.app import NatstuiApp
 from natstui.tui.app.controls.systems import Contexts
 from natstui.tui.app.help import HelpScreen
@@ -77,6 +77,7 @@ pytestmark = pytest.mark.server
 
 WATCH = SetViewedRows(0, tuple(f"STREAM-{at}" for at in range(60)), ())
 NAMES = ("east", "west", "north")
+WEST_WAS_KILLED = "west: the engine was ended by SIGKILL; starting another"
 
 
 @pytest.fixture
@@ -299,9 +300,7 @@ async def test_keys_act_on_the_system_of_the_row_under_the_cursor_and_on_no_othe
         systems_shown = viewer.app.parts.engines.systems
         killed = systems_shown["west"].follower.link.pid
         os.killpg(killed, signal.SIGKILL)
-        await viewer.until(
-            lambda: "west: the engine ended; starting another" in viewer.said, "the sentence"
-        )
+        await viewer.until(lambda: WEST_WAS_KILLED in viewer.said, "the sentence")
         await west.feed(*engine_records({"OTHER": ()}))
         await viewer.press("1")
         left = systems_shown["east"].follower.link
@@ -309,7 +308,7 @@ async def test_keys_act_on_the_system_of_the_row_under_the_cursor_and_on_no_othe
         await viewer.until(
             lambda: all(system != "east" for system, _ in rows(viewer)), "one fewer"
         )
-        await viewer.until(lambda: left._process.poll() is not None, "its engine has ended")
+        await viewer.until(lambda: left.engine.process.poll() is not None, "its engine has ended")
         await viewer.until(lambda: systems_shown["west"].follower.link.pid != killed, "another")
         await viewer.until(lambda: rows(viewer)[-1:] == [("west", "OTHER")], "west is back")
         await viewer.type_command("ctx")
@@ -502,7 +501,7 @@ async def test_a_benchmark_is_confirmed_on_the_system_on_which_the_prompt_was_op
 async def test_leaving_ends_an_engine_that_has_not_started_yet(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(link_module, "STOP_TIMEOUT_S", 0.2)
+    monkeypatch.setattr(engine_process, "STOP_TIMEOUT_S", 0.2)
     links: list[Link] = []
     wait_started = Link.wait_started
 
@@ -520,7 +519,7 @@ async def test_leaving_ends_an_engine_that_has_not_started_yet(
             await viewer.until(lambda: viewer.app.return_code == 0, "it left")
     try:
         async with asyncio.timeout(10):
-            while links[0]._process.poll() is None:
+            while links[0].engine.process.poll() is None:
                 await asyncio.sleep(0.05)
     finally:
         links[0].close()
@@ -693,16 +692,14 @@ async def test_keys_change_the_server_of_the_row_under_the_cursor_and_no_other(
         await viewer.until(lambda: "3 systems, totals" in viewer.words, "findings of all")
         killed = viewer.app.parts.engines.systems["west"].follower.link.pid
         os.kill(killed, signal.SIGKILL)
-        await viewer.until(
-            lambda: "west: the engine ended; starting another" in viewer.said, "the sentence"
-        )
+        await viewer.until(lambda: WEST_WAS_KILLED in viewer.said, "the sentence")
         await viewer.press("1")
         left = viewer.app.parts.engines.systems["east"].follower.link
         await viewer.type_command("ctx -east")
         await viewer.until(
             lambda: all(system != "east" for system, _ in rows(viewer)), "one fewer"
         )
-        await viewer.until(lambda: left._process.poll() is not None, "its engine has ended")
+        await viewer.until(lambda: left.engine.process.poll() is not None, "its engine has ended")
         west = state_of(viewer, "west").now_at_us
         await viewer.until(lambda: state_of(viewer, "west").now_at_us > west, "west is back")
         assert viewer.app.parts.engines.systems["west"].follower.link.pid != killed
@@ -760,7 +757,7 @@ async def test_engines_and_servers_that_hang_or_die_disturb_no_other_system(
         try:
             killed = engines.systems["west"].follower.link.pid
             os.kill(killed, signal.SIGKILL)
-            await viewer.until(lambda: "west: the engine ended; starting another" in viewer.said)
+            await viewer.until(lambda: WEST_WAS_KILLED in viewer.said)
             # What is asked of the one that hangs piles up, and holds nothing up.
             for _ in range(300):
                 engines.systems["east"].follower.link.send(WATCH)

@@ -251,7 +251,7 @@ _CHARACTERS = {
 @contextmanager
 def frozen(viewer: Viewer) -> Iterator[subprocess.Popen[bytes]]:
     """Stop the engine of what is shown meanwhile, so that no answer comes."""
-    process = viewer.app.link._process
+    process = viewer.app.link.engine.process
     process.send_signal(signal.SIGSTOP)
     try:
         yield process

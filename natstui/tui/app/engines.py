@@ -285,8 +285,8 @@ class Engines:
             self._app.notify(safe_copy(text), title="analysis", severity=severity, timeout=15)
 
     def _handle_replay_end(self, follower: Follower) -> None:
-        reason = follower.link.last_stderr_line() or "the engine ended"
         follower.link.close()
+        reason = follower.link.engine.end_reason()
         self._app.notify(safe_copy(f"the replay ended: {reason}"), severity="error")
         self.leave_replay()
 

@@ -9,7 +9,6 @@ import contextlib
 import os
 import select
 import shlex
-import subprocess
 import time
 from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import replace
@@ -36,15 +35,12 @@ _MAX_FIRST_LINE_BYTES = 1 << 20
 MAX_LINE_BYTES = 128 << 20
 """Limit of a line of the engine: the largest message has 64 MiB, and a third more as text."""
 _YIELD_TO_KEYS_AFTER_S = 0.004
-STOP_TIMEOUT_S = 3.0
 _NOTIFY_NO_OUTPUT_AFTER_S = 3.0
 START_TIMEOUT_S = 60.0
 """How long to wait for the first line: ssh to a busy machine takes seconds, a password prompt
 forever.
 """
 _MAX_SHOWN_COMMAND_CHARS = 80
-_MAX_STDERR_READ_BYTES = 1 << 16
-"""Maximum size of the read end of an engine's stderr: over ssh it may write any amount."""
 
 
 def _endless_line_error(max_bytes: int) -> str:
@@ -63,11 +59,7 @@ class Link:
         """Start the engine if `engine` is a command line, and send it `first_line`; raises
         EngineFailed.
         """
-        process = engine if isinstance(engine, EngineProcess) else start_engine(engine)
-        self._process, self._stderr = process
-        self.final_stderr_line = ""
-        """The last line that the engine wrote to stderr, set when the link is closed."""
-        assert self._process.stdin is not None
+        self.engine = engine if isinstance(engine, EngineProcess) else start_engine(engine)
         self._unsent_commands = bytearray()
         """Commands that the engine has not read yet."""
         self._writer_loop: asyncio.AbstractEventLoop | None = None
@@ -83,14 +75,14 @@ class Link:
         """
         if first_line:
             with contextlib.suppress(BrokenPipeError):
-                write_all(self._process.stdin.fileno(), first_line)
+                write_all(self.engine.stdin.fileno(), first_line)
         # An engine that hangs reads nothing, and must not block the viewer.
-        os.set_blocking(self._process.stdin.fileno(), False)
+        os.set_blocking(self.engine.stdin.fileno(), False)
 
     @property
     def pid(self) -> int:
         """Return the process id of the engine."""
-        return self._process.pid
+        return self.engine.process.pid
 
     def wait_started(
         self,
@@ -101,11 +93,11 @@ class Link:
         """Wait for the first record and return it.
 
         `notify` is called with a sentence after 3 s without output. Raises EngineFailed with the
-        last line of the engine's stderr if the engine ends, or without a record after `timeout_s`.
+        reason if the engine ends, or without a record after `timeout_s`.
         """
         first_line = self._read_first_line(notify, time.monotonic() + timeout_s)
         if first_line is None:
-            stderr_line = self.last_stderr_line()
+            stderr_line = self.engine.last_stderr_line()
             stderr_note = f"; it wrote {stderr_line!r} to stderr" if stderr_line else ""
             raise EngineFailed(
                 f"the engine {self._command_text} did not reply within {timeout_s:g} s"
@@ -117,15 +109,12 @@ class Link:
         record = decode_record(first_line) if first_line.endswith(b"\n") else None
         if isinstance(record, EngineStarted):
             return record
-        try:
-            code = self._process.wait(STOP_TIMEOUT_S)
-        except subprocess.TimeoutExpired:
+        code = self.engine.wait_for_end()
+        if code is None:
             raise EngineFailed(
                 "the process is not an engine of natstui: its first line is wrong", 1
-            ) from None
-        raise EngineFailed(
-            self.last_stderr_line() or "the engine ended without any output", code or 1
-        )
+            )
+        raise EngineFailed(self.engine.end_reason(), code or 1)
 
     async def wait_started_in_thread(self, notify: Callable[[str], None]) -> EngineStarted:
         """Wait for the first record as `wait_started` does, but in a thread.
@@ -140,7 +129,7 @@ class Link:
             raise
         except asyncio.CancelledError:
             # The files stay open: the thread may still read.
-            await asyncio.to_thread(self._end_engine_process)
+            await asyncio.to_thread(self.engine.end)
             raise
 
     def _read_first_line(self, notify: Callable[[str], None], deadline_s: float) -> bytes | None:
@@ -149,8 +138,7 @@ class Link:
 
         None without a complete line at `deadline_s` of the monotonic clock.
         """
-        assert self._process.stdout is not None
-        stdout, line = self._process.stdout.fileno(), bytearray()
+        stdout, line = self.engine.stdout.fileno(), bytearray()
         poller = select.poll()
         poller.register(stdout, select.POLLIN)
         if not poller.poll(
@@ -169,7 +157,7 @@ class Link:
     @property
     def _command_text(self) -> str:
         """Return the command line of the engine, in backquotes."""
-        args = self._process.args
+        args = self.engine.process.args
         command_line = shlex.join(args) if isinstance(args, list | tuple) else str(args)
         command_line = clean_line(command_line)
         return (
@@ -177,13 +165,6 @@ class Link:
             if len(command_line) > _MAX_SHOWN_COMMAND_CHARS
             else f"`{command_line}`"
         )
-
-    def last_stderr_line(self) -> str:
-        """Return the last line on the engine's stderr, without `natstui: `; empty without one."""
-        size_bytes = self._stderr.seek(0, os.SEEK_END)
-        self._stderr.seek(max(0, size_bytes - _MAX_STDERR_READ_BYTES))
-        lines = self._stderr.read().decode(errors="replace").strip().splitlines()
-        return lines[-1].removeprefix("natstui: ") if lines else ""
 
     async def records(
         self, on_bad_line: Callable[[BadLine, int], None] = lambda _error, _count: None
@@ -194,8 +175,8 @@ class Link:
         such lines. Raises EngineFailed for a line longer than `MAX_LINE_BYTES`.
         """
         bad_lines_count = 0
-        stdout = self._process.stdout
-        if stdout is None or stdout.closed:
+        stdout = self.engine.stdout
+        if stdout.closed:
             return
         loop = asyncio.get_running_loop()
         # Nothing piles up here: what is not folded yet waits in the pipe, and then in the engine.
@@ -285,8 +266,7 @@ class Link:
 
     def _write_queued_commands(self) -> None:
         """Write as many queued commands as the pipe accepts, and the rest when it accepts more."""
-        stdin = self._process.stdin
-        assert stdin is not None
+        stdin = self.engine.stdin
         try:
             while self._unsent_commands and not stdin.closed:
                 del self._unsent_commands[: os.write(stdin.fileno(), self._unsent_commands)]
@@ -302,16 +282,15 @@ class Link:
     def _stop_writing(self) -> None:
         """Discard the queued commands, and stop waiting for the pipe."""
         self._unsent_commands.clear()
-        stdin = self._process.stdin
-        if self._writer_loop is not None and stdin is not None and not stdin.closed:
-            self._writer_loop.remove_writer(stdin.fileno())
+        if self._writer_loop is not None and not self.engine.stdin.closed:
+            self._writer_loop.remove_writer(self.engine.stdin.fileno())
         self._writer_loop = None
 
     async def close_in_thread(self) -> int:
         """Close the link as `close` does, but wait in a thread: an engine may need seconds."""
         self._stop_writing()
         self._fail_pending()
-        code = await asyncio.to_thread(self._end_engine_process)
+        code = await asyncio.to_thread(self.engine.end)
         self._close_files()
         return code
 
@@ -322,31 +301,18 @@ class Link:
         """
         self._stop_writing()
         self._fail_pending()
-        code = self._end_engine_process()
+        code = self.engine.end()
         self._close_files()
         return code
-
-    def _end_engine_process(self) -> int:
-        stdin = self._process.stdin
-        assert stdin is not None
-        with contextlib.suppress(BrokenPipeError):
-            stdin.close()
-        try:
-            return self._process.wait(STOP_TIMEOUT_S)
-        except subprocess.TimeoutExpired:
-            self._process.kill()
-            return self._process.wait()
 
     def _close_stdout(self) -> None:
         """Close the engine's stdout, through its transport if the event loop uses one."""
         if self._stdout_transport is not None:
             self._stdout_transport.close()
             self._stdout_transport = None
-        elif self._process.stdout is not None:
-            self._process.stdout.close()
+        else:
+            self.engine.stdout.close()
 
     def _close_files(self) -> None:
         self._close_stdout()
-        if not self._stderr.closed:
-            self.final_stderr_line = self.last_stderr_line()
-        self._stderr.close()
+        self.engine.close_stderr()

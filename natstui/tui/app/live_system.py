@@ -141,8 +141,8 @@ class LiveSystem:
         self._callbacks.on_record(record, follower)
 
     def _on_end(self, follower: Follower) -> None:
-        end_reason = follower.link.last_stderr_line() or "the engine ended"
         follower.link.close()
+        end_reason = follower.link.engine.end_reason()
         reason = f"{end_reason}; starting another"
         follower.fold(LinkChanged(follower.state.now_at_us, "failed", reason))
         self._interrupt_recording(end_reason)

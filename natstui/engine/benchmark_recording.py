@@ -51,10 +51,11 @@ class BenchmarkRecorder:
         """
         recordings_folder = sessions_folder(settings.session)
         self._settings, self._connection = settings, connection
+        self._log = ConnectionLog(report)
         self._recorder = EngineRecorder(
             recordings_folder,
             lambda name: RecorderSettings(recordings_folder, name),
-            ConnectionLog(report).on_recording_change,
+            self._log.on_recording_change,
         )
         self.feed = Feed([self._recorder, viewer])
         self.feed.add(make_engine_started(settings, connection))
@@ -96,4 +97,4 @@ class BenchmarkRecorder:
 
     def close(self) -> None:
         """Complete the session."""
-        asyncio.run(self._recorder.close())
+        self._log.log(asyncio.run(self._recorder.stop()))

@@ -205,7 +205,7 @@ class EngineCommands:
             await asyncio.to_thread(self._recorder.seal_unfinished_sessions)
             recorder = self._recorder.start(command.name, command.findings)
             return f"recording into {recorder.folder}", None
-        return f"recorded into {(await self._recorder.stop()).folder}", None
+        return await self._recorder.stop(), None
 
     async def _read_audit(self, command: ReadApiAudit) -> str:
         client = self._get_client()

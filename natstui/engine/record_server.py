@@ -49,14 +49,12 @@ class ConnectionLog:
             self.write_line(text)
 
     def on_recording_change(self, change: RecordingChanged) -> None:
-        """Log a notice or a new problem of the recorder, and the end of the recording."""
+        """Log a notice or a new problem of the recorder."""
         if change.notice is not None:
             self.log(change.notice)
         if change.reason != self.problem:
             self.problem = change.reason
             self.log(change.reason or "recording continues")
-        if not change.on:
-            self.log(f"recorded {change.size_bytes} bytes into {change.folder}")
 
 
 async def record_server(
@@ -84,7 +82,7 @@ async def record_server(
         on_folder(str(folder))
         await _poll_until_stopped(settings, connection, feed, stop)
     finally:
-        await recorder.close()
+        log.log(await recorder.stop())
     if not log.was_connected:
         raise ConnectionFailed(f"nothing was recorded: {log.reason}")
     if log.problem is not None:

@@ -78,14 +78,16 @@ class EngineRecorder:
         )
         return self._recorder
 
-    async def stop(self) -> Recorder:
-        """Complete the recording, and return its recorder; raises ActionRefusal if none runs."""
+    async def stop(self) -> str:
+        """Complete the recording, and return a sentence with its size and folder.
+
+        Raises ActionRefusal if none runs, and SessionError if the recording is not complete.
+        """
         recorder, self._recorder = self._recorder, None
         if recorder is None:
             raise ActionRefusal("nothing is being recorded")
         # In a thread, so that polls continue meanwhile.
-        await asyncio.to_thread(recorder.stop)
-        return recorder
+        return await asyncio.to_thread(recorder.stop)
 
     async def close(self) -> None:
         """Complete the running recording, if any."""

@@ -47,8 +47,11 @@ async def test_a_recording_whose_folder_cannot_be_reported_is_completed(tmp_path
     def fail(folder: str) -> None:
         raise BrokenPipeError(errno.EPIPE, os.strerror(errno.EPIPE))
 
-    log, settings = ConnectionLog(list[str]().append), RecorderSettings(tmp_path)
+    lines = list[str]()
+    log, settings = ConnectionLog(lines.append), RecorderSettings(tmp_path)
     with pytest.raises(BrokenPipeError):
         await record_server(Settings(), Connection(), settings, asyncio.Event(), log, fail)
     (folder,) = list_session_folders(tmp_path)
     assert read_summary(folder).status == "complete"
+    (line,) = lines
+    assert line.startswith("recorded ") and line.endswith(f" into {folder}")

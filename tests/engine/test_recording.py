@@ -20,6 +20,7 @@ from natstui.model.records.record import LinkChanged, Noted, Outcome, WriteNote
 from natstui.model.records.recording import RecordingChanged, StartRecording, StopRecording
 from natstui.session.read.recording import Recording
 from natstui.session.share.verify import verify
+from natstui.units import bytes_text
 from tests.engine.engine_process import EngineProcess
 from tests.session.test_seek import facts, replayed
 
@@ -82,7 +83,9 @@ def test_a_recording_begins_and_ends_on_demand_and_with_the_viewer(
     engine.send(StopRecording(command_id=4))
     ended = engine.next(RecordingChanged, lambda it: not it.on)
     assert ended.reason is None and ended.size_bytes
-    assert engine.next(Outcome, lambda it: it.command_id == 4).status == "done"
+    stopped = engine.next(Outcome, lambda it: it.command_id == 4)
+    assert stopped.status == "done"
+    assert stopped.text == f"recorded {bytes_text(ended.size_bytes)} into {began.folder}"
     recording = Recording(Path(began.folder))
     records = list(recording.records())
     assert [record.text for record in records if isinstance(record, Noted)] == ["it got slow"]

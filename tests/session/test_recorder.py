@@ -42,6 +42,7 @@ from natstui.session.write import recording_folder
 from natstui.session.write.recorder import Clock, Recorder, RecordQueue
 from natstui.session.write.seal import seal
 from natstui.session.write.settings import RecorderSettings
+from natstui.units import bytes_text
 from tests.session.making import Maker, fold, wait_until
 from tests.session.scenario import START_US, Scenario
 
@@ -88,10 +89,12 @@ def test_everything_recorded_comes_back_in_order(start: Start) -> None:
     recorded = start(name="all of it")
     for record in records:
         recorded.recorder.add(record)
-    recorded.recorder.stop()
+    sentence = recorded.recorder.stop()
     assert recorded.records() == records
     assert verify(recorded.recorder.folder).findings == ()
-    assert recorded.told[-1].on is False
+    end = recorded.told[-1]
+    assert end.on is False
+    assert sentence == f"recorded {bytes_text(end.size_bytes)} into {recorded.recorder.folder}"
 
 
 def test_a_recording_that_begins_later_begins_with_what_is_known(start: Start) -> None:

@@ -41,7 +41,7 @@ from natstui.session.files.keyframe import Keyframe, KeyframeBuilder
 from natstui.session.files.marks import step_text
 from natstui.session.write.recording_folder import RecordingFolder
 from natstui.session.write.settings import RecorderSettings
-from natstui.units import counted, moment_text
+from natstui.units import bytes_text, counted, moment_text
 
 MAX_EVALUATED_CONSUMERS = 60
 """Limit of consumers whose findings are evaluated after one poll; the others are evaluated after
@@ -426,8 +426,9 @@ class Recorder:
         """Return whether a queued record is not written yet."""
         return self._queue.is_behind
 
-    def stop(self, timeout_s: float = _STOP_TIMEOUT_S) -> None:
-        """Write the queued records, seal all segments and end the recording.
+    def stop(self, timeout_s: float = _STOP_TIMEOUT_S) -> str:
+        """Write the queued records, seal all segments and end the recording; return a sentence
+        with its size and folder.
 
         Raises SessionError if that takes longer than `timeout_s`, or if a defect ended the
         recorder's thread.
@@ -445,6 +446,7 @@ class Recorder:
                 f"the recording is not complete: {reason}. "
                 f"The next recording completes {self.folder}"
             )
+        return f"recorded {bytes_text(self._disk.size_bytes)} into {self.folder}"
 
     def _reset_segment(self) -> None:
         self._splitter = RecordSplitter()

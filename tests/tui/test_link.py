@@ -153,14 +153,17 @@ def test_an_engine_that_was_killed_is_reported_with_the_signal() -> None:
 
 
 @pytest.mark.parametrize(
-    ("script", "reason"),
+    ("script", "reason", "exit_code"),
     [
-        ("exit 3", "the engine ended unexpectedly (exit code 3)"),
-        ("echo first >&2; echo 'natstui: the disk is full' >&2; exit 6", "the disk is full"),
-        ("echo 'a line of a library' >&2; kill -TERM $$", "the engine was ended by SIGTERM"),
+        ("exit 3", "the engine ended unexpectedly (exit code 3)", 3),
+        ("echo first >&2; echo 'natstui: the disk is full' >&2; exit 6", "the disk is full", 6),
+        ("echo 'a line of a library' >&2; kill -TERM $$", "the engine was ended by SIGTERM", 143),
+        ("kill -36 $$", "the engine was ended by signal 36", 164),
     ],
 )
-def test_an_engine_that_does_not_start_says_why(script: str, reason: str) -> None:
+def test_an_engine_that_does_not_start_says_why(
+    script: str, reason: str, exit_code: int
+) -> None:
     link = Link(("sh", "-c", script))
     try:
         with pytest.raises(EngineFailed) as failed:
@@ -168,6 +171,7 @@ def test_an_engine_that_does_not_start_says_why(script: str, reason: str) -> Non
     finally:
         link.close()
     assert str(failed.value) == link.engine.end_reason() == reason
+    assert failed.value.exit_code == exit_code
 
 
 def test_an_engine_that_the_viewer_had_to_kill_is_reported_as_that(

@@ -69,7 +69,7 @@ class EngineProcess:
         if self._was_killed_by_viewer:
             return f"natstui killed the engine: it did not end within {STOP_TIMEOUT_S:g} s"
         if exit_code < 0:
-            return f"the engine was ended by {signal.Signals(-exit_code).name}"
+            return f"the engine was ended by {_signal_text(-exit_code)}"
         return self.last_stderr_line() or f"the engine ended unexpectedly (exit code {exit_code})"
 
     def last_stderr_line(self) -> str:
@@ -85,6 +85,14 @@ class EngineProcess:
         """Close the file of stderr; `last_stderr_line` still returns its last line."""
         self._final_stderr_line = self.last_stderr_line()
         self._stderr.close()
+
+
+def _signal_text(number: int) -> str:
+    """Return the name of a signal, or its number if it is a real-time one without a name."""
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return f"signal {number}"
 
 
 def start_engine(argv: Sequence[str]) -> EngineProcess:

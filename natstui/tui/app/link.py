@@ -114,7 +114,9 @@ class Link:
             raise EngineFailed(
                 "the process is not an engine of natstui: its first line is wrong", 1
             )
-        raise EngineFailed(self.engine.end_reason(), code or 1)
+        # As in a shell: 128 and the number of the signal.
+        exit_code = 128 - code if code < 0 else code or 1
+        raise EngineFailed(self.engine.end_reason(), exit_code)
 
     async def wait_started_in_thread(self, notify: Callable[[str], None]) -> EngineStarted:
         """Wait for the first record as `wait_started` does, but in a thread.

@@ -272,9 +272,9 @@ def _overview_json(name: str, state: State) -> dict[str, object]:
         "at_us": state.now_at_us,
         "critical_count": counts["critical"],
         "warning_count": counts["warning"],
-        "in_msgs_per_s": totals.stored_per_s(state).now,
-        "delivered_msgs_per_s": totals.delivered_per_s(state).now,
-        "pending_msgs": totals.pending_msgs(state).now,
+        "in_msgs_per_s": totals.stored_per_s(state).current_value,
+        "delivered_msgs_per_s": totals.delivered_per_s(state).current_value,
+        "pending_msgs": totals.pending_msgs(state).current_value,
         "storage_used_bytes": storage.used_bytes if storage else None,
         "storage_max_bytes": storage.max_bytes if storage else None,
         "wrong": [

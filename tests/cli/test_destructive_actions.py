@@ -117,8 +117,8 @@ def _names(kind: Any) -> Iterator[str]:
 def test_no_command_that_writes_is_left_out() -> None:
     # A benchmark is confirmed for what its plan takes: tests/cli/test_bench.py.
     commands = {one for one in _that_write(root, ()) if not one.startswith("bench ")}
-    known = {it.headless for it in CATALOGUE.values() if it.headless}
-    beside = {word for it in CATALOGUE.values() for word in it.beside}
+    known = {it.command for it in CATALOGUE.values() if it.command}
+    beside = {word for it in CATALOGUE.values() for word in it.related_commands}
     assert commands == known | beside | {"undo"}
 
 
@@ -262,7 +262,7 @@ def the_change_is_done_only_to_what_was_seen_and_named(
     assert CASES[action].said in (entry.loses or "")
 
 
-HEADLESS = sorted(action for action in CASES if CATALOGUE[action].headless)
+HEADLESS = sorted(action for action in CASES if CATALOGUE[action].command)
 
 
 @pytest.mark.server
@@ -275,7 +275,7 @@ def test_a_command_that_removes_says_what_and_does_nothing_on_a_closed_stdin(
         for action in HEADLESS:
             case = CASES[action]
             consumer = ("C",) if action.endswith("consumer") else ()
-            words = (*CATALOGUE[action].headless.split(), "S", *consumer, *case.words)
+            words = (*CATALOGUE[action].command.split(), "S", *consumer, *case.words)
             fill(session)
             before = there(session)
             for run, flags in (
@@ -304,7 +304,7 @@ def test_a_command_that_removes_from_a_bucket_says_what_and_does_nothing_on_a_cl
     for of in ("kv", "object"):
         shell.ok(of, "add", "B")
     for action in sorted(STORED):
-        words = (*CATALOGUE[action].headless.split(), *STORED[action])
+        words = (*CATALOGUE[action].command.split(), *STORED[action])
         of = words[0]
         value = ("k", "value") if of == "kv" else ("--name", "k")
         shell.ok(of, "put", "B", *value, "--yes", stdin="value")

@@ -64,16 +64,16 @@ def test_it_watches_on_while_what_began_earlier_was_not_seen_for_long_enough() -
         )
         return replace(State(), findings=Findings({entity: (condition,)}))
 
-    assert has_undecided_condition(state(99, raised=False), 100)
-    assert not has_undecided_condition(state(99, raised=True), 100), "it is reported"
-    assert not has_undecided_condition(state(99, raised=False, hidden=True), 100), (
+    assert has_undecided_condition(state(99, is_raised=False), 100)
+    assert not has_undecided_condition(state(99, is_raised=True), 100), "it is reported"
+    assert not has_undecided_condition(state(99, is_raised=False, is_hidden=True), 100), (
         "another cause is reported"
     )
-    assert not has_undecided_condition(state(101, raised=False), 100), "it has only begun"
-    assert has_undecided_condition(state(101, "NT-C47", raised=False), 100), (
+    assert not has_undecided_condition(state(101, is_raised=False), 100), "it has only begun"
+    assert has_undecided_condition(state(101, "NT-C47", is_raised=False), 100), (
         "it is reported after 2 s"
     )
-    assert not has_undecided_condition(state(99, raised=False, absent_mono_us=5), 100), (
+    assert not has_undecided_condition(state(99, is_raised=False, absent_mono_us=5), 100), (
         "it is over"
     )
     assert not has_watched_enough(2.0, None, 3, 3, are_lists_refused=False, is_undecided=True)

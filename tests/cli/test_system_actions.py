@@ -29,7 +29,7 @@ from tests.tui.viewer import Viewer, viewing
 def test_what_cannot_be_taken_back_is_asked_for_by_name() -> None:
     wanted = {"kick_connection", "remove_server", "remove_peer_stream"}
     assert wanted <= IRREVERSIBLE_ACTIONS
-    assert [CATALOGUE[name].headless for name in sorted(wanted)] == [  # type: ignore[index]
+    assert [CATALOGUE[name].command for name in sorted(wanted)] == [  # type: ignore[index]
         "kick", "stream peer-remove", "meta peer-remove",
     ]  # fmt: skip
 

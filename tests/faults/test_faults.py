@@ -238,7 +238,7 @@ def happened(tmp_path_factory: pytest.TempPathFactory) -> Happened:
 def replayed(happened: Happened) -> list[Span]:
     """What the recording tells, replayed from its beginning to its end."""
     state, over, damage = read_recorded_findings(happened.folder, lambda done, total: None)
-    assert damage == [] and state.findings.recorded
+    assert damage == [] and state.findings.are_from_recording
     return [
         Span(f.kind.code, f.entity.stream, f.entity.consumer or None, f.since_us, f.until_us)
         for f in (*over, *state.findings.list_open_findings())

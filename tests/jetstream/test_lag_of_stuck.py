@@ -69,7 +69,7 @@ def _unknown(polled: Polled) -> set[tuple[str, str]]:
         (columns.stream[row], columns.name[row]): consumer_lag(state, row)
         for row in range(len(state.consumers))
     }
-    return {key for key, lag in lags.items() if lag is None or lag.estimated}
+    return {key for key, lag in lags.items() if lag is None or lag.is_estimated}
 
 
 async def test_the_lag_of_200_stuck_consumers_is_known_within_ten_polls_and_true(

@@ -251,13 +251,13 @@ def acked(*rows: tuple[int, int, int, int]) -> State:
 def test_acks_a_second_do_not_wait_for_the_ack_floor() -> None:
     state = acked((10, 10, 1, 0), (30, 30, 6, 0))
     history = state.consumer_history
-    assert ack_rate(history, CONSUMER, None) == AckRate(15.0, estimated=False)
+    assert ack_rate(history, CONSUMER, None) == AckRate(15.0, is_estimated=False)
     assert ack_rate_column(history, [None]) == [15.0]
 
 
 def test_a_redelivery_is_no_ack_and_with_a_filter_that_is_estimated() -> None:
     history = acked((10, 10, 1, 0), (25, 20, 1, 1)).consumer_history
-    assert ack_rate(history, CONSUMER, None) == AckRate(10.0, estimated=True)
+    assert ack_rate(history, CONSUMER, None) == AckRate(10.0, is_estimated=True)
 
 
 def test_a_consumer_that_was_reset_has_no_ack_rate() -> None:

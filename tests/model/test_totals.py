@@ -43,30 +43,30 @@ def state_of(*polls: dict[str, int], pending: tuple[int, ...] = ()) -> State:
 def test_what_flows_is_the_growth_of_all_rows_a_second() -> None:
     state = state_of({"A": 0, "B": 100}, {"A": 10, "B": 104}, {"A": 30, "B": 108}, pending=(1, 2))
     stored, delivered = stored_per_s(state), delivered_per_s(state)
-    assert stored.now == 24.0
+    assert stored.current_value == 24.0
     assert [point.value for point in stored.points] == [14.0, 24.0]
-    assert delivered.now == 10.0
-    assert pending_msgs(state).now == 3.0
+    assert delivered.current_value == 10.0
+    assert pending_msgs(state).current_value == 3.0
 
 
 def test_what_may_not_be_read_is_unknown_and_not_0() -> None:
     denied = Unavailable(2, "CONSUMER.LIST.B", "no permission", "$JS.API.CONSUMER.LIST.B")
     state = state_of({"A": 0, "B": 100}, pending=(3,)).after(denied)
-    assert pending_msgs(state).now is None
+    assert pending_msgs(state).current_value is None
     # What was known grows stale, and is shown so.
     state = state_of({"A": 0, "B": 100}, pending=(3,)).after(
         replace(denied, what="CONSUMER.LIST.A")
     )
-    assert pending_msgs(state).now == 3.0
+    assert pending_msgs(state).current_value == 3.0
     nothing = State().after(snapshot(1, [], [])).after(replace(denied, what="STREAM.LIST"))
-    assert (pending_msgs(nothing).now, can_read_streams(nothing)) == (None, False)
+    assert (pending_msgs(nothing).current_value, can_read_streams(nothing)) == (None, False)
 
 
 def test_the_total_of_rows_that_no_poll_reads_all_is_that_of_all_of_them() -> None:
     """The history is shorter than a round, so that some rows have only one poll in it."""
     history = large_history(20_010, polls_count=22, round_count=10)
     assert len(history.recent) < 10
-    assert delivered_per_s(replace(State(), consumer_history=history)).now == 20_010
+    assert delivered_per_s(replace(State(), consumer_history=history)).current_value == 20_010
 
 
 def test_a_poll_that_reads_only_new_rows_shows_no_growth() -> None:
@@ -75,7 +75,7 @@ def test_a_poll_that_reads_only_new_rows_shows_no_growth() -> None:
     for at_s, poll in enumerate((rows[:1], rows[1:2], rows[2:]), start=1):
         state = state.after(snapshot(at_s, [{"name": "A"}], poll, consumers_complete=False))
     total = delivered_per_s(state)
-    assert (total.now, [point.value for point in total.points]) == (None, [None, None])
+    assert (total.current_value, [point.value for point in total.points]) == (None, [None, None])
 
 
 def test_a_stream_that_comes_or_goes_moves_no_rate() -> None:
@@ -87,14 +87,14 @@ def test_copies_in_mirrors_are_not_counted_again() -> None:
     state = state_of({"A": 0, "COPY": 0}, {"A": 10, "COPY": 10})
     mirror = replace(stream_configuration("COPY"), subjects=(), mirror="A")
     state = state.after(Configured(2, (stream_configuration("A"), mirror), ()))
-    assert stored_per_s(state).now == 10.0
+    assert stored_per_s(state).current_value == 10.0
 
 
 def test_nothing_is_known_before_two_polls() -> None:
-    assert stored_per_s(State()).now is None
-    assert pending_msgs(State()).now is None
+    assert stored_per_s(State()).current_value is None
+    assert pending_msgs(State()).current_value is None
     assert storage_use(State()) is None
-    assert stored_per_s(state_of({"A": 1})).now is None
+    assert stored_per_s(state_of({"A": 1})).current_value is None
 
 
 def test_the_storage_is_that_of_the_account_and_of_its_limit() -> None:

@@ -66,7 +66,7 @@ def finding(kind: Kind, since_us: int, name: str = "C", **more: object) -> Findi
 def known(open_ones: list[Finding], over: tuple[Finding, ...] = ()) -> State:
     watched: dict[Entity, tuple[WatchedCondition, ...]] = {}
     for it in open_ones:
-        watched[it.entity] = (*watched.get(it.entity, ()), WatchedCondition(it, 0, raised=True))
+        watched[it.entity] = (*watched.get(it.entity, ()), WatchedCondition(it, 0, is_raised=True))
     return State(now_mono_us=1, now_at_us=60_000_000, findings=Findings(watched, over))
 
 

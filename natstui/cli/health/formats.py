@@ -131,7 +131,7 @@ def _unjudged_lines(report: Report) -> Iterator[str]:
 def _finding_paragraphs(report: Report) -> Iterator[str]:
     for group in group_findings(report.findings):
         yield ""
-        yield from finding_paragraph(group.first, report.at_us)
+        yield from finding_paragraph(group.worst, report.at_us)
         if group.others:
             names = [
                 clean_line(finding.entity.text) for finding in group.others[:_MAX_SHOWN_ENTITIES]

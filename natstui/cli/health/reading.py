@@ -230,7 +230,7 @@ def has_undecided_condition(state: State, start_us: int) -> bool:
     A condition counts only if it was met before `start_us` (UTC µs), or needs at most 3 s.
     """
     return any(
-        not (condition.raised or condition.hidden)
+        not (condition.is_raised or condition.is_hidden)
         and condition.absent_mono_us is None
         and (
             condition.finding.since_us < start_us

@@ -177,7 +177,7 @@ def _find_unjudged_conditions(
         return
     for entity, conditions in state.findings.conditions.items():
         for condition in conditions:
-            is_judged = condition.raised or condition.hidden
+            is_judged = condition.is_raised or condition.is_hidden
             if not is_judged and selection.selects(condition.finding):
                 yield UnjudgedCondition(condition.finding.kind, entity)
     for kind in KINDS.values():

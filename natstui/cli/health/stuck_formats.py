@@ -159,7 +159,7 @@ def _counter_texts(state: State, row: int) -> Iterator[tuple[str, str]]:
     trend = trend_per_s(history, key, "pending_msgs")
     yield "pending", f"{counted(pending, 'message')}{'' if trend is None else f', {trend:+.1f}/s'}"
     if lag is not None and pending:
-        estimate_prefix = "about " if lag.estimated else ""
+        estimate_prefix = "about " if lag.is_estimated else ""
         yield (
             "lag",
             f"the next message has been waiting for {estimate_prefix}{duration_text(lag.time_s)}",

@@ -168,7 +168,9 @@ def _parse_field_values(
 def _nats_cli_flags_of(kind: AssetKind, is_new: bool) -> list[NatsCliFlag]:
     verb = "add" if is_new else "edit"
     return [
-        nats_cli_flag for nats_cli_flag in NATS_CLI_FLAGS[kind] if nats_cli_flag.only in ("", verb)
+        nats_cli_flag
+        for nats_cli_flag in NATS_CLI_FLAGS[kind]
+        if nats_cli_flag.only_verb in ("", verb)
     ]
 
 
@@ -190,16 +192,16 @@ def _create_nats_cli_option(
 ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     names = [
         f"--{nats_cli_flag.flag}",
-        *([f"-{nats_cli_flag.short}"] if nats_cli_flag.short else []),
+        *([f"-{nats_cli_flag.short_flag}"] if nats_cli_flag.short_flag else []),
         _nats_cli_flag_argument_name(nats_cli_flag.flag),
     ]
     if nats_cli_flag.metavar:
         option_attributes: dict[str, Any] = {"metavar": nats_cli_flag.metavar, "multiple": True}
         return _nats_cli_option(
-            *names, help=nats_cli_flag.help, hidden=nats_cli_flag.hidden, **option_attributes
+            *names, help=nats_cli_flag.help, hidden=nats_cli_flag.is_hidden, **option_attributes
         )
     return _nats_cli_option(
-        *names, is_flag=True, help=nats_cli_flag.help, hidden=nats_cli_flag.hidden
+        *names, is_flag=True, help=nats_cli_flag.help, hidden=nats_cli_flag.is_hidden
     )
 
 

@@ -33,7 +33,7 @@ from natstui.model.assets.buckets import (
     MARKER_REASON_HEADER,
     OPERATION_HEADER,
     ROLLUP_HEADER,
-    TTL,
+    TTL_HEADER,
     is_bucket_name,
     is_stored_key,
     is_valid_new_key,
@@ -60,7 +60,7 @@ _EXPECTED_SEQ_HEADER = "Nats-Expected-Last-Subject-Sequence"
 _NOT_RESTORED_PREFIXES = (
     *SINGLE_PUBLISH_HEADER_PREFIXES,
     "nats-msg-id",
-    TTL.lower(),
+    TTL_HEADER.lower(),
     OPERATION_HEADER.lower(),
     MARKER_REASON_HEADER.lower(),
 )
@@ -228,7 +228,7 @@ async def _write_key(
     if key_change.action == "purge_key":
         own_headers[ROLLUP_HEADER] = "sub"
     if key_change.ttl:
-        own_headers[TTL] = key_change.ttl
+        own_headers[TTL_HEADER] = key_change.ttl
     headers = HeaderPairs([*key_change.headers, *own_headers.items()])
     journal_arguments = {"subject": subject, "payload_bytes": len(key_change.value)}
     before = {"revision": last_message.revision, "operation": last_message.operation}
@@ -313,7 +313,7 @@ async def _describe_longer_ttl(
     try:
         verb = f"STREAM.MSG.GET.{KV}{key_change.bucket}"
         message = json.loads(await client.request(verb, {"seq": seq}))["message"]
-        stored_ttl_s = parse_ttl_s(_read_headers(message).get(TTL, key_change.ttl))
+        stored_ttl_s = parse_ttl_s(_read_headers(message).get(TTL_HEADER, key_change.ttl))
     except (NatstuiError, ValueError):
         return "; whether the server keeps it longer cannot be read"
     if stored_ttl_s <= parse_ttl_s(key_change.ttl):
@@ -419,7 +419,7 @@ async def _make_undo_change(writer: Writer, entry: JournalEntry) -> KeyChange:
         ) from error
     value = base64.b64decode(message.get("data") or "")
     ttl = remaining_ttl(
-        _read_headers(message).get(TTL), time_us(message["time"]), time.time_ns() // 1000
+        _read_headers(message).get(TTL_HEADER), time_us(message["time"]), time.time_ns() // 1000
     )
     return KeyChange(
         "put_key", bucket, key, value, if_revision=last_message.revision, ttl=ttl,

@@ -22,7 +22,7 @@ from natstui.jetstream.messages.reading import (
     StreamMessage,
     check_limits_retention,
 )
-from natstui.model.assets.buckets import KV, TTL, key_of, key_subject, operation_of
+from natstui.model.assets.buckets import KV, TTL_HEADER, key_of, key_subject, operation_of
 from natstui.model.records.messages import StoredMessage
 from natstui.model.records.stores import (
     KeyNames,
@@ -98,7 +98,7 @@ async def read_key(client: Client, bucket: str, key: str, revision: int | None =
     return KeyEntry(
         bucket, key, message.stream_seq or 0, message.stored_at_us,
         operation_of(dict(message.headers)), base64.b64decode(message.payload_base64),
-        ttl=dict(message.headers).get(TTL),
+        ttl=dict(message.headers).get(TTL_HEADER),
         headers=decode_api_reply(reply, 0, exact_headers=True).headers,
     )  # fmt: skip
 

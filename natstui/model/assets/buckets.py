@@ -20,7 +20,7 @@ OPERATION_HEADER, ROLLUP_HEADER, MARKER_REASON_HEADER = (
     "Nats-Rollup",
     "Nats-Marker-Reason",
 )
-TTL = "Nats-TTL"
+TTL_HEADER = "Nats-TTL"
 _OPERATION_BY_MARKER_REASON = {"MaxAge": "DEL", "Purge": "PURGE", "Remove": "DEL"}
 """Reason of a marker by the server → operation on the key."""
 _MAX_DUPLICATE_WINDOW_NS = 120_000_000_000
@@ -34,12 +34,12 @@ def is_bucket_name(name: str) -> bool:
 
 
 def is_valid_new_key(key: str) -> bool:
-    """Return whether a name is valid for a new key."""
+    """Return whether a name is valid for a new key: tokens of letters, digits and `-/_=`."""
     return _VALID_NEW_KEY.fullmatch(key) is not None and all(key.split("."))
 
 
 def is_stored_key(key: str) -> bool:
-    """Return whether a key may have been stored by another client: `user@host`, `a:b`, `über`."""
+    """Return whether a key may exist, also one that only another client allows, as `user@host`."""
     return is_literal(key)
 
 
@@ -134,9 +134,10 @@ def _shared_bucket_config(name: str, options: BucketOptions) -> Config:
 
 
 def is_bucket_stream(config: Config) -> bool:
-    """Return whether a stream named as a bucket or object store has no subjects of another kind.
+    """Return whether a stream whose name has the prefix of a bucket or object store is one.
 
-    A stream without subjects must be a mirror or have sources.
+    All its subjects must be those of its bucket or store; without subjects, it must be a mirror or
+    have sources.
     """
     name = text_at(config, "name")
     is_kv = name.startswith(KV)
@@ -153,7 +154,7 @@ def object_info_subject(bucket: str, name: str) -> str:
 
 
 def object_name(subject: str) -> str:
-    """Return the object name in the subject of a meta entry; the subject itself if invalid."""
+    """Return the object name in the subject of a meta entry; the subject itself if it has none."""
     token = subject.rpartition(".")[2]
     try:
         return base64.urlsafe_b64decode(token).decode() or subject
@@ -162,7 +163,7 @@ def object_name(subject: str) -> str:
 
 
 def chunk_subject(bucket: str, nuid: str) -> str:
-    """Return the subject of the chunks of an object."""
+    """Return the subject of the chunks of the object with the id `nuid`; `*`: of any object."""
     return f"$O.{bucket}.C.{nuid}"
 
 

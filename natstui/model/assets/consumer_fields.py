@@ -9,36 +9,36 @@ BASIC_FIELDS = (
     Field(
         "name", "Name", "text", "Consumer",
         "No spaces, dots, * > / or \\. An ephemeral consumer (Durable: no) needs none.",
-        fixed="a consumer cannot be renamed",
-        absent="the server chooses",
+        fixed_reason="a consumer cannot be renamed",
+        absent_text="the server chooses",
     ),
     Field(
         "durable_name", "Durable", "text", "Consumer",
         "Stays until deleted. If no: deleted when unused for its inactive threshold (default 5s).",
-        fixed="a durable consumer stays durable",
+        fixed_reason="a durable consumer stays durable",
     ),
     Field(
         "description", "Description", "text", "Consumer",
         "A note for people: who uses this consumer, and what for.", default="", flag="description",
-        absent="none",
+        absent_text="none",
     ),
     Field(
         "filter_subjects", "Filters", "subjects", "Consumer",
         "Only messages of these subjects, separated by commas in a form; empty means all.",
         flag="filter",
-        absent="everything",
+        absent_text="everything",
     ),
     Field(
         "ack_policy", "Ack policy", "choice", "Consumer",
         "explicit: each message is acked; all: an ack covers all before it; none: no acks.",
         default="none", choices=("explicit", "all", "none", "flow_control"), flag="ack",
         choices_min_api_level=(("flow_control", 4),),
-        flag_add_only=True, fixed="the ack policy of a consumer cannot change",
+        flag_add_only=True, fixed_reason="the ack policy of a consumer cannot change",
     ),
     Field(
         "metadata", "Metadata", "metadata", "Consumer",
         "Your own key=value pairs; write double quotes around a value with a comma.",
-        flag="metadata", absent="none",
+        flag="metadata", absent_text="none",
     ),
 )  # fmt: skip
 
@@ -48,25 +48,26 @@ START_FIELDS = (
         "Where delivery starts: all, new, last, last of each subject, a sequence or a time.",
         default="all",
         choices=("all", "new", "last", "last_per_subject", "by_start_sequence", "by_start_time"),
-        flag="deliver", flag_add_only=True, fixed="the deliver policy of a consumer cannot change",
+        flag="deliver", flag_add_only=True,
+        fixed_reason="the deliver policy of a consumer cannot change",
     ),
     Field(
         "opt_start_seq", "Start sequence", "count", "Start",
         "Start sequence, for by_start_sequence.",
-        fixed="the start of a consumer cannot change; reset the consumer instead",
-        absent="none",
+        fixed_reason="the start of a consumer cannot change; reset the consumer instead",
+        absent_text="none",
     ),
     Field(
         "opt_start_time", "Start time", "time", "Start",
         "Start time, for by_start_time, as 2026-01-31T12:00:00Z.",
-        fixed="the start of a consumer cannot change; reset the consumer instead",
-        absent="none",
+        fixed_reason="the start of a consumer cannot change; reset the consumer instead",
+        absent_text="none",
     ),
     Field(
         "replay_policy", "Replay", "choice", "Start",
         "instant delivers as fast as possible; original keeps the pauses of the publishers.",
         default="instant", choices=("instant", "original"), flag="replay", flag_add_only=True,
-        fixed="the replay policy of a consumer cannot change",
+        fixed_reason="the replay policy of a consumer cannot change",
     ),
 )  # fmt: skip
 
@@ -76,7 +77,7 @@ DELIVERY_FIELDS = (
         "ack_wait", "Ack wait", "duration", "Delivery",
         "A message not acknowledged within this time is delivered again; backoff overrides it.",
         default=30_000_000_000, flag="wait",
-        absent="not used: the consumer needs no acks",
+        absent_text="not used: the consumer needs no acks",
     ),
     Field(
         "max_deliver", "Maximum deliveries", "count", "Delivery",
@@ -86,13 +87,13 @@ DELIVERY_FIELDS = (
     Field(
         "backoff", "Backoff", "durations", "Delivery",
         "Pauses before redeliveries, as 1s, 10s, 1m; fewer pauses than maximum deliveries.",
-        absent="the ack wait each time",
+        absent_text="the ack wait each time",
     ),
     Field(
         "max_ack_pending", "Maximum ack pending", "count", "Delivery",
         "Delivery stops while this many delivered messages are unacknowledged.",
         default=1000, flag="max-pending",
-        absent="unlimited",
+        absent_text="unlimited",
     ),
     Field(
         "headers_only", "Headers only", "switch", "Delivery",
@@ -102,13 +103,13 @@ DELIVERY_FIELDS = (
     Field(
         "sample_freq", "Sample frequency", "text", "Delivery",
         "Percent of acknowledgements that the server samples, as 10 or 10%.", flag="sample",
-        absent="none",
+        absent_text="none",
     ),
     Field(
         "pause_until", "Pause until", "time", "Delivery",
         "The consumer delivers nothing before this time.", needed_api_level=1, flag="pause",
-        flag_add_only=True, fixed="use the actions pause and resume",
-        absent="not paused",
+        flag_add_only=True, fixed_reason="use the actions pause and resume",
+        absent_text="not paused",
     ),
 )  # fmt: skip
 
@@ -117,18 +118,18 @@ STORAGE_FIELDS = (
         "inactive_threshold", "Inactive threshold", "duration", "Storage",
         "The consumer is deleted after this time without a client. Default of ephemeral ones: 5s.",
         flag="inactive-threshold",
-        absent="it stays",
+        absent_text="it stays",
     ),
     Field(
         "num_replicas", "Replicas", "count", "Storage",
         "Copies of the consumer's state; 0: as many as the stream has.",
         default=0, flag="replicas",
-        absent="as many as the stream",
+        absent_text="as many as the stream",
     ),
     Field(
         "mem_storage", "Memory storage", "switch", "Storage",
         "Keeps the consumer's state in memory, even if the stream is on disk.", default=False,
-        flag="memory", flag_add_only=True, fixed="the storage of a consumer cannot change",
+        flag="memory", flag_add_only=True, fixed_reason="the storage of a consumer cannot change",
     ),
 )  # fmt: skip
 
@@ -137,24 +138,24 @@ PULL_FIELDS = (
     Field(
         "max_waiting", "Maximum waiting", "count", "Pull",
         "How many pull requests may be open at once.", default=512, flag="max-waiting",
-        flag_add_only=True, fixed="the maximum of waiting pulls cannot change",
-        absent="none",
+        flag_add_only=True, fixed_reason="the maximum of waiting pulls cannot change",
+        absent_text="none",
     ),
     Field(
         "max_batch", "Maximum batch", "count", "Pull",
         "The most messages that one pull request may request.", flag="max-pull-batch",
-        absent="unlimited",
+        absent_text="unlimited",
     ),
     Field(
         "max_expires", "Maximum expires", "duration", "Pull",
         "The longest time that a pull request may stay open; at least 1ms.",
         flag="max-pull-expire",
-        absent="unlimited",
+        absent_text="unlimited",
     ),
     Field(
         "max_bytes", "Maximum bytes", "bytes", "Pull",
         "The most bytes that one pull may request.", flag="max-pull-bytes",
-        absent="unlimited",
+        absent_text="unlimited",
     ),
     Field(
         "priority_policy", "Priority policy", "choice", "Pull",
@@ -167,13 +168,13 @@ PULL_FIELDS = (
         "priority_groups", "Priority groups", "words", "Pull",
         "Groups that pull requests name; up to 16 characters of A-Z a-z 0-9 - _ / =.",
         needed_api_level=1,
-        absent="none",
+        absent_text="none",
     ),
     Field(
         "priority_timeout", "Pin timeout", "duration", "Pull",
         "A pinned client that does not pull for this long loses the pin.",
         needed_api_level=1, flag="pinned-ttl", flag_add_only=True,
-        absent="none",
+        absent_text="none",
     ),
 )  # fmt: skip
 
@@ -181,29 +182,30 @@ PUSH_FIELDS = (
     Field(
         "deliver_subject", "Deliver subject", "text", "Push",
         "The server sends messages here; empty makes it a pull consumer.", flag="target",
-        absent="none: a pull consumer",
+        absent_text="none: a pull consumer",
     ),
     Field(
         "deliver_group", "Deliver group", "text", "Push",
         "Subscribers of this queue group share the messages.", flag="deliver-group",
         flag_add_only=True,
-        absent="none",
+        absent_text="none",
     ),
     Field(
         "flow_control", "Flow control", "switch", "Push",
         "The server waits for a slow subscriber; needs a heartbeat.", default=False,
-        flag="flow-control", flag_add_only=True, fixed="flow control of a consumer cannot change",
+        flag="flow-control", flag_add_only=True,
+        fixed_reason="flow control of a consumer cannot change",
     ),
     Field(
         "idle_heartbeat", "Idle heartbeat", "duration", "Push",
         "Interval of heartbeats while nothing is delivered; at least 100ms.", flag="heartbeat",
-        flag_add_only=True, fixed="the heartbeat of a consumer cannot change",
-        absent="none",
+        flag_add_only=True, fixed_reason="the heartbeat of a consumer cannot change",
+        absent_text="none",
     ),
     Field(
         "rate_limit_bps", "Rate limit", "count", "Push",
         "The most bits that are delivered per second.", flag="bps", flag_add_only=True,
-        absent="unlimited",
+        absent_text="unlimited",
     ),
 )  # fmt: skip
 

@@ -34,7 +34,7 @@ def with_defaults(config: Config, fields: Sequence[Field]) -> Config:
 
 
 def without_empty_values(config: Config) -> Config:
-    """Return the configuration without keys whose value has no effect."""
+    """Return the configuration without keys whose value is absent or empty."""
     empty_values: tuple[object, ...] = ("", [], (), {}, None)
     config = dict(config)
     for path in ("placement", "republish"):

@@ -108,7 +108,7 @@ def _find_refusal(field: Field, before_config: Config, after_config: Config) -> 
         return "a push consumer cannot become a pull consumer"
     if field.path == "deliver_subject" and not text_at(before_config, "deliver_subject"):
         return "a pull consumer cannot become a push consumer"
-    return field.fixed
+    return field.fixed_reason
 
 
 def with_field(config: Mapping[str, object], field: Field, value: object) -> Config:
@@ -131,8 +131,9 @@ def merge_config(config: Mapping[str, object], overrides: Mapping[str, object]) 
 def has_requested_values(
     kind: AssetKind, requested_config: Mapping[str, object], current_config: Mapping[str, object]
 ) -> bool:
-    """Return whether the current configuration has all requested values; fields that sealing
-    clears are ignored.
+    """Return whether the current configuration has all requested values.
+
+    If the request seals the stream, fields that sealing clears are ignored.
     """
     cleared_options = _OPTIONS_CLEARED_BY_SEALING if requested_config.get("sealed") else set[str]()
     return all(
@@ -147,11 +148,11 @@ def find_unapplied_settings(
     config_after: Mapping[str, object],
     config_before: Mapping[str, object] | None = None,
 ) -> tuple[Difference, ...]:
-    """Return a difference from each requested setting to its value on the server now.
+    """Return a difference for each requested setting that has another value on the server now.
 
     Settings that the request leaves unset are not compared. `config_after` is the server's
-    configuration now, `config_before` that before an edit: a setting that the edit keeps may be
-    implied by others.
+    configuration now, `config_before` that before an edit. A setting that the edit keeps may have
+    the value that other requested settings imply.
     """
     normal_config_after, normal_requested_config = (
         normalize_config(kind, config_after),
@@ -204,8 +205,8 @@ _OPTIONS_OVERRIDDEN_BY_OTHERS = {"ack_wait"}
 
 def unapplied_text(difference: Difference) -> str:
     """Return a text with the requested and the current value of an unapplied setting."""
-    label, requested, current_text = difference.label, difference.before, difference.after
-    return f"{label}: requested {requested}, but it is {current_text or 'nothing'} now"
+    label, requested_text, current_text = difference.label, difference.before, difference.after
+    return f"{label}: requested {requested_text}, but it is {current_text or 'nothing'} now"
 
 
 def _are_equal_values(first_value: object, second_value: object) -> bool:

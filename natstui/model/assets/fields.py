@@ -39,7 +39,7 @@ class Field:
     """The meaning of the option, in one line."""
     default: object = None
     """The server's default for an absent key; None if it stays absent."""
-    absent: str = ""
+    absent_text: str = ""
     """The meaning of an absent value, if the default does not say it."""
     choices: tuple[str, ...] = ()
     spellings: tuple[tuple[str, str], ...] = ()
@@ -48,7 +48,7 @@ class Field:
     """The first JetStream API level with the option; 0 is server 2.10."""
     choices_min_api_level: tuple[tuple[str, int], ...] = ()
     """Choices that are newer than the option itself, each with its first API level."""
-    fixed: str | None = None
+    fixed_reason: str | None = None
     """Reason why the option cannot change after creation; None if it can."""
     flag: str | None = None
     """The flag of `nats stream add` or `nats consumer add`, without dashes."""
@@ -65,7 +65,7 @@ def monitoring_fields(keys: Sequence[MonitorKey]) -> tuple[Field, ...]:
             "threshold",
             "Monitoring",
             key.help,
-            absent="not watched",
+            absent_text="not watched",
         )
         for key in keys
     )
@@ -127,7 +127,7 @@ def read_field(config: Mapping[str, object], field: Field) -> object:
 
 
 def with_thresholds_of(config: Mapping[str, object], metadata: object) -> Config | None:
-    """Return the metadata that a user typed, and the thresholds of `config`; None if empty."""
+    """Return the typed `metadata` together with the thresholds of `config`; None if empty."""
     typed_metadata = metadata if isinstance(metadata, Mapping) else {}
     old_metadata = read(config, _METADATA_KEY)
     thresholds = thresholds_of(old_metadata) if isinstance(old_metadata, Mapping) else {}
@@ -147,7 +147,7 @@ def number_at(config: Mapping[str, object], path: str) -> int:
 
 
 def is_on(config: Mapping[str, object], path: str) -> bool:
-    """Return whether the switch at a path is on."""
+    """Return whether the switch at a path is on; False if it is absent."""
     return read(config, path) is True
 
 
@@ -160,8 +160,8 @@ def strings_at(config: Mapping[str, object], path: str) -> tuple[str, ...]:
 def objects_at(config: Mapping[str, object], path: str) -> tuple[Config, ...]:
     """Return the list of objects at a path; empty if it is absent."""
     value = read(config, path)
-    items = value if isinstance(value, (list, tuple)) else ()
-    return tuple(dict(item) for item in items if isinstance(item, Mapping))
+    elements = value if isinstance(value, (list, tuple)) else ()
+    return tuple(dict(element) for element in elements if isinstance(element, Mapping))
 
 
 def without_server_metadata(config: Mapping[str, object]) -> Config:
@@ -170,6 +170,8 @@ def without_server_metadata(config: Mapping[str, object]) -> Config:
     if not isinstance(metadata, Mapping):
         return dict(config)
     metadata_of_users = {
-        k: v for k, v in metadata.items() if not str(k).startswith(READ_ONLY_METADATA_PREFIX)
+        key: value
+        for key, value in metadata.items()
+        if not str(key).startswith(READ_ONLY_METADATA_PREFIX)
     }
     return with_value_at(config, "metadata", metadata_of_users or None)

@@ -101,8 +101,9 @@ class LimitedStream:
         return _count_removed(stored_msgs, planned_messages.added_msgs, limit_msgs)
 
     def _count_removed_above_bytes(self, planned_messages: PlannedMessages) -> RemovedMessages:
-        """Return the number of all messages if max bytes may be reached, else 0: single sizes are
-        unknown.
+        """Return the messages that max bytes may delete: all if it may be exceeded, else none.
+
+        The number is not more exact, because the size of each message is unknown.
         """
         limit_bytes, stored_msgs = (
             self._removing_limit("max_bytes"),
@@ -196,16 +197,19 @@ def rolled_up_filters(subject: str, headers: Iterable[tuple[str, str]]) -> list[
     A roll-up removes messages of its subject or of all subjects; a schedule removes those of its
     subject, of its target, or of another schedule.
     """
-    texts: dict[str, list[str]] = {}
+    texts_by_header: dict[str, list[str]] = {}
     for name, text in headers:
-        texts.setdefault(name.lower(), []).append(text.strip())
-    filters = [">" if text.lower() == "all" else subject for text in texts.get("nats-rollup", ())]
-    if "nats-schedule" in texts:
+        texts_by_header.setdefault(name.lower(), []).append(text.strip())
+    filters = [
+        ">" if text.lower() == "all" else subject
+        for text in texts_by_header.get("nats-rollup", ())
+    ]
+    if "nats-schedule" in texts_by_header:
         filters.append(subject)
-    if "nats-schedule-rollup" in texts:
-        filters += texts.get("nats-schedule-target", [">"])
-    if "nats-schedule-next" in texts:
-        filters += texts.get("nats-scheduler", [">"])
+    if "nats-schedule-rollup" in texts_by_header:
+        filters += texts_by_header.get("nats-schedule-target", [">"])
+    if "nats-schedule-next" in texts_by_header:
+        filters += texts_by_header.get("nats-scheduler", [">"])
     return list(dict.fromkeys(filters))
 
 
@@ -242,7 +246,7 @@ def max_age_s(config: Mapping[str, object]) -> float:
 def removal_reason(
     config: Mapping[str, object], state: Mapping[str, object], age_s: float = math.inf
 ) -> str | None:
-    """Return what may have deleted new messages, as text; None if only acks may have.
+    """Return what may have deleted newly stored messages, as text; None if only acks may have.
 
     With work queue or interest retention, acks delete messages. `state` is that of the stream's
     INFO, `age_s` the age in seconds of the oldest of these messages.
@@ -260,7 +264,10 @@ def removal_reason(
 def later_removal_reason(
     config: Mapping[str, object], state: Mapping[str, object], age_s: float = math.inf
 ) -> str:
-    """Return what may have deleted messages of a stream after they were stored, as text."""
+    """Return what may have deleted messages of a stream long after they were stored, as text.
+
+    `state` and `age_s` are those of `removal_reason`.
+    """
     reasons = reached_limits(config, state, age_s)
     if text_at(config, "retention") in ACK_RETENTIONS:
         has_consumers = number_at(state, "consumer_count") > 0
@@ -269,7 +276,7 @@ def later_removal_reason(
 
 
 def removes_messages_by_itself(config: Mapping[str, object]) -> bool:
-    """Return whether a stream may delete messages without a request."""
+    """Return whether a stream may delete messages without a request: by acks or by a limit."""
     return text_at(config, "retention") in ACK_RETENTIONS or bool(_describe_limits(config))
 
 

@@ -125,7 +125,7 @@ def stream_edit_loss(
 
 
 def _ttl_loss(stored: StoredMessages) -> Loss:
-    """Return the loss of messages with a TTL, which the edit makes effective."""
+    """Return the loss of stored messages with a TTL, by an edit that makes TTLs effective."""
     if not stored.expiring_msgs:
         text = "messages of another stream with a TTL (not counted) are removed when the TTL ends"
         return Loss() if stored.expiring_msgs == 0 else Loss((text,), None)
@@ -198,7 +198,10 @@ class _Removal(NamedTuple):
 def _count_removed_messages(
     old_config: Mapping[str, object], new_config: Mapping[str, object], stored: StoredMessages
 ) -> tuple[int | None, str]:
-    """Return the number of deleted messages, and its accuracy: empty, `about ` or `at most `."""
+    """Return the number of messages that an edit deletes, None if unknown, and its accuracy.
+
+    The accuracy is empty, `about ` or `at most `.
+    """
     removals = list(_removals_by_limit(old_config, new_config, stored))
     if any(count is None for count, _, _ in removals):
         return None, ""
@@ -225,7 +228,7 @@ def _count_removed_messages(
 def _removals_by_limit(
     old_config: Mapping[str, object], new_config: Mapping[str, object], stored: StoredMessages
 ) -> Iterator[_Removal]:
-    """Yield the removal of messages by each limit."""
+    """Yield the messages that each limit of the new configuration removes."""
     limiting_fields = ("discard", "max_msgs", "max_bytes")
     # With discard new, old messages stay even above a limit.
     if text_at(new_config, "discard") != "new" and any(
@@ -337,11 +340,11 @@ def consumer_edit_loss(
         if grows_until_confirmed and not needed_msgs:
             lines.append(NONE_NEEDED_TEXT)
     if ack_pending_msgs and _is_lowered(old_config, new_config, "max_deliver"):
-        max_deliver = number_at(new_config, "max_deliver")
+        max_deliver_count = number_at(new_config, "max_deliver")
         lines.append(
             f"of {counted(ack_pending_msgs, 'message')} waiting for an ack, and of messages "
             "delivered until you confirm, each that was delivered "
-            f"{counted(max_deliver, 'time')} or more is dropped after max deliver"
+            f"{counted(max_deliver_count, 'time')} or more is dropped after max deliver"
         )
     if has_interest_retention and filters_of(old_config) != filters_of(new_config):
         most_msgs = needed_msgs

@@ -39,8 +39,8 @@ def empty_text(field: Field, server_config: Mapping[str, object]) -> str:
     `server_config` is the configuration as the server would store it.
     """
     value = read_field(server_config, field)
-    if field.absent and value in _EMPTY_VALUES:
-        return field.absent
+    if field.absent_text and value in _EMPTY_VALUES:
+        return field.absent_text
     return format_field(field, value)
 
 

@@ -9,26 +9,26 @@ BASIC_FIELDS = (
     Field(
         "name", "Name", "text", "Stream",
         "Up to 255 characters; no spaces, dots, * > / or \\.",
-        fixed="a stream cannot be renamed; clone it under another name",
+        fixed_reason="a stream cannot be renamed; clone it under another name",
     ),
     Field(
         "description", "Description", "text", "Stream",
         "A note for people: what is stored here, and who is responsible.",
         default="", flag="description",
-        absent="none",
+        absent_text="none",
     ),
     Field(
         "subjects", "Subjects", "subjects", "Stream",
         "Subjects to store, such as orders.>; if empty, the name of the stream.",
         flag="subjects",
-        absent="none",
+        absent_text="none",
     ),
     Field(
         "storage", "Storage", "choice", "Stream",
         "file survives a restart; memory is faster, but lost when the servers stop.",
         default="file", choices=("file", "memory"), spellings=(("f", "file"), ("m", "memory")),
         flag="storage", flag_add_only=True,
-        fixed="the storage of a stream cannot change; copy it into a new stream",
+        fixed_reason="the storage of a stream cannot change; copy it into a new stream",
     ),
     Field(
         "retention", "Retention", "choice", "Stream",
@@ -40,7 +40,7 @@ BASIC_FIELDS = (
     Field(
         "metadata", "Metadata", "metadata", "Stream",
         "Your own key=value pairs; write double quotes around a value with a comma.",
-        flag="metadata", absent="none",
+        flag="metadata", absent_text="none",
     ),
 )  # fmt: skip
 
@@ -50,7 +50,7 @@ LIMIT_FIELDS = (
         "max_age", "Maximum age", "duration", "Limits",
         "Messages older than this are removed, as 1d3h; at least 100ms.",
         default=0, flag="max-age",
-        absent="unlimited",
+        absent_text="unlimited",
     ),
     Field(
         "max_bytes", "Maximum size", "bytes", "Limits",
@@ -89,19 +89,19 @@ LIMIT_FIELDS = (
         "duplicate_window", "Duplicate window", "duration", "Limits",
         "How long a Nats-Msg-Id is remembered, so that a message published twice is stored once.",
         default=120_000_000_000, flag="dupe-window",
-        absent="nothing is remembered",
+        absent_text="nothing is remembered",
     ),
     Field(
         "consumer_limits.inactive_threshold", "Consumers inactive", "duration", "Limits",
         "The longest inactive threshold that a consumer may have.",
         flag="limit-consumer-inactive", flag_add_only=True,
-        absent="unlimited",
+        absent_text="unlimited",
     ),
     Field(
         "consumer_limits.max_ack_pending", "Consumers ack pending", "count", "Limits",
         "The highest max ack pending that a consumer may have.",
         flag="limit-consumer-max-pending", flag_add_only=True,
-        absent="unlimited",
+        absent_text="unlimited",
     ),
 )  # fmt: skip
 
@@ -121,7 +121,7 @@ PUBLISHING_FIELDS = (
         "subject_delete_marker_ttl", "Delete marker TTL", "duration", "Publishing",
         "When age removes the last message of a subject, a marker stays this long; at least 1s.",
         default=0, needed_api_level=1, flag="subject-del-markers-ttl",
-        absent="no markers",
+        absent_text="no markers",
     ),
     Field(
         "allow_rollup_hdrs", "Roll-ups", "switch", "Publishing",
@@ -142,7 +142,7 @@ PUBLISHING_FIELDS = (
         "allow_msg_counter", "Counters", "switch", "Publishing",
         "Each subject is a counter; the header Nats-Incr adds to it.",
         default=False, needed_api_level=2, flag="allow-counter",
-        fixed="counters cannot be switched on or off after the creation of the stream",
+        fixed_reason="counters cannot be switched on or off after the creation of the stream",
     ),
     Field(
         "allow_msg_schedules", "Schedules", "switch", "Publishing",
@@ -156,24 +156,24 @@ SUBJECT_FIELDS = (
         "subject_transform.src", "Transform from", "subject", "Subjects",
         "Subjects that match this are renamed before the message is stored.",
         flag="transform-source",
-        absent="everything",
+        absent_text="everything",
     ),
     Field(
         "subject_transform.dest", "Transform to", "text", "Subjects",
         "The new subject; $1 or {{wildcard(1)}} inserts a wildcard of the old one.",
         flag="transform-destination",
-        absent="not renamed",
+        absent_text="not renamed",
     ),
     Field(
         "republish.src", "Republish from", "subject", "Subjects",
         "Stored messages that match this are published again under another subject.",
         flag="republish-source",
-        absent="everything",
+        absent_text="everything",
     ),
     Field(
         "republish.dest", "Republish to", "text", "Subjects",
         "The subject of the republished messages; this stream must not store it.",
-        flag="republish-destination", absent="not republished",
+        flag="republish-destination", absent_text="not republished",
     ),
     Field(
         "republish.headers_only", "Republish headers", "switch", "Subjects",
@@ -191,27 +191,27 @@ REPLICATION_FIELDS = (
     Field(
         "placement.cluster", "Cluster", "text", "Replication",
         "Place the stream in this cluster of a super-cluster.", flag="cluster",
-        absent="any",
+        absent_text="any",
     ),
     Field(
         "placement.tags", "Tags", "words", "Replication",
         "Place the stream only on servers that have all of these tags.", flag="tag",
-        absent="any",
+        absent_text="any",
     ),
     Field(
         "mirror", "Mirror", "source", "Replication",
         "A copy of one stream: NAME [seq=N] [time=T] [filter=S] [map=SRC:DEST] [api=PREFIX].",
-        fixed="the origin of a mirror cannot change; removing it turns the mirror into a normal "
-            "stream",
+        fixed_reason="the origin of a mirror cannot change; removing it turns the mirror into a "
+            "normal stream",
         flag="mirror",
-        absent="none",
+        absent_text="none",
     ),
     Field(
         "sources", "Sources", "sources", "Replication",
         "Streams to copy from, each written like a mirror; separate several by semicolons in a "
         "form.",
         flag="source",
-        absent="none",
+        absent_text="none",
     ),
     Field(
         "mirror_direct", "Mirror direct", "switch", "Replication",
@@ -232,15 +232,15 @@ STORAGE_FIELDS = (
         "async acks before the message is on disk: faster, but a crash may lose messages.",
         default="default", choices=("default", "async"), needed_api_level=2,
         flag="persist-mode", flag_add_only=True,
-        fixed="the persist mode of a stream cannot change",
+        fixed_reason="the persist mode of a stream cannot change",
     ),
     Field(
         "first_seq", "First sequence", "count", "Storage",
         "The sequence of the first message.", default=0,
         flag="first-sequence", flag_add_only=True,
-        fixed="the first sequence can be set only at creation; a server would accept a new "
+        fixed_reason="the first sequence can be set only at creation; a server would accept a new "
             "value, and drop every message before it at its next restart",
-        absent="1",
+        absent_text="1",
     ),
 )  # fmt: skip
 

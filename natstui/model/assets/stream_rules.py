@@ -331,16 +331,19 @@ def _warn_of_missing_origins(config: Mapping[str, object], in_use: NamesInUse) -
 
 
 def _warn_of_lossy_settings(config: Mapping[str, object], in_use: NamesInUse) -> Iterator[str]:
-    replicas = number_at(config, "num_replicas")
-    if in_use.servers_count is not None and replicas > in_use.servers_count:
+    replicas_count = number_at(config, "num_replicas")
+    if in_use.servers_count is not None and replicas_count > in_use.servers_count:
         servers_text = counted(in_use.servers_count, "server")
-        yield f"{replicas} replicas need {replicas} servers; available: {servers_text}"
-    if replicas in (2, 4):
-        yield f"{replicas} replicas survive no more losses than {replicas - 1}: use an odd number"
+        yield f"{replicas_count} replicas need {replicas_count} servers; available: {servers_text}"
+    if replicas_count in (2, 4):
+        yield (
+            f"{replicas_count} replicas survive no more losses than {replicas_count - 1}: use an "
+            "odd number"
+        )
     if text_at(config, "storage") == "memory":
         yield (
             "memory storage: a restart of its server loses every message"
-            if replicas == 1
+            if replicas_count == 1
             else "memory storage: a restart of all its servers loses every message"
         )
     if text_at(config, "persist_mode") == "async":

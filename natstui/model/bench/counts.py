@@ -55,7 +55,7 @@ class Counts:
         return Counts(*(getattr(self, name) + getattr(other, name) for name in _COUNT_FIELDS))
 
 
-_COUNT_FIELDS = tuple(part.name for part in fields(Counts))
+_COUNT_FIELDS = tuple(field.name for field in fields(Counts))
 
 
 def total_counts(counts: Iterable[Counts]) -> Counts:
@@ -95,15 +95,13 @@ LATENCY_MEANINGS = {
     "late": "due → sent: the delay within the sender",
 }
 """Latency → its start and end, as text."""
-LATENCY_FIELDS = tuple(part.name for part in fields(Latencies))
+LATENCY_FIELDS = tuple(field.name for field in fields(Latencies))
 LATENCIES_BY_IMPORTANCE = ("e2e", "rtt", "ack", "store", "late")
 """Names of latencies, the most important first."""
 
 
 def main_latency(latencies: Latencies) -> tuple[str, LatencyCounts] | None:
-    """Return name and histogram of the first measured latency in `LATENCIES_BY_IMPORTANCE`; None
-    without a measured one.
-    """
+    """Return the name and histogram of the most important measured latency; None without one."""
     for name in LATENCIES_BY_IMPORTANCE:
         histogram: LatencyCounts = getattr(latencies, name)
         if histogram.buckets:
@@ -123,7 +121,7 @@ def merge_latencies(all_latencies: Iterable[Latencies]) -> Latencies:
 
 
 class LatencyTotals:
-    """Adds up the histograms of reported latencies."""
+    """The sum of the histograms of all reported latencies."""
 
     def __init__(self) -> None:
         self._count_by_bucket_by_latency: dict[str, dict[int, int]] = {

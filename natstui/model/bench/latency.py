@@ -122,8 +122,8 @@ def from_counts(count_by_bucket: Mapping[int, int]) -> LatencyCounts:
         (bucket, count) for bucket, count in count_by_bucket.items() if count
     )
     return LatencyCounts(
-        tuple(b for b, _ in bucket_and_count_pairs),
-        tuple(c for _, c in bucket_and_count_pairs),
+        tuple(bucket for bucket, _ in bucket_and_count_pairs),
+        tuple(count for _, count in bucket_and_count_pairs),
     )
 
 

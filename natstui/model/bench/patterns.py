@@ -89,11 +89,11 @@ class PatternTraits:
 
     @property
     def receives_replies(self) -> bool:
-        """Return whether the role receives only messages or replies that it requested."""
+        """Return whether the role receives only replies, or stored messages that it requests."""
         return self.reads_stored or self.awaits_reply or self.awaits_responses
 
     def is_summed(self, count_name: str) -> bool:
-        """Return whether the sum over all roles includes a count, as `sent_msgs`, of this role.
+        """Return whether a count of the role, as `sent_msgs`, is part of the sum over all roles.
 
         Sent replies are not part of the requested load, and received responses are reported
         separately.

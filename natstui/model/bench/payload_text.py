@@ -60,13 +60,13 @@ def format_payload(payload: Payload) -> str:
 
 def describe_payload(payload: Payload) -> str:
     """Return the kind and size of a payload as text for people."""
-    size = bytes_text(payload.size_bytes)
+    size_text = bytes_text(payload.size_bytes)
     match payload.kind:
         case "file":
-            return f"the file {payload.file} ({size})"
+            return f"the file {payload.file} ({size_text})"
         case "json":
-            return f"{size} of JSON"
+            return f"{size_text} of JSON"
         case "range":
-            return f"{size} to {bytes_text(payload.size_max_bytes)}"
+            return f"{size_text} to {bytes_text(payload.size_max_bytes)}"
         case _:
-            return size
+            return size_text

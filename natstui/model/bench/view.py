@@ -64,7 +64,7 @@ class WorkerLatency:
         return merge(self.parts)
 
     def after(self, latencies: Latencies) -> WorkerLatency:
-        """Return this latency with those of one more report."""
+        """Return this latency with the histogram of one more report added."""
         histogram: LatencyCounts = getattr(latencies, self.name)
         if not histogram.buckets:
             return self
@@ -209,7 +209,7 @@ def _is_more_important_latency(name: str, other_name: str) -> bool:
 
 
 def _add_latencies(view: BenchmarkView, report: BenchmarkReport) -> BenchmarkView:
-    """Return the view with a report's latencies added; each complete second becomes a point."""
+    """Return the view with a report's latencies added; a complete second becomes a point."""
     second = (*view.second, report.latencies)
     if not view.second_at_us:
         return replace(view, second=second, second_at_us=report.at_us)

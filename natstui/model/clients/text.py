@@ -69,7 +69,10 @@ def kick_prompt(connection: ClientConnection) -> str:
 
 
 def idle_text(tap: TappedRequests) -> str:
-    """Return the note that idle clients are listed only with their next request."""
+    """Return the note that an idle client is listed only once its pull request expires.
+
+    If clients were found, also the note of `delivered_text`.
+    """
     longest_waits_s = [
         requester.longest_wait_s
         for requester in tap.requesters

@@ -104,7 +104,7 @@ class ConnectionWatch:
 
 
 def count_groups(rows: Iterable[ClientConnection]) -> dict[str, dict[str, int]]:
-    """Return the number of connections by subject and queue group (empty: none).
+    """Return subject → queue group (empty: none) → number of subscribed connections.
 
     It has the 1,000 subjects with the most connections, without inboxes.
     """
@@ -142,7 +142,7 @@ def summarize_clients(
     most_subscribed_connections = sorted(clients, key=lambda client: -client.subscriptions_count)[
         :_MAX_LISTED_CLIENTS
     ]
-    recently_closed = [
+    recently_closed_connections = [
         connection
         for connection in closed_connections
         if connection.stopped_at_us is not None
@@ -152,7 +152,7 @@ def summarize_clients(
     # A refused client retries repeatedly: the account's limit is the cause, not the client.
     ended_connections = [
         connection
-        for connection in recently_closed
+        for connection in recently_closed_connections
         if not (connection.reason or "").startswith(MAX_CONNECTIONS_REASON)
     ]
     ended_connections_by_name = Counter(
@@ -161,7 +161,7 @@ def summarize_clients(
     )
     slow_consumers_by_name = Counter(
         connection.display_name
-        for connection in recently_closed
+        for connection in recently_closed_connections
         if connection.reason is not None and connection.reason.startswith(SLOW_CONSUMER_REASON)
     )
     return ClientsRead(
@@ -172,17 +172,17 @@ def summarize_clients(
             for connection in most_subscribed_connections
         ),
         tuple(
-            ClientCount(*name_count)
-            for name_count in ended_connections_by_name.most_common(_MAX_LISTED_CLIENTS)
+            ClientCount(*name_and_count)
+            for name_and_count in ended_connections_by_name.most_common(_MAX_LISTED_CLIENTS)
         ),
         tuple(
-            ClientCount(*name_count)
-            for name_count in slow_consumers_by_name.most_common(_MAX_LISTED_CLIENTS)
+            ClientCount(*name_and_count)
+            for name_and_count in slow_consumers_by_name.most_common(_MAX_LISTED_CLIENTS)
         ),
         missing_reason,
         groups,
         _list_closed_clients(ended_connections),
-        len(recently_closed) - len(ended_connections),
+        len(recently_closed_connections) - len(ended_connections),
     )
 
 

@@ -77,7 +77,8 @@ def column(
     """Return a column whose text is its value formatted by `format`.
 
     `text` replaces `format` if the text depends on more of the row than the value. With
-    `dims_zero` the level is `dim` for 0 and for an unknown value.
+    `dims_zero` the level is `dim` for 0 and for an unknown value. The other arguments are the
+    fields of `Column`.
     """
 
     def zero_level(row: RowT) -> str:

@@ -201,7 +201,7 @@ def _acked_msgs_per_s(row: ConsumerRow) -> float | None:
 
 def _acked_text(row: ConsumerRow) -> str:
     acks = row.acks
-    return ("~" if acks.estimated and acks.acks_per_s else "") + rate_text(acks.acks_per_s)
+    return ("~" if acks.is_estimated and acks.acks_per_s else "") + rate_text(acks.acks_per_s)
 
 
 def _lag_s(row: ConsumerRow) -> float | None:
@@ -213,7 +213,7 @@ def _lag_text(row: ConsumerRow) -> str:
     lag = row.lag
     if lag is None:
         return UNKNOWN
-    return ("~" if lag.estimated else "") + duration_text(lag.time_s)
+    return ("~" if lag.is_estimated else "") + duration_text(lag.time_s)
 
 
 def _lag_level(row: ConsumerRow) -> str:
@@ -313,7 +313,7 @@ CONSUMER_COLUMNS: tuple[Column[ConsumerRow], ...] = (
             json=JsonField("acked_msgs_per_s", float | None,
                            help="First deliveries minus the growth of what waits, and of "
                                 "dropped messages.")),
-    json_column(JsonField("acked_estimated", bool), lambda row: row.acks.estimated,
+    json_column(JsonField("acked_estimated", bool), lambda row: row.acks.is_estimated,
                 "Whether acked_msgs_per_s is not exact: with redeliveries and filters, gaps or "
                 "a limit of deliveries."),
     json_column(JsonField("ack_samples_count", int), lambda row: row.ack_times.total_count,

@@ -195,13 +195,13 @@ def _used_column(
 
 
 def _time_to_full_text(row: StreamRow) -> str:
-    time_s = row.full_in_s
-    return "full" if time_s == 0 else duration_text(time_s)
+    time_to_full_s = row.full_in_s
+    return "full" if time_to_full_s == 0 else duration_text(time_to_full_s)
 
 
 def _time_to_full_level(row: StreamRow) -> str:
-    time_s = row.full_in_s
-    return "warn" if time_s is not None and time_s < FULL_SOON_S else ""
+    time_to_full_s = row.full_in_s
+    return "warn" if time_to_full_s is not None and time_to_full_s < FULL_SOON_S else ""
 
 
 def _deleted_or_lost_text(row: StreamRow) -> str:
@@ -244,11 +244,11 @@ def _leader_level(row: StreamRow) -> str:
 
 def _replicas_text(row: StreamRow) -> str:
     server = _leader(row)
-    names = ["no leader"] if server is None else [f"{server}*"]
-    names += [
+    replica_texts = ["no leader"] if server is None else [f"{server}*"]
+    replica_texts += [
         f"{peer.name}{'' if replica_state(peer) == 'current' else '!'}" for peer in _peers(row)
     ]
-    return " ".join(names)
+    return " ".join(replica_texts)
 
 
 def _replicas_level(row: StreamRow) -> str:

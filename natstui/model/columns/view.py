@@ -73,7 +73,7 @@ class View:
 
     @cached_property
     def stale_us(self) -> int:
-        """Return the time in µs since its newest poll above which a row is stale."""
+        """Return the age in µs above which a row is stale."""
         return row_stale_after_us(self.state)
 
     def age_s(self, at_us: int | None) -> float | None:
@@ -115,7 +115,7 @@ class AssetView(View):
         return trend_per_s(self._history, self.key(row), name)
 
     def series(self, row: int, name: str, window_s: int = 60) -> list[Point]:
-        """Return the values of the column `name` of a row in the last `window_s`."""
+        """Return the values of the column `name` of a row in the last `window_s` seconds."""
         return self._history.series(self.key(row), name, window_s)
 
     def sampled_ago_s(self, row: int) -> float:
@@ -154,7 +154,7 @@ class StreamView(AssetView):
         return self.state.findings.count_open_findings().consumers_by_stream_count
 
     def consumers_status(self, row: int) -> ConsumersStatus | None:
-        """Return the worst finding of a stream's consumers; None without findings."""
+        """Return the worst finding of a stream's consumers; None without a warning or worse."""
         name = self.columns.name[row]
         if name not in self._consumer_counts_by_stream:
             return None

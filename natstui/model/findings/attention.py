@@ -28,7 +28,7 @@ def find_preferred_consumers(findings: Findings) -> tuple[StreamAndConsumer, ...
         for entity, conditions in findings.conditions.items()
         if entity.consumer
         for condition in conditions
-        if condition.raised
+        if condition.is_raised
         and condition.finding.kind.severity != "info"
         and (not silences or findings.find_silence(condition.finding) is None)
     ]

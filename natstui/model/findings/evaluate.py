@@ -76,8 +76,11 @@ RECORDS_THAT_CHANGE_FINDINGS = (
 
 
 def evaluate_findings(state: State, max_rows: int = MAX_CHECKED_CONSUMERS) -> State:
-    """Return the state with the current findings; findings from a recording are kept."""
-    if state.findings.recorded:
+    """Return the state with the current findings; findings from a recording are kept.
+
+    At most `max_rows` consumers are checked now; the others wait for the next evaluation.
+    """
+    if state.findings.are_from_recording:
         return state
     return replace(state, findings=evaluate(state.findings, state, max_rows))
 
@@ -87,7 +90,7 @@ def evaluate_in_steps(state: State) -> Generator[None, None, State]:
 
     It returns the same state as `evaluate_findings`.
     """
-    if state.findings.recorded:
+    if state.findings.are_from_recording:
         return state
     findings = yield from _evaluation_steps(state.findings, state, MAX_CHECKED_CONSUMERS)
     return replace(state, findings=findings)
@@ -104,7 +107,10 @@ def apply_and_evaluate(state: State, record: Record) -> State:
 
 
 def evaluate(previous: Findings, state: State, max_rows: int = MAX_CHECKED_CONSUMERS) -> Findings:
-    """Return the findings of the state, updated from the previous ones."""
+    """Return the findings of the state, updated from the previous ones.
+
+    `max_rows` is that of `evaluate_findings`.
+    """
     evaluation_steps = _evaluation_steps(previous, state, max_rows)
     while True:
         try:
@@ -164,7 +170,7 @@ def _evaluation_steps(
 
 
 def _previous_rows(evaluation: Evaluation) -> PreviousRows | None:
-    """Return the rows of the previous evaluation."""
+    """Return the rows of the previous evaluation; None before the first one."""
     if evaluation.consumers is None or evaluation.consumer_columns is None:
         return None
     if evaluation.streams is None or evaluation.stream_columns is None:
@@ -284,11 +290,11 @@ def _select_consumers(
         names = checked_consumers | advisories.keys()
         rows += [row for row in sampled_rows if keys[row][:2] in names]
     if evaluation.filtered_consumers:
-        delivered = columns.delivered_consumer_seq
+        delivered_seqs = columns.delivered_consumer_seq
         rows += [
             row
             for row in sampled_rows
-            if not delivered[row] and keys[row][:2] in evaluation.filtered_consumers
+            if not delivered_seqs[row] and keys[row][:2] in evaluation.filtered_consumers
         ]
     if memory.losses:
         rows += [row for row in sampled_rows if keys[row] in memory.losses]
@@ -304,7 +310,7 @@ def _select_consumers(
 def _find_consumers_ahead_of_stream(
     previous_rows: PreviousRows | None, state: State, sampled_rows: Sequence[int]
 ) -> list[int]:
-    """Return the sampled rows of consumers that were beyond the end of their stream a poll ago."""
+    """Return the sampled rows of consumers that were beyond their stream's end one poll before."""
     if previous_rows is None:
         return []
     roster, streams = state.consumers.roster, state.streams.columns
@@ -580,7 +586,7 @@ class ConditionUpdater:
             (
                 condition.finding
                 for condition in conditions
-                if condition.raised and condition.finding.kind is kind
+                if condition.is_raised and condition.finding.kind is kind
             ),
             None,
         )
@@ -590,7 +596,7 @@ class ConditionUpdater:
         conditions = self._conditions.get(entity)
         if conditions is None:
             return _NO_KINDS
-        return frozenset(condition.finding.kind for condition in conditions if condition.raised)
+        return frozenset(condition.finding.kind for condition in conditions if condition.is_raised)
 
     def set_conditions(
         self,
@@ -636,7 +642,9 @@ class ConditionUpdater:
 
         A cause that will be reported soon prevents reports of later causes, but ends no finding.
         """
-        open_kinds_before = {condition.finding.kind for condition in previous if condition.raised}
+        open_kinds_before = {
+            condition.finding.kind for condition in previous if condition.is_raised
+        }
         reported_topics: set[Topic] = set()
         soon_reported_topics: set[Topic] = set()
         reported_conditions = []
@@ -653,13 +661,13 @@ class ConditionUpdater:
                 topics & soon_reported_topics and kind not in open_kinds_before
             )
             if not is_hidden:
-                (reported_topics if condition.raised else soon_reported_topics).update(topics)
+                (reported_topics if condition.is_raised else soon_reported_topics).update(topics)
                 reported_conditions.append(condition)
                 continue
             if kind in open_kinds_before:
                 self._resolved.append(replace(condition.finding, until_us=at_us))
             if condition.absent_mono_us is None:
-                reported_conditions.append(replace(condition, raised=False, hidden=True))
+                reported_conditions.append(replace(condition, is_raised=False, is_hidden=True))
         return reported_conditions
 
     def _replace_conditions(
@@ -679,7 +687,7 @@ class ConditionUpdater:
         self, condition: WatchedCondition, mono_us: int, at_us: int, *, requires_two_polls: bool
     ) -> WatchedCondition | None:
         """Return a condition that is absent now, with the start of the absence; None if ended."""
-        if not condition.raised:
+        if not condition.is_raised:
             return None
         is_first_absence = condition.absent_mono_us is None
         absent_since_mono_us = (
@@ -702,7 +710,7 @@ class ConditionUpdater:
         finding = Finding(
             kind, entity, self._state.now_at_us, symptom.text, symptom.sequences, symptom.numbers
         )
-        condition = WatchedCondition(finding, self._state.now_mono_us, raised=True)
+        condition = WatchedCondition(finding, self._state.now_mono_us, is_raised=True)
         previous = self._conditions.get(entity, ())
         self._replace_conditions(entity, previous, (*previous, condition))
         self._counter.add_event(entity)
@@ -712,7 +720,7 @@ class ConditionUpdater:
         at_us, conditions = self._state.now_at_us, self._conditions.get(entity, ())
         self._replace_conditions(entity, conditions, ())
         for condition in conditions:
-            if condition.raised:
+            if condition.is_raised:
                 self._resolved.append(replace(condition.finding, until_us=at_us))
 
     def find_entities_with_event(
@@ -720,13 +728,13 @@ class ConditionUpdater:
     ) -> list[Entity]:
         """Return the entities with an event of one of `kinds` at least `min_age_s` ago."""
         latest_us = self._state.now_at_us - min_age_s * _US_PER_S
-        events = [
+        entities_and_findings = [
             (entity, self._conditions[entity][0].finding)
             for entity in self._counter.always_checked
         ]
         return [
             entity
-            for entity, finding in events
+            for entity, finding in entities_and_findings
             if finding.kind in kinds and finding.since_us <= latest_us
         ]
 
@@ -772,18 +780,18 @@ def _make_condition(
     at_us: int,
 ) -> WatchedCondition:
     """Return the watched condition of a symptom, raised if it has lasted for long enough."""
-    was_raised = previous_condition is not None and previous_condition.raised
+    was_raised = previous_condition is not None and previous_condition.is_raised
     first_mono_us = mono_us if previous_condition is None else previous_condition.first_mono_us
     since_us = at_us if previous_condition is None else previous_condition.finding.since_us
     if symptom.since_us is not None and not was_raised:
         since_us = min(symptom.since_us, at_us)
-    raise_after_s = kind.enter_s if symptom.hold_s is None else symptom.hold_s
+    raise_after_s = kind.enter_s if symptom.report_after_s is None else symptom.report_after_s
     lasted_us = max(mono_us - first_mono_us, at_us - since_us)
     if previous_condition is not None and not was_raised and symptom.since_us is not None:
         # The start that a rule reports is better than the time of the first evaluation.
         lasted_us = at_us - since_us
-    if symptom.hold_s is not None:
-        # The condition must be seen for `hold_s`, whatever its start.
+    if symptom.report_after_s is not None:
+        # The condition must be seen for `report_after_s`, whatever its start.
         lasted_us = mono_us - first_mono_us
     finding = Finding(kind, entity, since_us, symptom.text, symptom.sequences, symptom.numbers)
     return WatchedCondition(

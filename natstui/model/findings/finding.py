@@ -81,7 +81,7 @@ class Symptom:
     """Sequences of the affected messages, the worst first."""
     numbers: Mapping[str, float] = field(default_factory=dict)
     """Name of a deciding fact → its value."""
-    hold_s: float | None = None
+    report_after_s: float | None = None
     """Time that the condition must hold before its report; None for that of the catalogue."""
 
 
@@ -134,13 +134,13 @@ class WatchedCondition:
     finding: Finding
     first_mono_us: int
     """Time of the first evidence, on the engine's clock."""
-    raised: bool
+    is_raised: bool
     """Whether the finding is reported."""
     absent_mono_us: int | None = None
     """Time since which the condition does not hold, on the engine's clock; None if it holds."""
     absent_at_us: int = 0
     """The same, UTC."""
-    hidden: bool = False
+    is_hidden: bool = False
     """Whether another cause of the same topic is reported instead, or will be soon."""
 
 
@@ -171,7 +171,7 @@ class FindingCounter:
         before: FindingCounts | None,
         conditions: Mapping[Entity, tuple[WatchedCondition, ...]],
     ) -> None:
-        """Start with the counts `before` of the `conditions`, or count them if it is None."""
+        """Start with the counts `before`; if None, count the open findings of `conditions`."""
         self._open_by_severity = dict(before.open_by_severity_count) if before else {}
         self._consumers_by_stream = dict(before.consumers_by_stream_count) if before else {}
         self._always_checked = set(before.always_checked) if before else set()
@@ -196,10 +196,10 @@ class FindingCounter:
         elif not current:
             self._always_checked.discard(entity)
         for condition in previous:
-            if condition.raised:
+            if condition.is_raised:
                 self.add(condition.finding, -1)
         for condition in current:
-            if condition.raised:
+            if condition.is_raised:
                 self.add(condition.finding, 1)
 
     def add(self, finding: Finding, count: int) -> None:
@@ -208,13 +208,15 @@ class FindingCounter:
         self._open_by_severity[severity] = self._open_by_severity.get(severity, 0) + count
         if not entity.consumer or severity == "info":
             return
-        critical, warnings = self._consumers_by_stream.get(entity.stream, (0, 0))
+        critical_count, warnings_count = self._consumers_by_stream.get(entity.stream, (0, 0))
         if severity == "critical":
-            critical += count
+            critical_count += count
         else:
-            warnings += count
-        if critical or warnings:
-            self._consumers_by_stream[entity.stream] = ConsumerFindingCounts(critical, warnings)
+            warnings_count += count
+        if critical_count or warnings_count:
+            self._consumers_by_stream[entity.stream] = ConsumerFindingCounts(
+                critical_count, warnings_count
+            )
         else:
             self._consumers_by_stream.pop(entity.stream, None)
 
@@ -266,7 +268,7 @@ class Findings:
     """The newest ended findings, oldest first."""
     ended: tuple[Finding, ...] = ()
     """All findings that the newest evaluation ended."""
-    recorded: bool = False
+    are_from_recording: bool = False
     """Whether the findings are from a recording, so that none are evaluated."""
     evaluation: Evaluation = field(default_factory=Evaluation)
     silences: Mapping[tuple[Entity, str], Silence] = field(default_factory=dict)
@@ -281,7 +283,7 @@ class Findings:
         counter = FindingCounter(self.counts, self.conditions)
         for entity, code in self.silences:
             for condition in self.conditions.get(entity, ()):
-                if condition.raised and condition.finding.kind.code == code:
+                if condition.is_raised and condition.finding.kind.code == code:
                     counter.add(condition.finding, -1)
         return counter.make_counts()
 
@@ -296,7 +298,7 @@ class Findings:
         conditions = self.conditions.get(entity, ())
         return tuple(
             sorted(
-                (condition.finding for condition in conditions if condition.raised),
+                (condition.finding for condition in conditions if condition.is_raised),
                 key=severity_sort_key,
             )
         )
@@ -308,7 +310,7 @@ class Findings:
             is_worse = worst_finding is None or severity_sort_key(
                 condition.finding
             ) < severity_sort_key(worst_finding)
-            if condition.raised and is_worse and self.find_silence(condition.finding) is None:
+            if condition.is_raised and is_worse and self.find_silence(condition.finding) is None:
                 worst_finding = condition.finding
         return worst_finding
 
@@ -324,17 +326,17 @@ class Findings:
 
     def list_silenced_findings(self) -> list[Finding]:
         """Return every open finding that is silenced, the worst first."""
-        hidden = (
+        silenced_findings = (
             finding for finding in self._iterate_raised() if self.find_silence(finding) is not None
         )
-        return sorted(hidden, key=severity_sort_key) if self.silences else []
+        return sorted(silenced_findings, key=severity_sort_key) if self.silences else []
 
     def _iterate_raised(self) -> Iterator[Finding]:
         return (
             condition.finding
             for conditions in self.conditions.values()
             for condition in conditions
-            if condition.raised
+            if condition.is_raised
         )
 
 
@@ -346,7 +348,7 @@ MIN_GROUPED_FINDINGS = 4
 class FindingGroup:
     """Findings of one kind that are shown as one line: the worst, and the others."""
 
-    first: Finding
+    worst: Finding
     others: tuple[Finding, ...] = ()
 
     @property
@@ -375,7 +377,7 @@ def group_findings(findings: Iterable[Finding]) -> list[FindingGroup]:
         worst = min(group, key=lambda finding: (*severity_sort_key(finding), finding.entity))
         others = tuple(finding for finding in group if finding is not worst)
         lines.append(FindingGroup(worst, others))
-    return sorted(lines, key=lambda line: severity_sort_key(line.first))
+    return sorted(lines, key=lambda line: severity_sort_key(line.worst))
 
 
 def severity_sort_key(finding: Finding) -> tuple[int, bool, int]:

@@ -40,7 +40,7 @@ class StreamFacts:
 
     stored_msgs: int
     subjects_count: int
-    clustered: bool
+    is_clustered: bool
     """Whether the stream is in a cluster, and so must have a leader."""
     leader: str | None
     peers: Sequence[Peer]
@@ -100,31 +100,31 @@ def stream_checks(metadata: Mapping[str, str], facts: StreamFacts) -> list[Thres
 
 
 def _check_replicas(limits: _Thresholds, facts: StreamFacts) -> list[ThresholdResult]:
-    expected = limits["peer-expect"]
-    if not facts.clustered:
-        text = f"{expected} replicas are expected, but the server is not in a cluster"
-        return [ThresholdResult("critical", "peer-expect", text)] if expected > 0 else []
+    expected_count = limits["peer-expect"]
+    if not facts.is_clustered:
+        text = f"{expected_count} replicas are expected, but the server is not in a cluster"
+        return [ThresholdResult("critical", "peer-expect", text)] if expected_count > 0 else []
     if facts.leader is None:
         return [ThresholdResult("critical", "peer-expect", "the stream has no leader")]
     count = 1 + len(facts.peers)
-    if count != expected:
+    if count != expected_count:
         # Also without the key: the check of the NATS CLI takes its absence for 0.
-        text = f"{expected} replicas are expected, there are {count}"
+        text = f"{expected_count} replicas are expected, there are {count}"
         return [ThresholdResult("critical", "peer-expect", text)]
     results = [ThresholdResult("ok", "peer-expect", counted(count, "replica"))]
-    offline = sum(peer.offline for peer in facts.peers)
-    if offline:
-        results.append(
-            ThresholdResult("critical", "peer-expect", f"{counted(offline, 'replica')} offline")
-        )
-    lag, silent_ns = limits["peer-lag-critical"], limits["peer-seen-critical"]
-    if lag > 0:
-        lagged = sum(peer.lag_msgs > lag for peer in facts.peers)
-        results.append(_check_count("peer-lag-critical", lagged, "replica", f"over {lag} behind"))
-    if silent_ns > 0:
-        silent = sum((peer.active_ns or 0) > silent_ns for peer in facts.peers)
-        text = f"without contact for over {duration_text(silent_ns / 1e9)}"
-        results.append(_check_count("peer-seen-critical", silent, "replica", text))
+    offline_count = sum(peer.offline for peer in facts.peers)
+    if offline_count:
+        text = f"{counted(offline_count, 'replica')} offline"
+        results.append(ThresholdResult("critical", "peer-expect", text))
+    max_lag_msgs, max_silence_ns = limits["peer-lag-critical"], limits["peer-seen-critical"]
+    if max_lag_msgs > 0:
+        lagging_count = sum(peer.lag_msgs > max_lag_msgs for peer in facts.peers)
+        text = f"over {max_lag_msgs} behind"
+        results.append(_check_count("peer-lag-critical", lagging_count, "replica", text))
+    if max_silence_ns > 0:
+        silent_count = sum((peer.active_ns or 0) > max_silence_ns for peer in facts.peers)
+        text = f"without contact for over {duration_text(max_silence_ns / 1e9)}"
+        results.append(_check_count("peer-seen-critical", silent_count, "replica", text))
     return results
 
 
@@ -133,25 +133,26 @@ def _check_count(name: str, count: int, noun: str, text: str) -> ThresholdResult
 
 
 def _check_messages(limits: _Thresholds, stored_msgs: int) -> list[ThresholdResult]:
-    warn, critical = limits["msgs-warn"], limits["msgs-critical"]
+    warning_msgs, critical_msgs = limits["msgs-warn"], limits["msgs-critical"]
     text = counted(stored_msgs, "message")
-    if warn <= 0 and critical <= 0:
+    if warning_msgs <= 0 and critical_msgs <= 0:
         return []
-    if critical > 0 and stored_msgs <= critical:
-        return [ThresholdResult("critical", "msgs-critical", f"{text}, {critical} are too few")]
-    if warn > 0 and stored_msgs <= warn:
-        return [ThresholdResult("warning", "msgs-warn", f"{text}, {warn} are few")]
-    return [ThresholdResult("ok", "msgs-critical" if critical > 0 else "msgs-warn", text)]
+    if critical_msgs > 0 and stored_msgs <= critical_msgs:
+        text += f", {critical_msgs} are too few"
+        return [ThresholdResult("critical", "msgs-critical", text)]
+    if warning_msgs > 0 and stored_msgs <= warning_msgs:
+        return [ThresholdResult("warning", "msgs-warn", f"{text}, {warning_msgs} are few")]
+    return [ThresholdResult("ok", "msgs-critical" if critical_msgs > 0 else "msgs-warn", text)]
 
 
 def _check_subjects(limits: _Thresholds, subjects_count: int) -> list[ThresholdResult]:
-    warn, critical = limits["subjects-warn"], limits["subjects-critical"]
-    if warn <= 0 and critical <= 0:
+    warning_count, critical_count = limits["subjects-warn"], limits["subjects-critical"]
+    if warning_count <= 0 and critical_count <= 0:
         return []
-    is_upper_limit, text = warn < critical, counted(subjects_count, "subject")
+    is_upper_limit, text = warning_count < critical_count, counted(subjects_count, "subject")
     limits_with_severity: tuple[tuple[str, int, Severity], ...] = (
-        ("subjects-critical", critical, "critical"),
-        ("subjects-warn", warn, "warning"),
+        ("subjects-critical", critical_count, "critical"),
+        ("subjects-warn", warning_count, "warning"),
     )
     for name, limit, severity in limits_with_severity:
         if subjects_count >= limit if is_upper_limit else subjects_count <= limit:
@@ -159,7 +160,8 @@ def _check_subjects(limits: _Thresholds, subjects_count: int) -> list[ThresholdR
             return [
                 ThresholdResult(severity, name, f"{text}, the limit is {limit} {direction_text}")
             ]
-    return [ThresholdResult("ok", "subjects-critical" if critical > 0 else "subjects-warn", text)]
+    name = "subjects-critical" if critical_count > 0 else "subjects-warn"
+    return [ThresholdResult("ok", name, text)]
 
 
 def _check_sources(
@@ -198,16 +200,16 @@ def _check_mirrors(limits: _Thresholds, facts: StreamFacts) -> list[ThresholdRes
 def _check_upstreams(
     limits: _Thresholds, upstreams: Sequence[Upstream], noun: str
 ) -> list[ThresholdResult]:
-    lag, silent_ns = limits["lag-critical"], limits["seen-critical"]
+    min_lag_msgs, min_silence_ns = limits["lag-critical"], limits["seen-critical"]
     results = []
-    if lag > 0:
-        lagged = sum(upstream.lag_msgs >= lag for upstream in upstreams)
-        text = f"{lag} or more messages behind"
-        results.append(_check_count("lag-critical", lagged, noun, text))
-    if silent_ns > 0:
-        silent = sum((upstream.active_ns or 0) >= silent_ns for upstream in upstreams)
-        text = f"without contact for {duration_text(silent_ns / 1e9)} or longer"
-        results.append(_check_count("seen-critical", silent, noun, text))
+    if min_lag_msgs > 0:
+        lagging_count = sum(upstream.lag_msgs >= min_lag_msgs for upstream in upstreams)
+        text = f"{min_lag_msgs} or more messages behind"
+        results.append(_check_count("lag-critical", lagging_count, noun, text))
+    if min_silence_ns > 0:
+        silent_count = sum((upstream.active_ns or 0) >= min_silence_ns for upstream in upstreams)
+        text = f"without contact for {duration_text(min_silence_ns / 1e9)} or longer"
+        results.append(_check_count("seen-critical", silent_count, noun, text))
     return results
 
 

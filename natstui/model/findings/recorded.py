@@ -71,7 +71,7 @@ class _RecordedFinding(NamedTuple):
 
 
 class FindingsRecorder:
-    """Returns the changes of findings since the last recorded ones."""
+    """The findings that a recording has, from which the changes to record are determined."""
 
     def __init__(self) -> None:
         self._recorded_findings: dict[_CodeAndEntity, _RecordedFinding] = {}
@@ -96,7 +96,7 @@ class FindingsRecorder:
                 reports += [
                     make_report(condition.finding)
                     for condition in conditions
-                    if condition.raised and self._needs_recording(condition, at_us)
+                    if condition.is_raised and self._needs_recording(condition, at_us)
                 ]
         self._previous_conditions = findings.conditions
         return FindingsChanged(at_us, tuple(reports)) if reports else None
@@ -138,7 +138,7 @@ def apply_finding_changes(findings: Findings, record: FindingsChanged | Findings
         if finding.until_us is not None:
             ended.append(finding)
         else:
-            other_conditions = (*other_conditions, WatchedCondition(finding, 0, raised=True))
+            other_conditions = (*other_conditions, WatchedCondition(finding, 0, is_raised=True))
         if other_conditions:
             conditions[finding.entity] = other_conditions
         else:
@@ -149,7 +149,7 @@ def apply_finding_changes(findings: Findings, record: FindingsChanged | Findings
         conditions=MappingProxyType(conditions),
         resolved=resolved,
         ended=tuple(ended),
-        recorded=True,
+        are_from_recording=True,
         counts=None,
     )
 
@@ -165,7 +165,7 @@ def make_open_findings(findings: Findings, at_us: int) -> FindingsSoFar:
 
 def make_keyframe_findings(findings: Findings, at_us: int) -> FindingsSoFar | None:
     """Return the open findings for a keyframe; None if the recording has no findings."""
-    if not findings.recorded:
+    if not findings.are_from_recording:
         return None
     return FindingsSoFar(
         at_us, tuple(make_report(finding) for finding in findings.list_open_findings())

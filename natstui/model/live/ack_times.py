@@ -44,7 +44,10 @@ class AckTimes:
     def after(
         self, at_us: int, times: LatencyCounts, repeated_count: int, left_out_count: int = 0
     ) -> AckTimes:
-        """Return the samples with `times` added, which arrived at `at_us`."""
+        """Return the samples with those that arrived at `at_us` added, as their ack `times`.
+
+        `repeated_count` of them are of redelivered messages; `left_out_count` more were not read.
+        """
         minute_start_us, minutes = _start_of_minute(at_us), self.minutes
         if not minutes or minutes[-1].began_at_us < minute_start_us:
             minutes = (*_drop_old_minutes(minutes, minute_start_us), AckMinute(minute_start_us))
@@ -84,14 +87,18 @@ NO_ACKS = AckTimes()
 
 
 def times_text(times: LatencyCounts) -> str:
-    """Return the times for people: `p50 12ms, p99 80ms, most 1.2s`; empty without any."""
+    """Return ack times as text for people: `p50 12ms, p99 80ms, most 1.2s`; empty without any."""
     percentiles = ((name, times.percentile_ns(PERCENTILES[name])) for name in SAMPLED_PERCENTILES)
-    parts = (*percentiles, ("most", times.max_ns))
-    return ", ".join(f"{name} {duration_text(ns / 1e9)}" for name, ns in parts if ns is not None)
+    labels_and_times = (*percentiles, ("most", times.max_ns))
+    return ", ".join(
+        f"{label} {duration_text(time_ns / 1e9)}"
+        for label, time_ns in labels_and_times
+        if time_ns is not None
+    )
 
 
 def window_text(window: AckWindow) -> str:
-    """Return the samples of the last minutes for people; empty without any."""
+    """Return ack times, number and duration of sampled acks as text; empty without samples."""
     if not window.times.total_count:
         return ""
     count = counted(f"{window.times.total_count:,}", "sample")

@@ -42,16 +42,19 @@ class MessageCounts:
     def after(
         self, at_us: int, additions: Iterable[MessageCount], count: int | None = None
     ) -> MessageCounts:
-        """Return the counts with `additions`; `count` is the number of advisories, if larger."""
+        """Return the counts with `additions`, which arrived at `at_us`.
+
+        `count` is the number of arrived advisories, if some are missing in `additions`.
+        """
         additions = tuple(additions)
-        sum_of_additions_count = sum(addition.said_count for addition in additions)
-        count = sum_of_additions_count if count is None else count
+        additions_total_count = sum(addition.said_count for addition in additions)
+        count = additions_total_count if count is None else count
         return MessageCounts(
             total_count=self.total_count + count,
             first_at_us=self.first_at_us or at_us,
             last_at_us=max(self.last_at_us, at_us),
             messages=_merge_counts(
-                self.messages, additions, has_omitted_messages=count > sum_of_additions_count
+                self.messages, additions, has_omitted_messages=count > additions_total_count
             ),
             recent=_add_to_second(self.recent, at_us // 1_000_000, count),
         )
@@ -86,16 +89,16 @@ _MAX_KEPT_SECONDS = 30
 
 
 def _add_to_second(
-    seconds: tuple[tuple[int, int], ...], second: int, count: int
+    second_counts: tuple[tuple[int, int], ...], second: int, count: int
 ) -> tuple[tuple[int, int], ...]:
-    if seconds and seconds[-1][0] > second + _MAX_KEPT_SECONDS:
+    if second_counts and second_counts[-1][0] > second + _MAX_KEPT_SECONDS:
         # The clock was set back.
         return ((second, count),)
-    if seconds and seconds[-1][0] >= second:
+    if second_counts and second_counts[-1][0] >= second:
         # Delayed advisories count for the newest second, so the seconds stay in order.
-        newest, newest_count = seconds[-1]
-        return (*seconds[:-1], (newest, newest_count + count))
-    return (*seconds[1 - _MAX_KEPT_SECONDS :], (second, count))
+        newest_second, newest_count = second_counts[-1]
+        return (*second_counts[:-1], (newest_second, newest_count + count))
+    return (*second_counts[1 - _MAX_KEPT_SECONDS :], (second, count))
 
 
 def _merge_counts(

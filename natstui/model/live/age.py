@@ -71,7 +71,7 @@ class Lag:
     """The age of the next message that a consumer will deliver; 0 s with nothing pending."""
 
     time_s: float
-    estimated: bool = False
+    is_estimated: bool = False
     """Whether the age is estimated from the stream's last sequence; else the message was read."""
 
 
@@ -82,7 +82,7 @@ def next_message_age_s(state: State, row: int) -> float | None:
 
 
 def consumer_lag(state: State, row: int) -> Lag | None:
-    """Return the lag of a consumer; None if its next message is older than the first poll."""
+    """Return the lag of a consumer; None if unknown: its next message is older than all polls."""
     columns = state.consumers.columns
     if columns.pending_msgs[row] == 0:
         return Lag(0.0)
@@ -95,7 +95,7 @@ def consumer_lag(state: State, row: int) -> Lag | None:
         return None
     points = state.stream_history.series(streams.keys[rows[-1]], "last_seq", WINDOWS_S[-1])
     mono_us = stored_at_mono_us(points, columns.delivered_stream_seq[row] + 1)
-    return None if mono_us is None else Lag((state.now_mono_us - mono_us) / 1e6, estimated=True)
+    return None if mono_us is None else Lag((state.now_mono_us - mono_us) / 1e6, is_estimated=True)
 
 
 def time_since_poll_us(state: State) -> int:

@@ -42,7 +42,7 @@ class Difference:
 
 def differences(before: State, after: State) -> list[Difference]:
     """Return the differences between two states, sorted by stream and consumer."""
-    diffs = [
+    found_differences = [
         *_compare_existence(before.streams, after.streams),
         *_compare_existence(before.consumers, after.consumers),
         *_compare_configurations(before, after),
@@ -50,7 +50,9 @@ def differences(before: State, after: State) -> list[Difference]:
         *_compare_counters(before.consumers, after.consumers, _CONSUMER_COUNTER_LABELS, "counter"),
         *_compare_counters(before.streams, after.streams, _STREAM_COUNTER_LABELS, "counter"),
     ]
-    return sorted(diffs, key=lambda difference: (difference.stream, difference.consumer or ""))
+    return sorted(
+        found_differences, key=lambda difference: (difference.stream, difference.consumer or "")
+    )
 
 
 AnyTable = Table[StreamColumns] | Table[ConsumerColumns]

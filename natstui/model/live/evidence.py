@@ -74,8 +74,8 @@ class AdvisoryEvidence:
     def without_recreated(self, before: Roster, after: Roster) -> AdvisoryEvidence:
         """Return the counts without those of consumers that were deleted or recreated.
 
-        These are of the previous poll, `before`, and not of a poll, `after`. Counts that began
-        after the creation of the new consumer are kept.
+        Such consumers have a row in `before`, the previous poll, and not in `after`, the new one.
+        Counts that began after the creation of the new consumer are kept.
         """
         if not self.entries or after is before:
             return self
@@ -87,11 +87,13 @@ class AdvisoryEvidence:
         created_at_us |= _find_created_at_us(
             before, {name for name in self.entries if name[1] and name not in created_at_us}
         )
-        gone_names = {n for n, at_us in created_at_us.items() if (*n, at_us) not in after.row_of}
-        recreated_at_us = _find_created_at_us(after, gone_names)
+        replaced_names = {
+            name for name, at_us in created_at_us.items() if (*name, at_us) not in after.row_of
+        }
+        recreated_at_us = _find_created_at_us(after, replaced_names)
         outdated_names = {
             name
-            for name in gone_names
+            for name in replaced_names
             if 0 < self.entries[name].first_at_us < recreated_at_us.get(name, math.inf)
         }
         entries = self.entries
@@ -139,9 +141,9 @@ def evidence_to_record(evidence: AdvisoryEvidence, at_us: int) -> EvidenceSoFar 
 
 
 def with_arrival_time(advisory: Advisory, now_at_us: int) -> Advisory:
-    """Return an advisory about a message with the time `now_at_us`; others are unchanged.
+    """Return an advisory about a message with the time `now_at_us`; other advisories unchanged.
 
-    Recent ones are counted by natstui's clock, and the time in an advisory is by the server's.
+    Recent advisories are counted by natstui's clock, and the original time is by the server's.
     """
     if advisory.type not in _FIELD_BY_ADVISORY_TYPE or advisory.at_us == now_at_us:
         return advisory

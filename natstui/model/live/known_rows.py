@@ -48,12 +48,12 @@ class Roster:
 
     @cached_property
     def row_of(self) -> dict[RowKey, int]:
-        """Return the row number of each key."""
+        """Return key → row number."""
         return {key: row for row, key in enumerate(self.keys)}
 
     @cached_property
     def rows_of_stream(self) -> dict[str, list[int]]:
-        """Return the ascending row numbers of each stream name."""
+        """Return stream name → its row numbers, ascending."""
         rows: dict[str, list[int]] = {}
         for row, key in enumerate(self.keys):
             rows.setdefault(str(key[0]), []).append(row)
@@ -72,10 +72,10 @@ class Table(Generic[ColumnsT]):
 
 
 def _rebuild_table(
-    old: Table[ColumnsT], keep: Iterable[int], new: ColumnsT, keys: tuple[RowKey, ...]
+    old: Table[ColumnsT], kept_rows: Iterable[int], new: ColumnsT, keys: tuple[RowKey, ...]
 ) -> Table[ColumnsT]:
-    """Return the table with the old rows at `keep`, then the new rows."""
-    rows: list[int] = list(keep)
+    """Return the table with the old rows at `kept_rows`, then the new rows with `keys`."""
+    rows: list[int] = list(kept_rows)
     columns: dict[str, tuple[object, ...]] = {}
     for name in (column.name for column in fields(new)):
         values: tuple[object, ...] = getattr(old.columns, name)

@@ -40,16 +40,19 @@ class PastPolls:
 
 
 def to_bytes(numbers: Iterable[int]) -> bytes:
-    """Return numbers as in `PastPolls`, 8 bytes each; raises OverflowError above 64 bits."""
+    """Return numbers encoded as in `PastPolls`, 8 bytes each, the lowest byte first.
+
+    Raises OverflowError for a number that is negative or above 64 bits.
+    """
     integers = array("Q", numbers)
     if sys.byteorder == "big":
         integers.byteswap()
     return integers.tobytes()
 
 
-def to_numbers(data: bytes) -> array[int]:
-    """Return the numbers in bytes as of `PastPolls`, 8 bytes each."""
-    numbers = array("Q", data)
+def to_numbers(encoded_numbers: bytes) -> array[int]:
+    """Return the numbers that `to_bytes` encoded."""
+    numbers = array("Q", encoded_numbers)
     if sys.byteorder == "big":
         numbers.byteswap()
     return numbers

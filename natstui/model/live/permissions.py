@@ -40,9 +40,11 @@ def may_publish_some(permissions: Permitted | None, subject: str) -> bool:
     return permissions is None or _allows(permissions, subject, overlap)
 
 
-def _allows(permissions: Permitted, subject: str, fits: Callable[[str, str], bool]) -> bool:
-    allow = permissions.publish_allow
-    is_allowed = allow is None or any(fits(pattern, subject) for pattern in allow)
+def _allows(permissions: Permitted, subject: str, matches: Callable[[str, str], bool]) -> bool:
+    allowed_patterns = permissions.publish_allow
+    is_allowed = allowed_patterns is None or any(
+        matches(pattern, subject) for pattern in allowed_patterns
+    )
     return is_allowed and not any(covers(pattern, subject) for pattern in permissions.publish_deny)
 
 
@@ -51,11 +53,11 @@ def covers(pattern: str, subject: str) -> bool:
     # A permission may name a queue group after the subject.
     pattern_tokens = pattern.split(" ")[0].split(".")
     subject_tokens = subject.split(".")
-    for index, expected in enumerate(pattern_tokens):
-        if expected == ">":
+    for index, pattern_part in enumerate(pattern_tokens):
+        if pattern_part == ">":
             return len(subject_tokens) > index
         if index >= len(subject_tokens) or subject_tokens[index] == ">":
             return False
-        if expected not in ("*", subject_tokens[index]):
+        if pattern_part not in ("*", subject_tokens[index]):
             return False
     return len(subject_tokens) == len(pattern_tokens)

@@ -52,7 +52,7 @@ class _TwoPolls(NamedTuple):
 
 
 def _find_two_polls(history: History, key: RowKey) -> _TwoPolls | None:
-    """Return the two newest polls of a row."""
+    """Return the two newest polls that read a row; None without two."""
     newer: _RowPoll | None = None
     for sample in reversed(history.recent):
         row = sample.roster.row_of.get(key)
@@ -71,7 +71,10 @@ def _find_two_polls(history: History, key: RowKey) -> _TwoPolls | None:
 
 
 def counter_per_s(history: History, key: RowKey, name: str) -> float | None:
-    """Return the growth per second of a row's counter between its two newest polls."""
+    """Return the growth per second of a row's counter between its two newest polls.
+
+    None if unknown.
+    """
     rows = _find_two_polls(history, key)
     return growth_per_s(_point_at(*rows[0], name), _point_at(*rows[1], name)) if rows else None
 
@@ -81,7 +84,7 @@ class AckRate:
     """The acks per second of a consumer; None if unknown."""
 
     acks_per_s: float | None = None
-    estimated: bool = False
+    is_estimated: bool = False
 
 
 _ACKS_SPAN_US = 4_000_000
@@ -152,7 +155,10 @@ def _growth(rows: _TwoPolls, name: str) -> int:
 
 
 def _extend_to_ack_span(history: History, key: RowKey, rows: _TwoPolls) -> _TwoPolls:
-    """Return the newest poll of a row, and its oldest poll within `_ACKS_SPAN_US` before."""
+    """Return the newest poll of a row, and its oldest poll within `_ACKS_SPAN_US` before.
+
+    `rows` are its two newest polls, which are returned if the history has no older one.
+    """
     newest, row = rows.newer
     since_us = newest.columns["sampled_mono_us"][row] - _ACKS_SPAN_US
     for sample in history.recent:
@@ -339,7 +345,7 @@ def rates_of_series(points: Sequence[Point], longest_gap_us: int) -> list[Point]
 
 
 def _trend_start(history: History, key: RowKey) -> _RowPoll | None:
-    """Return the oldest poll of a row within the last `TREND_WINDOW_S`."""
+    """Return the oldest poll of a row within the last `TREND_WINDOW_S`; None without one."""
     trend_from_us = history.recent[-1].mono_us - TREND_WINDOW_S * 1_000_000
     for sample in history.recent:
         if sample.mono_us >= trend_from_us:
@@ -371,15 +377,17 @@ def backlog_trend_per_s(history: History, key: RowKey) -> float | None:
         return pending_trend_per_s
     polls = _backlog_polls(history, key)
     first, last = polls[0], polls[-1]
-    steps = list(pairwise(polls))
+    consecutive_polls = list(pairwise(polls))
     newest_third_us = last.mono_us - (last.mono_us - first.mono_us) / 3
-    newest_pending = [poll.pending_msgs for poll in polls if poll.mono_us >= newest_third_us]
-    is_growing_at_end = newest_pending[-1] > newest_pending[0]
-    largest_rise_msgs = max(newer.pending_msgs - older.pending_msgs for older, newer in steps)
+    newest_pending_msgs = [poll.pending_msgs for poll in polls if poll.mono_us >= newest_third_us]
+    is_growing_at_end = newest_pending_msgs[-1] > newest_pending_msgs[0]
+    largest_rise_msgs = max(
+        newer.pending_msgs - older.pending_msgs for older, newer in consecutive_polls
+    )
     is_noise = first.pending_msgs - last.pending_msgs <= largest_rise_msgs
     was_purged = any(
         older.pending_msgs - newer.pending_msgs > newer.deliveries - older.deliveries
-        for older, newer in steps
+        for older, newer in consecutive_polls
     )
     return None if is_growing_at_end or is_noise or was_purged else pending_trend_per_s
 
@@ -447,9 +455,10 @@ def stream_full_in_s(history: History, key: RowKey, fill: StreamFill) -> float |
 
 
 def stored_at_mono_us(last_seq: Sequence[Point], seq: int) -> int | None:
-    """Return the time when a sequence was stored, interpolated from the last sequences.
+    """Return the time (µs, steady clock) when the sequence `seq` was stored.
 
-    None if the sequence was stored before the series begins, or is not stored yet.
+    It is interpolated between the points of `last_seq`, a stream's last sequence over time; None
+    if `seq` was stored before they begin, or is not stored yet.
     """
     known_points = [point for point in last_seq if point.value is not None]
     for older, newer in pairwise(known_points):

@@ -13,9 +13,9 @@ def compile_filter(pattern: str) -> Callable[[str], bool]:
 
     A leading `!` inverts the filter. Raises UsageError for an invalid expression.
     """
-    inverse = pattern.startswith("!")
+    is_inverted = pattern.startswith("!")
     try:
-        search = re.compile(pattern[inverse:], re.IGNORECASE).search
+        search = re.compile(pattern[is_inverted:], re.IGNORECASE).search
     except re.error as error:
         raise UsageError(f"/{pattern} is not a regular expression: {error}") from error
-    return lambda text: (search(text) is None) is inverse
+    return lambda text: (search(text) is None) is is_inverted

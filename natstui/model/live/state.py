@@ -257,7 +257,7 @@ def _after_benchmark(state: State, record: BenchmarkRecord | BenchmarkSoFar) -> 
 
 
 def _after_past_polls(state: State, record: PastPolls) -> State:
-    """Return the state with older polls in its histories; unchanged if their rows are others."""
+    """Return the state with older polls in its histories; unchanged if they have other rows."""
     poll_times_us = [(poll.taken_mono_us, poll.taken_at_us) for poll in record.polls]
     try:
         streams = state.stream_history.with_older_polls(
@@ -270,9 +270,13 @@ def _after_past_polls(state: State, record: PastPolls) -> State:
         return state
     costs = (
         TimedPollCost(
-            p.taken_mono_us, p.taken_at_us, p.cost, p.api_requests_count, p.api_errors_count
+            poll.taken_mono_us,
+            poll.taken_at_us,
+            poll.cost,
+            poll.api_requests_count,
+            poll.api_errors_count,
         )
-        for p in record.polls[-COSTS_KEPT:]
+        for poll in record.polls[-COSTS_KEPT:]
     )
     recent_costs = (*state.costs, *costs)[-COSTS_KEPT:]
     return replace(state, costs=recent_costs, stream_history=streams, consumer_history=consumers)

@@ -23,9 +23,9 @@ _MEAN_POLLS_COUNT = 8
 
 
 class Total(NamedTuple):
-    """A value of the entire system: now (None if unknown), and over the last minute."""
+    """A value of the entire system: the current one, None if unknown, and its last minute."""
 
-    now: float | None
+    current_value: float | None
     points: tuple[Point, ...]
 
 

@@ -26,7 +26,10 @@ _DEFAULT_DUPLICATE_WINDOW_NS = 120_000_000_000
 
 
 def interpret_flags(inputs: FlagInputs) -> dict[str, Sequence[str]]:
-    """Return field path → its values as text, from all flags; raises ValueError."""
+    """Return field path → its values as text, from all flags.
+
+    Raises ValueError with a sentence for flags that contradict each other or are refused.
+    """
     texts, flag_of_path = dict(inputs.texts), dict.fromkeys(inputs.texts, "")
     refuse_flags_beside_config(inputs)
     for cli_flag in NATS_CLI_FLAGS[inputs.kind]:
@@ -54,7 +57,7 @@ def _add_stream_defaults(
     inputs: FlagInputs, texts: dict[str, Sequence[str]]
 ) -> dict[str, Sequence[str]]:
     has_sources = any(texts.get("sources", ())) and not any(texts.get("mirror", ()))
-    if inputs.defaults and has_sources:
+    if inputs.uses_defaults and has_sources:
         age_ns = parse_duration_ns(texts.get("max_age", ("0",))[-1].replace("-1", "0"))
         window_ns = (
             min(age_ns, _DEFAULT_DUPLICATE_WINDOW_NS) if age_ns else _DEFAULT_DUPLICATE_WINDOW_NS
@@ -76,7 +79,7 @@ def _add_consumer_defaults(
     ):
         texts.setdefault("filter_subjects", (">",))
     is_push = any(texts.get("deliver_subject", ()))
-    if inputs.defaults and is_push:
+    if inputs.uses_defaults and is_push:
         texts.setdefault("ack_policy", ("none",))
     return texts
 
@@ -84,7 +87,7 @@ def _add_consumer_defaults(
 def _replace_linear_backoff(
     inputs: FlagInputs, texts: dict[str, Sequence[str]]
 ) -> dict[str, Sequence[str]]:
-    """Return the texts with `--backoff linear` or `none` replaced by its pauses.
+    """Return the texts with `--backoff linear` replaced by its pauses, and `none` by no pause.
 
     Raises ValueError with a sentence.
     """
@@ -102,39 +105,39 @@ def _replace_linear_backoff(
         return texts
     settings = {**BACKOFF_FLAGS, **backoff_flags}
     try:
-        steps = int(settings["backoff-steps"])
+        steps_count = int(settings["backoff-steps"])
         shortest_ns, longest_ns = (
             parse_duration_ns(settings[flag]) for flag in ("backoff-min", "backoff-max")
         )
     except ValueError as error:
         raise ValueError(f"--backoff linear: {error}") from error
-    pauses_ns = linear_pauses_ns(steps, shortest_ns, longest_ns)
+    pauses_ns = linear_pauses_ns(steps_count, shortest_ns, longest_ns)
     texts = {**texts, "backoff": (", ".join(map(exact_duration, pauses_ns)),)}
     is_unlimited = texts.get("max_deliver", ("-1",))[-1].strip() in _UNLIMITED_TEXTS
     if inputs.is_new and is_unlimited:
-        texts["max_deliver"] = (str(steps + 1),)
+        texts["max_deliver"] = (str(steps_count + 1),)
     return texts
 
 
 _UNLIMITED_TEXTS = ("-1", "0", "unlimited")
 
 
-def linear_pauses_ns(steps: int, shortest_ns: int, longest_ns: int) -> list[int]:
-    """Return linearly growing pauses as in the NATS CLI, all below the longest pause.
+def linear_pauses_ns(steps_count: int, shortest_ns: int, longest_ns: int) -> list[int]:
+    """Return `steps_count` linearly growing pauses as in the NATS CLI, all below `longest_ns`.
 
     Raises ValueError for pauses that are 0 or too close, and without steps.
     """
-    if steps < 1 or not shortest_ns or not longest_ns:
+    if steps_count < 1 or not shortest_ns or not longest_ns:
         raise ValueError("a linear backoff needs steps, a shortest and a longest pause above 0")
     shortest_ns, longest_ns = sorted((shortest_ns, longest_ns))
-    step_size_ns = (longest_ns - shortest_ns) // steps
+    step_size_ns = (longest_ns - shortest_ns) // steps_count
     if step_size_ns == 0 and longest_ns > shortest_ns:
         raise ValueError(
             "the shortest and the longest pause are too close for this number of steps"
         )
     return [
         shortest_ns + (step * step_size_ns + 500_000) // 1_000_000 * 1_000_000
-        for step in range(steps)
+        for step in range(steps_count)
     ]
 
 

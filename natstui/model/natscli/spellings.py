@@ -29,9 +29,11 @@ class NatsCliFlag:
     """Returns texts of fields; raises ValueError with a sentence about the alternative."""
     metavar: str = ""
     """Name of the value in the help; empty for a switch."""
-    only: Literal["", "add", "edit"] = ""
-    short: str = ""
-    hidden: bool = False
+    only_verb: Literal["", "add", "edit"] = ""
+    """The only verb that has the flag; empty if both have it."""
+    short_flag: str = ""
+    """One letter, without a dash; empty without a short form."""
+    is_hidden: bool = False
     """Whether the flag is not in the help: it is refused, or an old name."""
 
 
@@ -102,7 +104,7 @@ def is_time(text: str) -> bool:
 def _last_value_parser(
     path: str, *, replacements: Mapping[str, str]
 ) -> Callable[[Sequence[str]], TextsByFieldPath]:
-    """Return a function that returns the last value for a field, or its replacement."""
+    """Return a parser of a repeated flag: its last value, or the replacement of that value."""
     return lambda values: {path: (replacements.get(values[-1].strip(), values[-1]),)}
 
 
@@ -135,22 +137,28 @@ _INTERACTIVE_REFUSAL = _refusal_parser(
     "--interactive: use --file FILE, or press e on it in natstui"
 )
 _COMMON_FLAGS = (
-    NatsCliFlag("validate", "Called --dry-run here.", _VALIDATE_REFUSAL, only="add", hidden=True),
+    NatsCliFlag(
+        "validate",
+        "Called --dry-run here.",
+        _VALIDATE_REFUSAL,
+        only_verb="add",
+        is_hidden=True,
+    ),
     NatsCliFlag(
         "output",
         "Called --dry-run --json here.",
         _OUTPUT_REFUSAL,
         "FILE",
-        only="add",
-        hidden=True,
+        only_verb="add",
+        is_hidden=True,
     ),
     NatsCliFlag(
         "interactive",
         "Called --file here.",
         _INTERACTIVE_REFUSAL,
-        only="edit",
-        short="i",
-        hidden=True,
+        only_verb="edit",
+        short_flag="i",
+        is_hidden=True,
     ),
 )
 _MAX_PENDING_HELP = "Maximum number of unacknowledged messages."
@@ -160,17 +168,17 @@ NATS_CLI_FLAGS: dict[AssetKind, tuple[NatsCliFlag, ...]] = {
         NatsCliFlag("ack", "Publishers get an ack; --no-ack switches it off.",
                  _fixed_parser(no_ack="no")),
         NatsCliFlag(
-            "tags", "As --tag.", lambda values: {"placement.tags": values}, "WORDS", hidden=True
+            "tags", "As --tag.", lambda values: {"placement.tags": values}, "WORDS", is_hidden=True
         ),
-        NatsCliFlag("no-mirror", "Remove the mirror.", _fixed_parser(mirror=""), only="edit"),
+        NatsCliFlag("no-mirror", "Remove the mirror.", _fixed_parser(mirror=""), only_verb="edit"),
         NatsCliFlag(
             "no-transform", "Remove the subject transform.",
-            _fixed_parser(subject_transform__src="", subject_transform__dest=""), only="edit",
+            _fixed_parser(subject_transform__src="", subject_transform__dest=""), only_verb="edit",
         ),
         NatsCliFlag(
             "no-republish", "Stop republishing.",
             _fixed_parser(republish__src="", republish__dest="", republish__headers_only=""),
-            only="edit",
+            only_verb="edit",
         ),
         *_COMMON_FLAGS,
     ),
@@ -189,14 +197,14 @@ NATS_CLI_FLAGS: dict[AssetKind, tuple[NatsCliFlag, ...]] = {
         ),
         NatsCliFlag("max-pending", _MAX_PENDING_HELP, _parse_max_pending, "NUMBER"),
         NatsCliFlag(
-            "max-outstanding", _MAX_PENDING_HELP, _parse_max_pending, "NUMBER", hidden=True,
+            "max-outstanding", _MAX_PENDING_HELP, _parse_max_pending, "NUMBER", is_hidden=True,
         ),
         NatsCliFlag(
             "sample", "Percent of acknowledgements that the server samples; 0: none.",
             _last_value_parser("sample_freq", replacements={"0": "", "-1": ""}), "PERCENT",
         ),
         NatsCliFlag("replicas", "Copies of the consumer's state.", _parse_replicas, "NUMBER",
-                 only="edit"),
+                 only_verb="edit"),
         NatsCliFlag("pinned-groups", "Priority groups, for a consumer with pinned clients.",
                  _groups_parser("pinned_client"), "GROUPS"),
         NatsCliFlag("overflow-groups", "Groups that wait.", _groups_parser("overflow"),
@@ -222,7 +230,7 @@ class FlagInputs:
     """Texts of flags that are fields, by path."""
     cli_flag_texts: Mapping[str, Sequence[str]]
     """Texts of flags in `NATS_CLI_FLAGS`, by flag."""
-    defaults: bool = False
+    uses_defaults: bool = False
     """Whether missing values are the defaults of the NATS CLI (`--defaults`)."""
     has_file: bool = False
     """Whether a file has the values without a flag."""

@@ -24,9 +24,9 @@ class ActionTraits:
     """API verb of the request, below the prefix; empty for a subject of the user."""
     removes: DataLoss
     """Whether the action deletes or overwrites data for good; `sometimes`: losses are counted."""
-    headless: str = ""
-    """The equivalent command line; empty without one."""
-    beside: tuple[str, ...] = ()
+    command: str = ""
+    """The equivalent command of natstui without its arguments; empty without one."""
+    related_commands: tuple[str, ...] = ()
     """Other commands that include the action, or do a part of it."""
     arguments: tuple[Field, ...] = ()
     """The arguments of the action; `flag` is the option of the `nats` command."""

@@ -186,9 +186,9 @@ ServerMatch = Literal["here", "elsewhere", "unproven"]
 
 
 def match_server(entry: JournalEntry, current_server: ServerIdentity) -> ServerMatch:
-    """Return whether an entry is of the current server (`here`), of another one, or `unproven`.
+    """Return `here` for an entry of the current server, `elsewhere` for one of another server.
 
-    It is unproven for a server without a lasting name, and for an entry of an older natstui.
+    Else `unproven`: for a server without a lasting name, and for an entry of an older natstui.
     """
     if (
         None not in (entry.account, current_server.account)
@@ -348,7 +348,7 @@ def _is_used_creation(entry: JournalEntry) -> bool:
 
 
 def _paused_until_before(entry: JournalEntry) -> str:
-    """Return the end of the pause before a consumer was paused again; empty without one."""
+    """Return the end of the earlier pause that a new pause replaced; empty without one."""
     before: Config = json.loads(entry.before_json or "{}")
     return text_at(before, "pause_until")
 

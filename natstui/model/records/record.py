@@ -360,7 +360,7 @@ def moment_us(latest_us: int, at_us: int) -> int:
 
 
 def now_us(before_us: int, record: Record) -> int:
-    """Return the time of the state after a record, in UTC µs.
+    """Return the time of the state after a record, in UTC µs; `before_us` is that before it.
 
     It decreases only if the clock of the engine was set back.
     """

@@ -26,19 +26,19 @@ def count_leaders(streams: StreamColumns, consumers: ConsumerColumns) -> LeaderC
     """Return the number of led streams, led consumers and lagging replicas of each server."""
     led_streams, led_consumers = Counter(streams.leader), Counter(consumers.leader)
     leaderless_count = led_streams.pop(None, 0) + led_consumers.pop(None, 0)
-    behind: Counter[str] = Counter()
-    _count_lagging_replicas(streams.peers, behind)
-    _count_lagging_replicas(consumers.peers, behind)
+    behind_counts: Counter[str] = Counter()
+    _count_lagging_replicas(streams.peers, behind_counts)
+    _count_lagging_replicas(consumers.peers, behind_counts)
     return LeaderCounts(
         {name: count for name, count in led_streams.items() if name},
         {name: count for name, count in led_consumers.items() if name},
-        behind,
+        behind_counts,
         leaderless_count,
     )
 
 
-def _count_lagging_replicas(rows: Sequence[Sequence[Peer]], behind: Counter[str]) -> None:
+def _count_lagging_replicas(rows: Sequence[Sequence[Peer]], behind_counts: Counter[str]) -> None:
     for peers in rows:
         for peer in peers:
             if replica_state(peer) != "current":
-                behind[peer.name] += 1
+                behind_counts[peer.name] += 1

@@ -10,7 +10,7 @@ from natstui.units import UNKNOWN, bytes_text, counted, duration_text, moment_te
 
 LEADER, NO_LEADER = "leader", "leaderless"
 
-SOURCES: dict[Source, str] = {
+TEXT_BY_SOURCE: dict[Source, str] = {
     "system": "the system account",
     "monitoring": "the monitoring ports",
     "account": "your account: only its own connections and traffic",
@@ -19,7 +19,7 @@ SOURCES: dict[Source, str] = {
 
 def summary(servers: Servers) -> str:
     """Return a line with the number of servers, the source, different versions, silent servers."""
-    text = f"{counted(len(servers.rows), 'server')}, data from {SOURCES[servers.source]}"
+    text = f"{counted(len(servers.rows), 'server')}, data from {TEXT_BY_SOURCE[servers.source]}"
     versions = sorted({row.version for row in servers.rows if row.version})
     if len(versions) > 1:
         text += f"; versions differ: {', '.join(versions)}"
@@ -79,7 +79,7 @@ def meta_role(meta: Meta | None, name: str) -> str:
 
 
 def used_text(used_bytes: int | None, max_bytes: int | None) -> str:
-    """Return the use of a limit as text."""
+    """Return used and maximum bytes as text, with the used share in %; `–` if unknown."""
     if used_bytes is None:
         return "–"
     if max_bytes is None:
@@ -117,7 +117,7 @@ def leader_bars(led_counts: Iterable[tuple[str, int]], cells: int = 20) -> list[
 
 
 def removal_loss(meta: Meta, name: str) -> str:
-    """Return the risks of removing a server from the meta group as text."""
+    """Return the losses and risks of removing the server `name` from the meta group, as text."""
     remaining_count = max(1, meta.size_count - 1)
     quorum_count = remaining_count // 2 + 1
     return (
@@ -136,20 +136,20 @@ def cluster_text(meta: Meta) -> str:
 
 def step_down_failure_text(
     target_text: str,
-    before: str | None,
+    old_leader: str | None,
     leader: str | None,
     preferred: str | None,
     within_s: float,
 ) -> str:
-    """Return a sentence about a step-down that failed; empty after a success.
+    """Return a sentence about a failed step-down of `target_text`; empty after a success.
 
-    It failed without a new leader, and with another one than the `preferred` server.
+    It fails if there is no other leader after `within_s`, or not the `preferred` server, if any.
     """
     if leader is None:
         return (
             f"{target_text}: its leader stepped down, and none was elected within {within_s:g} s"
         )
-    if leader == before:
+    if leader == old_leader:
         return f"{target_text} is led by {leader}: no other server took over within {within_s:g} s"
     if preferred not in (None, leader):
         return f"{target_text} is led by {leader} now: its replicas elected it, not {preferred}"
@@ -162,7 +162,7 @@ def removal_prompt(meta: Meta, name: str) -> str:
 
 
 def removable_members(meta: Meta, replying_names: Collection[str]) -> list[str]:
-    """Return the members of the meta group without contact and without a reply.
+    """Return the meta group's members that are lagging or out of contact, and do not reply.
 
     `replying_names` are the names of the servers that replied.
     """

@@ -112,10 +112,10 @@ class ServerWatch:
             )
             for name, server_state in reply_by_name.items()
         }
-        handled_names = {*reply_by_name, *previous_names.values()}
+        replied_names = {*reply_by_name, *previous_names.values()}
         for name, server in self.known.items():
             since_us = server.at_us if server.down_since_us is None else server.down_since_us
-            if name in handled_names or not reply_by_name or at_us - since_us > REMOVED_AFTER_US:
+            if name in replied_names or not reply_by_name or at_us - since_us > REMOVED_AFTER_US:
                 continue
             known_servers[name] = replace(server, down_since_us=since_us)
         if not reply_by_name:
@@ -149,7 +149,7 @@ class ServerWatch:
         return previous_names
 
     def _update_rates(self, reading: ServersRead) -> Mapping[str, Traffic]:
-        """Return the newest rates of the servers that reply."""
+        """Return server id → its newest traffic per second, for the servers that reply."""
         if self.newest is None or not 0 < reading.at_us - self.at_us <= _MAX_RATE_SPAN_US:
             return {}
         new_rates = rates_between(self.newest, reading.servers)

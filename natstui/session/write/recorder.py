@@ -65,7 +65,7 @@ class FindingsEvaluator:
         )
         state = apply_records(state, records)
         # The findings at the start are evaluated, too, although a recording has them.
-        findings = replace(state.findings, recorded=False)
+        findings = replace(state.findings, are_from_recording=False)
         self._state = replace(state, findings=findings)
         self._queued_records: list[Record] = []
         self._needs_evaluation = False

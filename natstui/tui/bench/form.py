@@ -114,7 +114,7 @@ class BenchmarkForm(LiveScreen):
     def on_mount(self) -> None:
         """Show the preview of the draft, and focus the first field."""
         for row in self.query(FieldRow):
-            row.show_placeholder(row.field.absent)
+            row.show_placeholder(row.field.absent_text)
         self._rebuild_preview()
         self.set_focus(self._find_field_row("shape").editor)
 

@@ -66,7 +66,7 @@ class SortedFindings:
         ]
         lines = group_findings(self.open) if is_folding else []
         row_by_finding_id = {id(finding): row for row, finding in enumerate(self.open)}
-        self.others_text = {row_by_finding_id[id(line.first)]: line.others_text for line in lines}
+        self.others_text = {row_by_finding_id[id(line.worst)]: line.others_text for line in lines}
         """Row → text with the number of findings folded into it, such as `(3 times)`; empty
         without folding."""
         self.rows: Sequence[int] = range(len(self.all))

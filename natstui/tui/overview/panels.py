@@ -193,7 +193,7 @@ class _WorstFindings(SortedFindings):
         finding_groups = group_findings(serious_findings)
         self.lines_count = len(finding_groups)
         lines = finding_groups[:MAX_ROWS]
-        self.open = [line.first for line in lines]
+        self.open = [line.worst for line in lines]
         self.others_text = {row: line.others_text for row, line in enumerate(lines)}
         self.silenced, self.ended = [], []
         self.all = self.open
@@ -498,7 +498,7 @@ def total_text(
     A system without a value counts as 0.
     """
     totals = [get_total(system.state) for system in systems]
-    current_values = [total.now for total in totals if total.now is not None]
+    current_values = [total.current_value for total in totals if total.current_value is not None]
     minute_means_by_system = [
         minute_means(View(system.state, system.poll_age_us), total.points, cells)
         for system, total in zip(systems, totals, strict=True)

@@ -51,7 +51,7 @@ def test_every_rule_is_of_a_kind_of_the_catalogue() -> None:
 def test_what_a_recording_has_of_findings_is_not_judged_again() -> None:
     life = Life({"max_ack_pending_msgs": 100})
     life.polls(4, ack_pending_msgs=90)
-    recorded = replace(life.state, findings=replace(State().findings, recorded=True))
+    recorded = replace(life.state, findings=replace(State().findings, are_from_recording=True))
     assert evaluate_findings(recorded) is recorded
     with pytest.raises(StopIteration) as ended:
         next(evaluate_in_steps(recorded))
@@ -101,7 +101,7 @@ def test_what_was_not_told_yet_of_a_deleted_consumer_is_not_told_as_over() -> No
     life = Life({"max_ack_pending_msgs": 100})
     life.poll(ack_pending_msgs=90, delivered_at_us=at_us(-20))
     (watched,) = (one for each in life.state.findings.conditions.values() for one in each)
-    assert watched.finding.kind.code == "NT-C51" and not watched.raised
+    assert watched.finding.kind.code == "NT-C51" and not watched.is_raised
     life.is_there = False
     life.polls(3, stream={"consumers_count": 0})
     assert life.over == {} and life.words == {"consumer deleted"}

@@ -36,11 +36,11 @@ def test_many_of_a_kind_are_one_line_and_few_are_not() -> None:
         every = group_findings(_paused(count).findings.list_open_findings())
         assert len(every) == lines
         assert sum(1 + len(line.others) for line in every) == count + 1
-    assert [line.first.kind.code for line in every] == ["NT-S04", "NT-C27"]
+    assert [line.worst.kind.code for line in every] == ["NT-S04", "NT-C27"]
     assert every[1].others_text == "and 39 others"
     # Of equals the first by name, in whatever order they were found: live as in a replay.
     backwards = group_findings(reversed(_paused(40).findings.list_open_findings()))
-    assert [line.first for line in backwards] == [line.first for line in every]
+    assert [line.worst for line in backwards] == [line.worst for line in every]
 
 
 def test_health_writes_one_paragraph_for_all_of_a_kind_and_counts_them_in_json() -> None:

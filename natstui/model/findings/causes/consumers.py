@@ -67,7 +67,7 @@ from natstui.units import counted, duration_text
 Facts = ConsumerFacts
 HAS_PENDING, HAS_UNACKED, HAS_REDELIVERED, HAS_ADVISORIES = 1, 2, 4, 8
 """Flags of a consumer; a cause may require one of them."""
-_US = 1_000_000
+_US_PER_S = 1_000_000
 _MAX_NAMED_MESSAGES = 5
 """Limit of message sequences in a sentence."""
 
@@ -120,7 +120,7 @@ def find_offline_replicas(f: Facts | StreamFacts, is_finding_open: bool) -> Symp
 
 
 def find_leader_changes(f: Facts | StreamFacts, is_finding_open: bool) -> Symptom | None:
-    """Return the evidence if leaders were elected often, not only because servers restarted."""
+    """Return the evidence if leaders were elected often, except because of server restarts."""
     if f.advisories is None:
         return None
     window_start_us = f.at_us - round(LEADER_CHANGES_WINDOW_S * 1e6)
@@ -298,7 +298,7 @@ def find_late_acks(f: Facts, is_finding_open: bool) -> Symptom | None:
     symptom = _find_late_ack_samples(f)
     if symptom is not None:
         return symptom
-    repeat_share, repeats = f.repeat_share, f.repeats or 0
+    repeat_share, repeats_count = f.repeat_share, f.repeats or 0
     if (
         repeat_share is None
         or f.naks_count
@@ -307,7 +307,7 @@ def find_late_acks(f: Facts, is_finding_open: bool) -> Symptom | None:
     ):
         return None
     acked_msgs = f.floor_moved_msgs or 0
-    if not is_finding_open and (repeats < MIN_REDELIVERIES or f.repeat_polls < MIN_REDELIVERIES):
+    if not is_finding_open and min(repeats_count, f.repeat_polls) < MIN_REDELIVERIES:
         return None
     if (
         repeat_share < (REDELIVERIES_SHARE / 2 if is_finding_open else REDELIVERIES_SHARE)
@@ -315,7 +315,7 @@ def find_late_acks(f: Facts, is_finding_open: bool) -> Symptom | None:
     ):
         return None
     ack_wait_text = duration_text(f.longest_ack_wait_s)
-    text = f"{repeats} of {f.deliveries} deliveries are repeats, none was nak'd; "
+    text = f"{repeats_count} of {f.deliveries} deliveries are repeats, none was nak'd; "
     text += f"ack wait is {ack_wait_text}"
     return Symptom(text, None, ())
 
@@ -326,8 +326,8 @@ def _find_late_ack_samples(f: Facts) -> Symptom | None:
     A sample counts from the last delivery, so an ack after ack wait seems quick. Then only a
     redelivery without a nak shows that the ack was late.
     """
-    wait_ns = f.config.ack_wait_ns if f.config else None
-    if f.advisories is None or not wait_ns:
+    ack_wait_ns = f.config.ack_wait_ns if f.config else None
+    if f.advisories is None or not ack_wait_ns:
         return None
     window = f.advisories.acks.until(f.at_us)
     count = window.times.total_count
@@ -336,10 +336,11 @@ def _find_late_ack_samples(f: Facts) -> Symptom | None:
         return None
     has_naks = f.advisories.naks.last_at_us >= f.at_us - round(window.window_s * 1e6)
     is_redelivered = not has_naks and window.repeated_count >= REDELIVERED_ACKS_SHARE * count
-    is_near_ack_wait = p99_ns >= NEAR_LIMIT_SHARE * wait_ns
-    if not is_near_ack_wait and not (is_redelivered and p99_ns >= LATE_ACK_WAIT_SHARE * wait_ns):
+    is_near_ack_wait = p99_ns >= NEAR_LIMIT_SHARE * ack_wait_ns
+    is_comparable_to_ack_wait = p99_ns >= LATE_ACK_WAIT_SHARE * ack_wait_ns
+    if not is_near_ack_wait and not (is_redelivered and is_comparable_to_ack_wait):
         return None
-    text = f"acked after {window_text(window)}; ack wait is {duration_text(wait_ns / 1e9)}"
+    text = f"acked after {window_text(window)}; ack wait is {duration_text(ack_wait_ns / 1e9)}"
     if is_redelivered:
         text += f", and {counted(window.repeated_count, 'message')} came again"
     return Symptom(
@@ -349,16 +350,16 @@ def _find_late_ack_samples(f: Facts) -> Symptom | None:
 
 def find_redeliveries(f: Facts, is_finding_open: bool) -> Symptom | None:
     """Return the evidence if most deliveries are repeats, without a known reason."""
-    repeat_share, repeats = f.repeat_share, f.repeats or 0
+    repeat_share, repeats_count = f.repeat_share, f.repeats or 0
     if repeat_share is None or not f.redelivered or f.is_delivery_stopped:
         return None
     if repeat_share < (
         MOSTLY_REDELIVERIES_SHARE / 2 if is_finding_open else MOSTLY_REDELIVERIES_SHARE
     ):
         return None
-    if not is_finding_open and (repeats < MIN_REDELIVERIES or f.repeat_polls < MIN_REDELIVERIES):
+    if not is_finding_open and min(repeats_count, f.repeat_polls) < MIN_REDELIVERIES:
         return None
-    text = f"{repeats} of {f.deliveries} deliveries are repeats"
+    text = f"{repeats_count} of {f.deliveries} deliveries are repeats"
     return Symptom(
         f"{text}; {f.redelivered} not acked, {f.pending} pending", None, f.first_unacked_seqs
     )
@@ -377,14 +378,14 @@ def find_naks(f: Facts, is_finding_open: bool) -> Symptom | None:
 def find_backoff_wait(f: Facts, is_finding_open: bool) -> Symptom | None:
     """Return the evidence if messages wait for the next step of the backoff."""
     backoff = f.settings.get("backoff")
-    wait_s = f.longest_ack_wait_s
-    if not isinstance(backoff, list) or not f.unacked or wait_s is None or f.is_delivery_stopped:
+    ack_wait_s = f.longest_ack_wait_s
+    if not isinstance(backoff, list) or not f.unacked or f.is_delivery_stopped:
         return None
-    if not MIN_REPORTED_BACKOFF_WAIT_S <= f.held_s < wait_s:
+    if ack_wait_s is None or not MIN_REPORTED_BACKOFF_WAIT_S <= f.held_s < ack_wait_s:
         return None
     return Symptom(
         f"{counted(f.unacked, 'message')} ack pending for {_unacked_time_text(f)}; the "
-        f"next delivery comes within {duration_text(wait_s)}", f.idle_since_us,
+        f"next delivery comes within {duration_text(ack_wait_s)}", f.idle_since_us,
         f.first_unacked_seqs,
     )  # fmt: skip
 
@@ -400,14 +401,14 @@ def _unacked_time_text(f: Facts) -> str:
 
 def _is_past_ack_wait(f: Facts, is_finding_open: bool) -> bool:
     """Return whether messages are ack pending for longer than every ack wait."""
-    wait_s = f.longest_ack_wait_s
-    if not f.unacked or wait_s is None or f.is_delivery_stopped:
+    ack_wait_s = f.longest_ack_wait_s
+    if not f.unacked or ack_wait_s is None or f.is_delivery_stopped:
         return False
     if is_finding_open and not f.has_known_activity:
         # The server was restarted since, and has neither delivered nor received an ack.
         return True
     # One poll does not show that no acks come: the server's clock may differ.
-    return f.floor_moved_msgs is not None and f.held_s > wait_s
+    return f.floor_moved_msgs is not None and f.held_s > ack_wait_s
 
 
 def find_unacked_without_pull(f: Facts, is_finding_open: bool) -> Symptom | None:
@@ -458,7 +459,7 @@ def find_closed_client(f: Facts, is_finding_open: bool) -> Symptom | None:
     remaining_text = duration_text(max(0.0, ack_wait_s - f.held_s))
     text += f" {client_text} ended; ack wait is over in {remaining_text}"
     report_after_s = None if is_finding_open or config.pull else NO_SUBSCRIBER_S
-    return Symptom(text, f.idle_since_us, f.first_unacked_seqs, hold_s=report_after_s)
+    return Symptom(text, f.idle_since_us, f.first_unacked_seqs, report_after_s=report_after_s)
 
 
 def _find_ended_client(f: Facts, delivered_at_us: int) -> str | None:
@@ -483,8 +484,8 @@ def _has_no_recent_pull(f: Facts) -> bool:
     """Return whether no client has pulled for longer than `MAX_FETCH_LOOP_PAUSE_S`."""
     if f.config is None or not f.config.pull or f.has_client:
         return False
-    gap_s = f.pull_gap_s
-    return gap_s is None or gap_s > MAX_FETCH_LOOP_PAUSE_S
+    pull_gap_s = f.pull_gap_s
+    return pull_gap_s is None or pull_gap_s > MAX_FETCH_LOOP_PAUSE_S
 
 
 def find_overdue_acks(f: Facts, is_finding_open: bool) -> Symptom | None:
@@ -518,7 +519,7 @@ def _is_unbound(f: Facts) -> bool:
 
 
 def _count_clients_by_group(f: Facts) -> Mapping[str, int]:
-    """Return the number of subscribers of the deliver subject for each queue group, if known."""
+    """Return queue group → number of subscribers of the deliver subject; empty if unknown."""
     clients, subject = f.state.clients, f.config.deliver_subject if f.config else None
     if clients is None or clients.groups_count is None or subject is None:
         return {}
@@ -596,23 +597,23 @@ def find_new_without_pulls(f: Facts, is_finding_open: bool) -> Symptom | None:
 
 def _may_client_still_process(f: Facts) -> bool:
     """Return whether a client may still process messages: ack wait is not over."""
-    wait_s, delivered_at_us = f.longest_ack_wait_s, f.columns.delivered_at_us[f.row]
-    if not f.unacked or wait_s is None or f.held_s > wait_s:
+    ack_wait_s, delivered_at_us = f.longest_ack_wait_s, f.columns.delivered_at_us[f.row]
+    if not f.unacked or ack_wait_s is None or f.held_s > ack_wait_s:
         return False
     # A server that was restarted does not know when it delivered them.
     return delivered_at_us is None or _find_ended_client(f, delivered_at_us) is None
 
 
 def _is_pull_overdue(f: Facts) -> bool:
-    """Return whether no client has pulled for longer than its clients usually pause."""
-    gap_s, allowed_s = f.pull_gap_s, f.allowed_gap_s
-    if gap_s is None:
+    """Return whether no client has pulled for longer than the consumer's clients usually pause."""
+    pull_gap_s, allowed_gap_s = f.pull_gap_s, f.allowed_gap_s
+    if pull_gap_s is None:
         # No client was ever seen.
         return f.waiting_s > NO_PULLS_AFTER_S
     if _may_client_still_process(f):
         # The first long job of a client is longer than its pauses were.
-        allowed_s = max(allowed_s, MAX_PULL_GAP_IF_UNKNOWN_S)
-    return min(f.waiting_s, gap_s) > allowed_s
+        allowed_gap_s = max(allowed_gap_s, MAX_PULL_GAP_IF_UNKNOWN_S)
+    return min(f.waiting_s, pull_gap_s) > allowed_gap_s
 
 
 def find_overdue_pulls(f: Facts, is_finding_open: bool) -> Symptom | None:
@@ -637,8 +638,8 @@ def find_missing_pulls(f: Facts, is_finding_open: bool) -> Symptom | None:
 
 
 def _symptom_of_three_polls(f: Facts, is_finding_open: bool, text: str) -> Symptom:
-    """Return the evidence of a condition that must hold for three polls before its report."""
-    return Symptom(text, f.waiting_since_us, hold_s=None if is_finding_open else 2.0)
+    """Return evidence with `text`, which is reported only after its condition held for 3 polls."""
+    return Symptom(text, f.waiting_since_us, report_after_s=None if is_finding_open else 2.0)
 
 
 _UNIT_BY_PULL_LIMIT = {
@@ -649,7 +650,7 @@ _UNIT_BY_PULL_LIMIT = {
 
 
 def find_refused_pulls(f: Facts, is_finding_open: bool) -> Symptom | None:
-    """Return the evidence if nothing was ever delivered, and the settings refuse some pulls."""
+    """Return the evidence if nothing was ever delivered, and the settings may refuse the pulls."""
     if not _has_no_open_pull(f) or f.waiting_s <= NO_PULLS_AFTER_S:
         return None
     if not f.was_never_delivered:
@@ -679,10 +680,10 @@ def _has_recent_pulls(f: Facts) -> bool:
     """Return whether clients have pulled since messages are pending, even if no pull is open."""
     if f.config is None or not f.config.pull or not f.has_seen_client:
         return False
-    unanswered_s, gap_s = f.unanswered_pulls_s, f.pull_gap_s
-    if unanswered_s is None or unanswered_s <= MAX_FETCH_LOOP_PAUSE_S or gap_s is None:
+    unanswered_pulls_s, pull_gap_s = f.unanswered_pulls_s, f.pull_gap_s
+    if unanswered_pulls_s is None or unanswered_pulls_s <= MAX_FETCH_LOOP_PAUSE_S:
         return False
-    return gap_s <= f.allowed_gap_s
+    return pull_gap_s is not None and pull_gap_s <= f.allowed_gap_s
 
 
 def _is_delivery_stalled(f: Facts, min_waiting_s: float) -> bool:
@@ -907,22 +908,24 @@ def _make_loss_symptom(
 
 def find_lost_before_ack(f: Facts, is_finding_open: bool) -> Symptom | None:
     """Return the evidence if the stream removed messages that were delivered and not acked."""
-    removed = f.advisories.removed if f.advisories else NOTHING_COUNTED
-    if not removed.total_count or f.at_us - removed.last_at_us > LOST_MSGS_REPORTED_S * 1e6:
+    removal_counts = f.advisories.removed if f.advisories else NOTHING_COUNTED
+    removed_ago_us = f.at_us - removal_counts.last_at_us
+    if not removal_counts.total_count or removed_ago_us > LOST_MSGS_REPORTED_S * 1e6:
         return None
     if f.stream is None or not f.stream.has_removing_limit:
         return None
-    lost = _removed_after_purge(removed, f.stream.purge)
-    if not lost.msgs:
+    lost_messages = _without_purged_messages(removal_counts, f.stream.purge)
+    if not lost_messages.msgs:
         # A user removed them.
         return None
-    if not is_finding_open and not _are_removed_by_limit(f.stream, lost.sequences):
+    if not is_finding_open and not _are_removed_by_limit(f.stream, lost_messages.sequences):
         return None
-    text = f"{counted(lost.msgs, 'message')} removed before their ack"
-    text = text if lost.is_exact else f"at least {text}"
-    sequences_text = f": {_format_sequences(lost.sequences)}" if lost.sequences else ""
-    return Symptom(text + sequences_text, lost.since_at_us, lost.sequences,
-                   {"lost_msgs": lost.msgs, **f.stream.removing_limit})  # fmt: skip
+    text = f"{counted(lost_messages.msgs, 'message')} removed before their ack"
+    text = text if lost_messages.is_exact else f"at least {text}"
+    if lost_messages.sequences:
+        text += f": {_format_sequences(lost_messages.sequences)}"
+    return Symptom(text, lost_messages.since_at_us, lost_messages.sequences,
+                   {"lost_msgs": lost_messages.msgs, **f.stream.removing_limit})  # fmt: skip
 
 
 class _RemovedMessages(NamedTuple):
@@ -935,26 +938,34 @@ class _RemovedMessages(NamedTuple):
     sequences: tuple[int, ...]
 
 
-def _removed_after_purge(removed: MessageCounts, purge: Purge | None) -> _RemovedMessages:
-    """Return the messages of `removed` without those that the user purged."""
-    messages = removed.most_frequent()
+def _without_purged_messages(
+    removal_counts: MessageCounts, purge: Purge | None
+) -> _RemovedMessages:
+    """Return the messages counted in `removal_counts` without those that a user purged."""
+    messages = removal_counts.most_frequent()
     if purge is None or (
-        removed.first_at_us >= purge.at_us
+        removal_counts.first_at_us >= purge.at_us
         and all(message.stream_seq >= purge.first_seq for message in messages)
     ):
-        return _RemovedMessages(removed.total_count, True, removed.first_at_us, removed.sequences)
+        return _RemovedMessages(
+            removal_counts.total_count, True, removal_counts.first_at_us, removal_counts.sequences
+        )
     kept_messages = [message for message in messages if message.stream_seq >= purge.first_seq]
     # The counts of a message may include those of purged ones that it replaced.
     min_msgs = sum(message.said_count - message.error_count for message in kept_messages)
     max_msgs = sum(message.said_count for message in kept_messages)
-    recent = [(second, count) for second, count in removed.recent if second * _US > purge.at_us]
-    recent_msgs = sum(count for _, count in recent)
-    msgs = max(min_msgs, min(recent_msgs, max_msgs))
-    since_at_us = recent[0][0] * _US if recent else purge.at_us
-    are_all_recent = len(recent) < len(removed.recent)
+    counts_after_purge = [
+        (second, count)
+        for second, count in removal_counts.recent
+        if second * _US_PER_S > purge.at_us
+    ]
+    msgs_after_purge = sum(count for _, count in counts_after_purge)
+    msgs = max(min_msgs, min(msgs_after_purge, max_msgs))
+    since_at_us = counts_after_purge[0][0] * _US_PER_S if counts_after_purge else purge.at_us
+    has_counts_before_purge = len(counts_after_purge) < len(removal_counts.recent)
     return _RemovedMessages(
         msgs,
-        msgs == max_msgs or (are_all_recent and msgs == recent_msgs),
+        msgs == max_msgs or (has_counts_before_purge and msgs == msgs_after_purge),
         since_at_us,
         tuple(message.stream_seq for message in kept_messages),
     )
@@ -992,8 +1003,8 @@ def find_max_waiting_reached(f: Facts, is_finding_open: bool) -> Symptom | None:
 
 def _format_sequences(sequences: tuple[int, ...]) -> str:
     """Return sequences for people: `3, 5 and 12 more`."""
-    names = ", ".join(str(seq) for seq in sequences[:_MAX_NAMED_MESSAGES])
-    return names + (
+    named_seqs_text = ", ".join(str(seq) for seq in sequences[:_MAX_NAMED_MESSAGES])
+    return named_seqs_text + (
         f" and {len(sequences) - _MAX_NAMED_MESSAGES} more"
         if len(sequences) > _MAX_NAMED_MESSAGES
         else ""
@@ -1117,7 +1128,7 @@ def _is_leaked(f: Facts) -> bool:
         (
             condition.finding
             for condition in conditions
-            if condition.finding.kind is CONSUMERS_PILING_UP and condition.raised
+            if condition.finding.kind is CONSUMERS_PILING_UP and condition.is_raised
         ),
         None,
     )

@@ -57,7 +57,7 @@ def check_stream_thresholds(f: Stream) -> list[ThresholdResult]:
     facts = StreamFacts(
         stored_msgs=columns.stored_msgs[row],
         subjects_count=columns.subjects_count[row],
-        clustered=bool(columns.peers[row]) or bool(link is not None and link.cluster),
+        is_clustered=bool(columns.peers[row]) or bool(link is not None and link.cluster),
         leader=columns.leader[row],
         peers=columns.peers[row],
         upstreams=columns.upstreams[row],

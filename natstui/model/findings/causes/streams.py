@@ -242,7 +242,7 @@ def find_limit_forecast(f: Facts, is_finding_open: bool) -> Symptom | None:
     return Symptom(
         f"{used_text}, full in {duration_text(time_to_full_s)}",
         numbers=limit_numbers,
-        hold_s=report_after_s,
+        report_after_s=report_after_s,
     )
 
 
@@ -286,12 +286,12 @@ def _full_in_s(f: Facts) -> float | None:
 
 def find_stopped_publisher(f: Facts, is_finding_open: bool) -> Symptom | None:
     """Return the evidence if a publisher that published steadily has stopped."""
-    allowed_s, silent_s, steadily_published_s = f.allowed_silence_s, f.silent_s, f.steady_s
+    allowed_silence_s, silent_s, steadily_published_s = f.allowed_silence_s, f.silent_s, f.steady_s
     if (
-        allowed_s is None
+        allowed_silence_s is None
         or silent_s is None
         or steadily_published_s is None
-        or silent_s <= allowed_s
+        or silent_s <= allowed_silence_s
     ):
         return None
     if f.config is None or f.config.description == BENCHMARK_STREAM_DESCRIPTION or f.config.mirror:
@@ -305,18 +305,18 @@ def find_stopped_publisher(f: Facts, is_finding_open: bool) -> Symptom | None:
 
 def find_purge(f: Facts, is_finding_open: bool) -> Symptom | None:
     """Return the evidence if a user purged the stream: no limit removed its first messages."""
-    loss = f.purge
+    purge = f.purge
     if (
-        loss is None
+        purge is None
         or f.missing_messages is not None
-        or f.at_us - loss.at_us > LOST_MSGS_REPORTED_S * 1e6
+        or f.at_us - purge.at_us > LOST_MSGS_REPORTED_S * 1e6
     ):
         return None
     # Clients of buckets purge the values that they replace.
     if f.name.startswith((KV, OBJECTS)):
         return None
-    text = f"{counted(loss.purged_msgs, 'message')} purged or deleted by a user"
-    return Symptom(text, loss.at_us, (), {"purged_msgs": loss.purged_msgs})
+    text = f"{counted(purge.purged_msgs, 'message')} purged or deleted by a user"
+    return Symptom(text, purge.at_us, (), {"purged_msgs": purge.purged_msgs})
 
 
 def find_abandoned_batches(f: Facts, is_finding_open: bool) -> Symptom | None:
@@ -347,7 +347,7 @@ def _list_origins(f: Facts) -> list[tuple[str, dict[str, object]]]:
 
 
 def find_missing_origin(f: Facts, is_finding_open: bool) -> Symptom | None:
-    """Return the evidence if the origin of the stream does not exist in the account."""
+    """Return the evidence if a mirrored or sourced stream does not exist in the account."""
     rows_of_existing_stream = f.state.streams.roster.rows_of_stream
     inactive_origin_names = {
         upstream.name for upstream in f.columns.upstreams[f.row]
@@ -364,7 +364,7 @@ def find_missing_origin(f: Facts, is_finding_open: bool) -> Symptom | None:
     account = f.state.account
     if not missing_origin_names or account is None or account.streams_count > len(f.state.streams):
         return None
-    return Symptom(f"there is no stream {', '.join(missing_origin_names)}", hold_s=5.0)
+    return Symptom(f"there is no stream {', '.join(missing_origin_names)}", report_after_s=5.0)
 
 
 def find_origin_error(f: Facts, is_finding_open: bool) -> Symptom | None:
@@ -392,7 +392,7 @@ def find_silent_origin(f: Facts, is_finding_open: bool) -> Symptom | None:
         return None
     if most_silent_upstream.active_ns is None:
         return Symptom(
-            f"never had contact with {most_silent_upstream.name}", hold_s=SILENT_UPSTREAM_S
+            f"never had contact with {most_silent_upstream.name}", report_after_s=SILENT_UPSTREAM_S
         )
     silence_text = duration_text(most_silent_upstream.active_ns / 1e9)
     text = f"no contact with {most_silent_upstream.name} for {silence_text}"
@@ -416,7 +416,7 @@ def find_ahead_of_origin(f: Facts, is_finding_open: bool) -> Symptom | None:
     if last_seq is None or last_seq <= origin_seq:
         return None
     text = f"the last sequence is {last_seq}, in {config.mirror} only {origin_seq}"
-    return Symptom(text, None, (), {"ahead_msgs": last_seq - origin_seq}, hold_s=2.0)
+    return Symptom(text, None, (), {"ahead_msgs": last_seq - origin_seq}, report_after_s=2.0)
 
 
 def find_unmatched_source_filter(f: Facts, is_finding_open: bool) -> Symptom | None:
@@ -468,7 +468,7 @@ def find_orphaned_messages(f: Facts, is_finding_open: bool) -> Symptom | None:
     if config is None or config.retention != "workqueue" or not stored_msgs:
         return None
     if not f.columns.consumers_count[f.row]:
-        return Symptom(f"{counted(stored_msgs, 'message')}, and no consumer", hold_s=1.0)
+        return Symptom(f"{counted(stored_msgs, 'message')}, and no consumer", report_after_s=1.0)
     count, filters, counts = f.orphaned_msgs, f.filters, f.subject_counts
     if (
         not count
@@ -511,7 +511,7 @@ def find_orphaned_messages(f: Facts, is_finding_open: bool) -> Symptom | None:
 
 
 def find_unmatched_publishes(f: Facts, is_finding_open: bool) -> Symptom | None:
-    """Return the evidence if published messages that no consumer filter matches are dropped."""
+    """Return the evidence if an interest stream drops messages that no consumer filter matches."""
     config = f.config
     if config is None or config.retention != "interest" or config.mirror or config.sealed:
         return None
@@ -520,7 +520,7 @@ def find_unmatched_publishes(f: Facts, is_finding_open: bool) -> Symptom | None:
         if not f.published_alone_msgs:
             return None
         text = f"no consumer: {counted(f.published_alone_msgs, 'message')} published and not kept"
-        return Symptom(text, f.consumerless_since_us, hold_s=0.0)
+        return Symptom(text, f.consumerless_since_us, report_after_s=0.0)
     if f.is_covered_by_filters or f.came_per_s is None or f.unwanted_per_s is None:
         return None
     min_unmatched_share = NO_INTEREST_SHARE / 2 if is_finding_open else NO_INTEREST_SHARE
@@ -549,7 +549,7 @@ def find_unused_new_consumers(f: Facts, is_finding_open: bool) -> Symptom | None
 
 
 def find_left_consumers(f: Facts, is_finding_open: bool) -> Symptom | None:
-    """Return the evidence if clients left ephemeral consumers, which the server deletes later."""
+    """Return the evidence if ephemeral consumers have no client; the server deletes them later."""
     count = f.left_consumers_count
     if not count:
         return None
@@ -567,7 +567,7 @@ def find_many_subjects(f: Facts, is_finding_open: bool) -> Symptom | None:
 
 
 def find_subject_per_message(f: Facts, is_finding_open: bool) -> Symptom | None:
-    """Return the evidence if nearly every message has its own subject, without a limit."""
+    """Return the evidence if nearly every message has its own subject: no subject limit is set."""
     columns, row, config = f.columns, f.row, f.config
     subjects_count, stored_msgs = columns.subjects_count[row], columns.stored_msgs[row]
     if config is None or config.max_msgs_per_subject or subjects_count > MAX_SUBJECTS:

@@ -31,7 +31,7 @@ from natstui.model.live.snapshot import ConsumerColumns
 from natstui.model.live.state import State
 from natstui.model.records.evidence import AdvisoryCounts
 
-_US = 1_000_000
+_US_PER_S = 1_000_000
 _ACK_FLOOR_WINDOW_S = 120.0
 _MAX_CLOCK_DIFFERENCE_US = 30_000_000
 """Maximum difference of synchronized clocks."""
@@ -84,7 +84,7 @@ class ConsumerFacts:
 
     @property
     def dropped_counts(self) -> MessageCounts:
-        """The drops after max deliver, counted by message, also of messages that are gone."""
+        """The drops after max deliver, counted by message, also of messages deleted since."""
         return NOTHING_COUNTED if self.advisories is None else self.advisories.give_ups
 
     @cached_property
@@ -144,9 +144,9 @@ class ConsumerFacts:
 
     @property
     def has_seen_client(self) -> bool:
-        """Whether clients are known since the latest time without polls, if there was one.
+        """Whether a client was seen since the latest break of polling.
 
-        Without such a time, a delivery before the first poll is known from the server.
+        Without such a break, a delivery before the first poll, by the server, counts too.
         """
         activity = self._memory.client_activity.get(self.key)
         return bool(self.has_client) or (
@@ -180,7 +180,7 @@ class ConsumerFacts:
             return inactive_s
         # The server would have deleted the consumer: a client used it, unseen by polls.
         oldest_mono_us, _ = self.history.values("sampled_mono_us", math.inf)[-1]
-        return min(inactive_s, (self.mono_us - oldest_mono_us) / _US)
+        return min(inactive_s, (self.mono_us - oldest_mono_us) / _US_PER_S)
 
     @property
     def is_filtered(self) -> bool:
@@ -224,7 +224,7 @@ class ConsumerFacts:
         if not self.has_known_activity:
             return max(map(self._find_unchanged_since_us, counters))
         times = (self.delivered_at_us, self.acked_at_us, *map(self._find_change_us, counters))
-        return max((self.created_at_us, *(at for at in times if at is not None)))
+        return max((self.created_at_us, *(time_us for time_us in times if time_us is not None)))
 
     @cached_property
     def waiting_since_us(self) -> int:
@@ -253,7 +253,7 @@ class ConsumerFacts:
         return min(self._find_above_zero_us("ack_pending_msgs", self.last_ack_us), self.at_us)
 
     def _utc_us(self, mono_us: int) -> int:
-        """Return the UTC of a time on the engine's clock, by the clock of UTC now."""
+        """Return a time on the engine's clock as UTC, by the present difference of both clocks."""
         return self.at_us - (self.mono_us - mono_us)
 
     @property
@@ -264,7 +264,7 @@ class ConsumerFacts:
     def _find_change_us(self, counter: str) -> int | None:
         """Return the time of the newest poll that saw `counter` change, UTC; None without one.
 
-        Times of the server are by its own clock, which may differ from the current clock.
+        It is by natstui's clock, from which the server's clock may differ.
         """
         mono_us = self.history.last_change_us(counter, _COUNTER_CHANGES_WINDOW_S)
         return None if mono_us is None else self._utc_us(mono_us)
@@ -306,9 +306,9 @@ class ConsumerFacts:
         )
 
     def _correct_server_time_us(self, counter: str, at_us: int | None) -> int | None:
-        """Return `at_us`, a time by the server's clock, UTC.
+        """Return `at_us`, the time by the server's clock when `counter` changed, UTC.
 
-        After a change of the clock, return instead the time when polls saw `counter` change.
+        If a clock was changed and `at_us` does not fit the polls, return their time instead.
         """
         if at_us is None or not self._was_clock_changed:
             return at_us
@@ -330,7 +330,7 @@ class ConsumerFacts:
 
     @property
     def _was_clock_changed(self) -> bool:
-        """Whether the clock of UTC was changed since the oldest poll in the history."""
+        """Whether the machine's UTC clock was set since the oldest poll in the history."""
         tiers = self.state.consumer_history.tiers
         oldest_sample = next((tier.samples[0] for tier in reversed(tiers) if tier.samples), None)
         if oldest_sample is None:
@@ -343,9 +343,9 @@ class ConsumerFacts:
         """The time when the oldest pending message was stored, UTC; None if unknown."""
         if not self.pending:
             return None
-        waits_s = next_message_age_s(self.state, self.row)
-        if waits_s is not None:
-            return self.at_us - round(waits_s * _US)
+        next_age_s = next_message_age_s(self.state, self.row)
+        if next_age_s is not None:
+            return self.at_us - round(next_age_s * _US_PER_S)
         if self.pending == 1 and not self.is_filtered and self.stream:
             return self.stream.columns.last_at_us[self.stream.row]
         return None
@@ -424,29 +424,29 @@ class ConsumerFacts:
     @consumer_fact("s")
     def age_s(self) -> float:
         """Time since the creation of the consumer."""
-        return max(0.0, (self.at_us - self.created_at_us) / _US)
+        return max(0.0, (self.at_us - self.created_at_us) / _US_PER_S)
 
     @consumer_fact("s")
     def waiting_s(self) -> float:
         """Time in which messages were pending and none was delivered."""
-        return (self.at_us - self.waiting_since_us) / _US
+        return (self.at_us - self.waiting_since_us) / _US_PER_S
 
     @consumer_fact("s")
     def quiet_s(self) -> float | None:
         """Time since the last delivery."""
         at_us = self.delivered_at_us
-        return None if at_us is None else max(0.0, (self.at_us - at_us) / _US)
+        return None if at_us is None else max(0.0, (self.at_us - at_us) / _US_PER_S)
 
     @consumer_fact("s")
     def acked_ago_s(self) -> float | None:
         """Time since the last ack."""
         at_us = self.acked_at_us
-        return None if at_us is None else max(0.0, (self.at_us - at_us) / _US)
+        return None if at_us is None else max(0.0, (self.at_us - at_us) / _US_PER_S)
 
     @consumer_fact("s")
     def held_s(self) -> float:
         """Time since the last delivery or ack."""
-        return max(0.0, (self.at_us - self.idle_since_us) / _US)
+        return max(0.0, (self.at_us - self.idle_since_us) / _US_PER_S)
 
     @consumer_fact("s")
     def longest_ack_wait_s(self) -> float | None:
@@ -454,11 +454,11 @@ class ConsumerFacts:
         config = self.config
         if config is None or config.ack_policy == "none":
             return None
-        waits_ns = [config.ack_wait_ns or 0]
+        ack_waits_ns = [config.ack_wait_ns or 0]
         backoff = self.settings.get("backoff")
         if isinstance(backoff, list):
-            waits_ns += [pause for pause in backoff if isinstance(pause, int)]
-        return max(waits_ns) / 1e9 if max(waits_ns) else None
+            ack_waits_ns += [pause_ns for pause_ns in backoff if isinstance(pause_ns, int)]
+        return max(ack_waits_ns) / 1e9 if max(ack_waits_ns) else None
 
     @consumer_fact("s", needs="two polls")
     def pull_gap_s(self) -> float | None:
@@ -467,16 +467,16 @@ class ConsumerFacts:
         return self._pull_gap_s(activity.last_active_mono_us if activity else None)
 
     def _pull_gap_s(self, active_mono_us: int | None) -> float | None:
-        """Return the time since `active_mono_us`, the last delivery or ack; 0 with a client."""
+        """Return the time since a client pulled, received or acked; 0 while it pulls.
+
+        `active_mono_us` is the time of the last seen pull or delivery.
+        """
         if self.has_client:
             return 0.0
-        gap_s = None if active_mono_us is None else max(0.0, (self.mono_us - active_mono_us) / _US)
-        gaps_s = [
-            known_gap_s
-            for known_gap_s in (gap_s, self.quiet_s, self.acked_ago_s)
-            if known_gap_s is not None
-        ]
-        return min(gaps_s, default=None)
+        times_since_s = [self.quiet_s, self.acked_ago_s]
+        if active_mono_us is not None:
+            times_since_s.append(max(0.0, (self.mono_us - active_mono_us) / _US_PER_S))
+        return min((time_s for time_s in times_since_s if time_s is not None), default=None)
 
     @consumer_fact("s", needs="two polls")
     def unanswered_pulls_s(self) -> float | None:
@@ -490,7 +490,7 @@ class ConsumerFacts:
         return (
             None
             if last_active_us is None
-            else max(0.0, (last_active_us - self.waiting_since_us) / _US)
+            else max(0.0, (last_active_us - self.waiting_since_us) / _US_PER_S)
         )
 
     @consumer_fact("s", needs="two polls")
@@ -514,7 +514,7 @@ class ConsumerFacts:
         polls = self._polls_with_blocked_floor
         if len(polls) < MIN_POISON_POLLS:
             return 0.0
-        blocked_s = (polls[0].mono_us - polls[-1].mono_us) / _US
+        blocked_s = (polls[0].mono_us - polls[-1].mono_us) / _US_PER_S
         if len(polls) < len(self.history.values("ack_pending_msgs", _ACK_FLOOR_WINDOW_S)):
             return blocked_s
         delivered_seqs = polls[0].stream_seq - polls[-1].stream_seq
@@ -575,13 +575,13 @@ class ConsumerFacts:
     def watched_s(self) -> float:
         """Time between the oldest and newest poll of the consumer."""
         polls = self.history.values("ack_floor_stream_seq", _ACK_FLOOR_WINDOW_S)
-        return (polls[0][0] - polls[-1][0]) / _US
+        return (polls[0][0] - polls[-1][0]) / _US_PER_S
 
     @consumer_fact("s", window_s=_ACK_FLOOR_WINDOW_S, needs="three polls")
     def one_message_s(self) -> float:
         """Time span of the polls in which only one message was redelivered."""
         polls = self._polls_since_floor_moved[: self.one_message_polls]
-        return (polls[0][0] - polls[-1][0]) / _US if polls else 0.0
+        return (polls[0][0] - polls[-1][0]) / _US_PER_S if polls else 0.0
 
     @consumer_fact("polls", window_s=_ACK_FLOOR_WINDOW_S, needs="three polls")
     def one_message_polls(self) -> int:
@@ -633,7 +633,8 @@ class ConsumerFacts:
         polls = self.history.values("delivered_consumer_seq", NAKS_WINDOW_S)
         (until_us, newest_seq), (from_us, oldest_seq) = polls[0], polls[-1]
         # Polls may be further apart: naks and deliveries must be of the same time.
-        count = self.naks.recent_count(self.at_us, max(NAKS_WINDOW_S, (until_us - from_us) / _US))
+        window_s = max(NAKS_WINDOW_S, (until_us - from_us) / _US_PER_S)
+        count = self.naks.recent_count(self.at_us, window_s)
         acked_msgs, delivered_msgs = (
             self.history.growth("ack_floor_consumer_seq", NAKS_WINDOW_S),
             newest_seq - oldest_seq,

@@ -26,8 +26,8 @@ RowName = tuple[str | int, ...]
 class ClientActivity:
     """Times of a consumer's pull requests or deliveries, and the gaps between them.
 
-    Times are of the engine's clock, which nobody sets. Time without polls does not count, so it
-    moves them, but not `last_seen_mono_us`.
+    Times are of the engine's clock, which nobody sets. Time without polls does not count: all
+    times but `last_seen_mono_us` are moved forward by it.
     """
 
     first_mono_us: int
@@ -62,10 +62,10 @@ class ClientActivity:
 
         It is three times the longest gap, at least 10 s; 20 s while the longest is unknown.
         """
-        longest_s = self.longest_gap_s
-        if longest_s is None:
+        longest_gap_s = self.longest_gap_s
+        if longest_gap_s is None:
             return MAX_PULL_GAP_IF_UNKNOWN_S
-        return max(NO_PULLS_AFTER_S, ALLOWED_PULL_GAP_FACTOR * longest_s)
+        return max(NO_PULLS_AFTER_S, ALLOWED_PULL_GAP_FACTOR * longest_gap_s)
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,7 +122,7 @@ class MissingMessages:
     """Messages that disappeared from a stream between two polls without an explanation."""
 
     missing_msgs: int
-    before_us: int
+    present_at_us: int
     """Time of the poll that had them, UTC."""
     at_us: int
     """Time of the poll that did not, UTC."""

@@ -37,12 +37,12 @@ from natstui.model.live.snapshot import ConsumerColumns, StreamColumns
 from natstui.model.live.state import State
 from natstui.model.servers.replicas import has_lost_leader_contact
 
-_US = 1_000_000
+_US_PER_S = 1_000_000
 _MAX_SERVER_CLOCK_DIFFERENCE_US = 20_000
 """Maximum difference of the clocks of the servers of two rows."""
-_MIN_UNPOLLED_US = 60 * _US
+_MIN_UNPOLLED_US = 60 * _US_PER_S
 """Minimum time without a poll of a row that counts as an absence of natstui."""
-_MAX_CLOCK_DIFFERENCE_US = 30 * _US
+_MAX_CLOCK_DIFFERENCE_US = 30 * _US_PER_S
 """Maximum difference of a server's clock from the current clock, while nothing is stored."""
 
 
@@ -128,9 +128,9 @@ def _update_client_activity(
     state: State,
     rows: list[int],
 ) -> Mapping[RowKey, ClientActivity]:
-    """Return the activity of clients, updated by new pull requests and deliveries.
+    """Return consumer → activity of its clients, updated by new pull requests and deliveries.
 
-    It stays unchanged while a pull request is open at each poll.
+    An activity stays unchanged while a pull request is open at each poll.
     """
     columns, keys = state.consumers.columns, state.consumers.roster.keys
     waiting_pulls, push_bound = columns.waiting_pulls_count, columns.push_bound
@@ -325,13 +325,18 @@ class _StreamMemoryUpdater:
                 self.purges[key] = Purge(removed_msgs, at_us, columns.first_seq[row])
                 self._add_missing_messages(key, removed_msgs, before_us, at_us)
 
-    def _add_missing_messages(self, key: RowKey, msgs: int, before_us: int, at_us: int) -> None:
-        """Store that `msgs` are missing; within 5 min of the last report, store only the time."""
+    def _add_missing_messages(
+        self, key: RowKey, msgs: int, present_at_us: int, at_us: int
+    ) -> None:
+        """Store that `msgs` of a stream, present at `present_at_us`, are missing at `at_us`.
+
+        Within 5 min of the last report, store only the time.
+        """
         if msgs <= 0:
             return
         missing = self.missing_messages.get(key)
-        if missing is None or at_us - missing.latest_at_us > LOST_MSGS_REPORTED_S * _US:
-            self.missing_messages[key] = MissingMessages(msgs, before_us, at_us, at_us)
+        if missing is None or at_us - missing.latest_at_us > LOST_MSGS_REPORTED_S * _US_PER_S:
+            self.missing_messages[key] = MissingMessages(msgs, present_at_us, at_us, at_us)
         else:
             self.missing_messages[key] = replace(missing, latest_at_us=at_us)
 
@@ -346,7 +351,8 @@ class _StreamMemoryUpdater:
         if not has_new_messages or at_us is None:
             return
         publishing = self.steady_publishing.get(key)
-        if publishing is None or at_us - publishing.stored_at_us > STEADY_PUBLISHER_GAP_S * _US:
+        max_gap_us = STEADY_PUBLISHER_GAP_S * _US_PER_S
+        if publishing is None or at_us - publishing.stored_at_us > max_gap_us:
             self.steady_publishing[key] = SteadyPublishing(at_us, at_us, polled_mono_us=mono_us)
             return
         longest_us = max(publishing.longest_gap_us, at_us - publishing.stored_at_us)
@@ -401,7 +407,7 @@ def _is_removal_explained_by_limit(
         return True
     first_at_us = columns_before.first_at_us[row_before]
     if config.max_age_ns and first_at_us is not None:
-        max_age_us, difference_us = config.max_age_ns // 1000, 2 * _US
+        max_age_us, difference_us = config.max_age_ns // 1000, 2 * _US_PER_S
         last_at_us = columns.last_at_us[row]
         if last_at_us is not None and columns.last_seq[row] > columns_before.last_seq[row_before]:
             # Since the previous poll, the server stored a message with this time of its clock.
@@ -529,7 +535,7 @@ def _update_losses(
     expired_keys = [
         key
         for key, loss in known_losses.items()
-        if now_us - loss.at_us > LOST_MSGS_REPORTED_S * _US
+        if now_us - loss.at_us > LOST_MSGS_REPORTED_S * _US_PER_S
     ]
     if not first_seq_rises and not expired_keys:
         return known_losses
@@ -676,7 +682,7 @@ def _update_recreated_consumers(
     memory: RuleMemory, before: PreviousRows | None, state: State
 ) -> tuple[Mapping[tuple[str, str], tuple[int, ...]], Mapping[RowName, int]]:
     """Return the times (UTC) of recreated, and of deleted, consumers within the last minute."""
-    from_us = state.now_at_us - round(RECREATIONS_WINDOW_S * _US)
+    from_us = state.now_at_us - round(RECREATIONS_WINDOW_S * _US_PER_S)
     recreated_at_us = {
         name: tuple(at_us for at_us in times if at_us >= from_us)
         for name, times in memory.recreated_at_us.items()
@@ -701,7 +707,7 @@ def _update_recreated_streams(
     memory: RuleMemory, before: PreviousRows | None, state: State
 ) -> tuple[Mapping[str, int], Mapping[RowName, int]]:
     """Return the times (UTC) of recreated, and of deleted, streams within the last 5 minutes."""
-    from_us = state.now_at_us - round(DELETION_REPORTED_S * _US)
+    from_us = state.now_at_us - round(DELETION_REPORTED_S * _US_PER_S)
     recreated_at_us, deleted_at_us = memory.streams_recreated_at_us, memory.streams_deleted_at_us
     recreated_at_us = {name: at_us for name, at_us in recreated_at_us.items() if at_us >= from_us}
     deleted_at_us = {name: at_us for name, at_us in deleted_at_us.items() if at_us >= from_us}

@@ -16,7 +16,7 @@ from natstui.model.live.known_rows import RowKey
 from natstui.model.live.snapshot import ConsumerColumns, Peer
 from natstui.model.servers.replicas import has_lost_leader_contact
 
-_US = 1_000_000
+_US_PER_S = 1_000_000
 _MIN_REPLY_DISTANCE_US = 500_000
 """Minimum distance of two replies whose order is certain."""
 
@@ -73,9 +73,9 @@ def unused_s(
     if columns.waiting_pulls_count[row] or columns.push_bound[row]:
         return 0.0
     if activity is not None:
-        return max(0.0, (mono_us - activity.last_active_mono_us) / _US)
+        return max(0.0, (mono_us - activity.last_active_mono_us) / _US_PER_S)
     last_active_us = max(columns.created_at_us[row], columns.delivered_at_us[row] or 0)
-    return max(0.0, (at_us - last_active_us) / _US)
+    return max(0.0, (at_us - last_active_us) / _US_PER_S)
 
 
 class _RowSample(NamedTuple):
@@ -98,7 +98,7 @@ class RowHistory:
         self._unread_samples = self._read_samples()
 
     def _read_samples(self) -> Iterator[_RowSample]:
-        """Yield each sample of the row, newest first, and store it."""
+        """Yield each sample of the row, newest first, and store it for later calls of `values`."""
         recent = self._history.recent
         newest_roster = recent[-1].roster if recent else None
         latest_us = None
@@ -118,7 +118,7 @@ class RowHistory:
                 yield self._read_so_far[-1]
 
     def values(self, name: str, window_s: float, min_count: int = 2) -> list[tuple[int, int]]:
-        """Return (time, value) of the samples of `window_s`, newest first.
+        """Return (time, value) of the column `name` in the samples of `window_s`, newest first.
 
         Times are of the steady clock in µs. With few samples in the window, older ones are added
         up to `min_count`, if the history has them.
@@ -126,7 +126,7 @@ class RowHistory:
         samples: list[tuple[int, int]] = []
         for mono_us, columns, row in chain(self._read_so_far[:], self._unread_samples):
             samples.append((mono_us, columns[name][row]))
-            if len(samples) >= min_count and samples[0][0] - mono_us >= window_s * _US:
+            if len(samples) >= min_count and samples[0][0] - mono_us >= window_s * _US_PER_S:
                 break
         return samples
 
@@ -140,7 +140,7 @@ class RowHistory:
 
         None without one among the recent samples.
         """
-        samples = self.values(name, 2 * _MIN_REPLY_DISTANCE_US / _US, min_count=3)
+        samples = self.values(name, 2 * _MIN_REPLY_DISTANCE_US / _US_PER_S, min_count=3)
         earlier_us = mono_us - _MIN_REPLY_DISTANCE_US
         return next((value for us, value in samples if us <= earlier_us), None)
 

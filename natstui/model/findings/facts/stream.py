@@ -32,9 +32,9 @@ from natstui.model.live.state import State
 from natstui.model.records.evidence import AdvisoryCounts, SubjectsCounted
 from natstui.units import bytes_text, duration_text
 
-_US = 1_000_000
+_US_PER_S = 1_000_000
 _SUBJECT_TRANSFORM_KEY = "subject_transform"
-_MAX_RESTART_REPORT_DELAY_US = 15 * _US
+_MAX_RESTART_REPORT_DELAY_US = 15 * _US_PER_S
 """Maximum delay until a restart of a server is known: servers are read every 10 s or less."""
 
 
@@ -166,7 +166,9 @@ class StreamFacts:
             return None
         restarted_at_us = server.restarted_at_us[-1]
         is_at_restart = (
-            messages.before_us <= restarted_at_us <= messages.at_us + _MAX_RESTART_REPORT_DELAY_US
+            messages.present_at_us
+            <= restarted_at_us
+            <= messages.at_us + _MAX_RESTART_REPORT_DELAY_US
         )
         return messages if is_at_restart else None
 
@@ -195,13 +197,13 @@ class StreamFacts:
 
     @property
     def removing_limit_text(self) -> str | None:
-        """The limit that removes the oldest messages, and the age of the oldest, or None."""
+        """A clause about the limit that removes the oldest messages, with their age; or None."""
         for name, value in self.removing_limit.items():
             limit = f"{STREAM_LIMIT_BY_NUMBER_NAME[name].label} is {_limit_text(name, value)}"
             first_at_us = self.columns.first_at_us[self.row]
             if name == "max_age_s" or first_at_us is None or first_at_us >= self.at_us:
                 return limit
-            oldest_age_s = (self.at_us - first_at_us) / _US
+            oldest_age_s = (self.at_us - first_at_us) / _US_PER_S
             return f"{limit}, it keeps the last {duration_text(oldest_age_s)}"
         return None
 
@@ -230,7 +232,7 @@ class StreamFacts:
         publishing = self._memory.steady_publishing.get(self.key)
         if publishing is not None and publishing.polled_mono_us is not None:
             silent_us = min(silent_us, self.mono_us - publishing.polled_mono_us)
-        return max(0.0, silent_us / _US)
+        return max(0.0, silent_us / _US_PER_S)
 
     @stream_fact("s", needs="two polls")
     def steady_s(self) -> float | None:
@@ -239,14 +241,14 @@ class StreamFacts:
         return (
             None
             if publishing is None
-            else (publishing.stored_at_us - publishing.steady_since_us) / _US
+            else (publishing.stored_at_us - publishing.steady_since_us) / _US_PER_S
         )
 
     @stream_fact("s", needs="two polls")
     def longest_store_gap_s(self) -> float | None:
         """Longest gap between new messages in the steady time, by polls."""
         publishing = self._memory.steady_publishing.get(self.key)
-        return None if publishing is None else publishing.longest_gap_us / _US
+        return None if publishing is None else publishing.longest_gap_us / _US_PER_S
 
     @stream_fact("s", needs="two polls")
     def allowed_silence_s(self) -> float | None:
@@ -259,20 +261,22 @@ class StreamFacts:
     @stream_fact("msgs", needs="three polls")
     def orphaned_msgs(self) -> int | None:
         """Messages that match no consumer, the minimum of three polls, without dropped ones."""
-        run = self._memory.orphans.get(self.key)
-        return None if run is None else max(0, run.lowest_msgs - self.dropped_by_consumers_msgs)
+        polls = self._memory.orphans.get(self.key)
+        if polls is None:
+            return None
+        return max(0, polls.lowest_msgs - self.dropped_by_consumers_msgs)
 
     @stream_fact("polls", needs="three polls")
     def orphaned_polls(self) -> int:
         """Number of newest polls with messages that match no consumer."""
-        run = self._memory.orphans.get(self.key)
-        return 0 if run is None else run.polls_count
+        polls = self._memory.orphans.get(self.key)
+        return 0 if polls is None else polls.polls_count
 
     @cached_property
     def orphaned_since_us(self) -> int | None:
         """The time since which messages match no consumer, UTC; None without such messages."""
-        run = self._memory.orphans.get(self.key)
-        return None if run is None else run.since_at_us
+        polls = self._memory.orphans.get(self.key)
+        return None if polls is None else polls.since_at_us
 
     @stream_fact("msgs")
     def dropped_by_consumers_msgs(self) -> int:
@@ -322,17 +326,17 @@ class StreamFacts:
     @stream_fact("msgs", needs="two polls")
     def published_alone_msgs(self) -> int | None:
         """Messages published to an interest stream since it has no consumer."""
-        start = self._memory.consumerless.get(self.key)
-        if start is None:
+        consumerless_start = self._memory.consumerless.get(self.key)
+        if consumerless_start is None:
             return None
         # A stream that was restored may be at a lower sequence than before.
-        return max(0, self.columns.last_seq[self.row] - start.last_seq)
+        return max(0, self.columns.last_seq[self.row] - consumerless_start.last_seq)
 
     @property
     def consumerless_since_us(self) -> int | None:
         """The time since which an interest stream has no consumer, UTC; None with a consumer."""
-        start = self._memory.consumerless.get(self.key)
-        return None if start is None else start.at_us
+        consumerless_start = self._memory.consumerless.get(self.key)
+        return None if consumerless_start is None else consumerless_start.at_us
 
     @stream_fact("msgs", needs="three polls")
     def differing_msgs(self) -> int | None:
@@ -350,7 +354,7 @@ class StreamFacts:
     def moving_s(self) -> float | None:
         """Time since the start of an unfinished move or scale (cluster.desired)."""
         desired = self.columns.desired[self.row]
-        return None if desired is None else (self.at_us - desired.created_at_us) / _US
+        return None if desired is None else (self.at_us - desired.created_at_us) / _US_PER_S
 
     @stream_fact("count", needs="subject counts")
     def full_subjects_count(self) -> int | None:
@@ -377,12 +381,12 @@ class StreamFacts:
             columns.waiting_pulls_count, columns.push_bound, columns.created_at_us,
         )  # fmt: skip
         delivered_at_us = columns.delivered_at_us
-        from_us = now_us - round(PILE_UP_WINDOW_S * _US)
+        from_us = now_us - round(PILE_UP_WINDOW_S * _US_PER_S)
         for row in self.consumer_rows:
             if created_at_us[row] < from_us or waiting_pulls[row] or push_bound[row]:
                 continue
             delivered_us = delivered_at_us[row]
-            if delivered_us is None or now_us - delivered_us > 10 * _US:
+            if delivered_us is None or now_us - delivered_us > 10 * _US_PER_S:
                 count += 1
         return count
 
@@ -422,4 +426,5 @@ def _growth_per_s(values: list[tuple[int, int]]) -> float | None:
     `values` are (time in µs, value), newest first.
     """
     (now_us, newest_value), (from_us, oldest_value) = values[0], values[-1]
-    return (newest_value - oldest_value) * _US / (now_us - from_us) if now_us > from_us else None
+    growth, elapsed_us = newest_value - oldest_value, now_us - from_us
+    return growth * _US_PER_S / elapsed_us if elapsed_us > 0 else None

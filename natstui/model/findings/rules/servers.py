@@ -80,7 +80,7 @@ def server_conditions(state: State) -> Iterator[Condition]:
         kind, text = kinds.SERVER_DOWN, f"{text} have no contact with the server"
         if len(clusters) == 1 and _is_in_lame_duck_mode(watch, next(iter(clusters)), silent_count):
             kind, text = kinds.LAME_DUCK_MODE, _LAME_DUCK_TEXT
-        yield _server_entity(name), kind, Symptom(text, hold_s=1.0)
+        yield _server_entity(name), kind, Symptom(text, report_after_s=1.0)
     yield from _find_meta_group_conditions(state, watch)
     yield from _find_refused_logins(watch)
     yield from _find_different_versions(watch)
@@ -112,9 +112,9 @@ def _find_server_symptoms(
         yield kinds.SLOW_CONSUMER, Symptom(text, server.slow_rose_at_us)
     if reading.name in watch.leaving:
         yield kinds.LAME_DUCK_MODE, Symptom(kinds.LAME_DUCK_MODE.sentence)
-    cores = reading.cores_count or 1
-    if reading.cpu_percent is not None and reading.cpu_percent > 100 * SERVER_CPU_SHARE * cores:
-        text = f"{reading.cpu_percent:.0f} % of {counted(cores, 'core')}"
+    cores_count, cpu_percent = reading.cores_count or 1, reading.cpu_percent
+    if cpu_percent is not None and cpu_percent > 100 * SERVER_CPU_SHARE * cores_count:
+        text = f"{cpu_percent:.0f} % of {counted(cores_count, 'core')}"
         yield kinds.SERVER_CPU_BUSY, Symptom(text)
     yield from _find_missing_links(watch, server)
 
@@ -122,11 +122,11 @@ def _find_server_symptoms(
 def _find_full_store(
     storage: Storage, full_kind: Kind, near_kind: Kind
 ) -> Iterator[tuple[Kind, Symptom]]:
-    share = storage.used_bytes / storage.max_bytes if storage.max_bytes > 0 else 0.0
-    if share < STORAGE_NEARLY_FULL_SHARE:
+    used_share = storage.used_bytes / storage.max_bytes if storage.max_bytes > 0 else 0.0
+    if used_share < STORAGE_NEARLY_FULL_SHARE:
         return
     text = f"{bytes_text(storage.used_bytes)} of {bytes_text(storage.max_bytes)} used"
-    yield (full_kind if share >= STORAGE_FULL_SHARE else near_kind), Symptom(text)
+    yield (full_kind if used_share >= STORAGE_FULL_SHARE else near_kind), Symptom(text)
 
 
 def _find_expiring_certificate(
@@ -260,15 +260,16 @@ def _find_meta_group_conditions(state: State, watch: ServerWatch) -> Iterator[Co
         failure for failure in state.unavailable.values() if is_without_meta_leader(failure)
     ]
     metas = watch.newest.metas if watch.newest is not None else ()
-    leaderless = [meta for meta in metas if meta.leader is None]
+    leaderless_metas = [meta for meta in metas if meta.leader is None]
     if failures:
-        oldest = min(failures, key=lambda failure: failure.at_us)
-        yield group, kinds.META_GROUP_WITHOUT_QUORUM, Symptom(oldest.reason, oldest.at_us)
-    elif leaderless:
-        first = leaderless[0]
-        text = f"{first.cluster or 'the meta group'}: no leader, {first.size_count} members"
-        if first.quorum_count is not None:
-            text += f", of which {first.quorum_count} are needed"
+        oldest_failure = min(failures, key=lambda failure: failure.at_us)
+        symptom = Symptom(oldest_failure.reason, oldest_failure.at_us)
+        yield group, kinds.META_GROUP_WITHOUT_QUORUM, symptom
+    elif leaderless_metas:
+        meta = leaderless_metas[0]
+        text = f"{meta.cluster or 'the meta group'}: no leader, {meta.size_count} members"
+        if meta.quorum_count is not None:
+            text += f", of which {meta.quorum_count} are needed"
         yield group, kinds.META_GROUP_WITHOUT_QUORUM, Symptom(text)
     from_us = watch.at_us - round(LEADER_CHANGES_WINDOW_S * 1e6)
     recent = [
@@ -387,8 +388,8 @@ def _find_unbalanced_leaders(state: State) -> Iterator[Condition]:
         return
     columns = state.streams.columns
     led_counts: Counter[str] = Counter()
-    expected_by_server: defaultdict[str, float] = defaultdict(float)
-    variance_by_server: defaultdict[str, float] = defaultdict(float)
+    expected_leaders_by_server: defaultdict[str, float] = defaultdict(float)
+    leaders_variance_by_server: defaultdict[str, float] = defaultdict(float)
     streams_by_server: Counter[str] = Counter()
     for leader, peers in zip(columns.leader, columns.peers, strict=True):
         if not peers or leader is None:
@@ -397,23 +398,23 @@ def _find_unbalanced_leaders(state: State) -> Iterator[Condition]:
         members = [leader, *(peer.name for peer in peers if not has_lost_leader_contact(peer))]
         lead_probability = 1 / len(members)
         for name in members:
-            expected_by_server[name] += lead_probability
-            variance_by_server[name] += lead_probability * (1 - lead_probability)
+            expected_leaders_by_server[name] += lead_probability
+            leaders_variance_by_server[name] += lead_probability * (1 - lead_probability)
             streams_by_server[name] += 1
     for name, led_count in led_counts.items():
         if (
             streams_by_server[name] < MIN_UNBALANCED_STREAMS
-            or led_count <= UNBALANCED_LEADERS_FACTOR * expected_by_server[name]
+            or led_count <= UNBALANCED_LEADERS_FACTOR * expected_leaders_by_server[name]
         ):
             continue
-        if led_count - expected_by_server[name] <= MIN_UNBALANCED_DEVIATIONS * math.sqrt(
-            variance_by_server[name]
+        if led_count - expected_leaders_by_server[name] <= MIN_UNBALANCED_DEVIATIONS * math.sqrt(
+            leaders_variance_by_server[name]
         ):
             continue
         streams_text = counted(streams_by_server[name], "stream")
         text = f"{name} leads {led_count} of {streams_text} with replicas on it"
-        text += f", an even share is {expected_by_server[name]:.0f}"
-        numbers = {"leads_count": float(led_count), "even_count": expected_by_server[name]}
+        text += f", an even share is {expected_leaders_by_server[name]:.0f}"
+        numbers = {"leads_count": float(led_count), "even_count": expected_leaders_by_server[name]}
         yield _server_entity(name), kinds.LEADERS_UNBALANCED, Symptom(text, numbers=numbers)
 
 

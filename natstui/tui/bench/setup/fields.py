@@ -52,10 +52,10 @@ def _create_field(
     label: str,
     kind: FieldKind,
     help: str,
-    absent: str = "",
+    absent_text: str = "",
     choices: tuple[str, ...] = (),
 ) -> Field:
-    return Field(path, label, kind, "", help, absent=absent, choices=choices)
+    return Field(path, label, kind, "", help, absent_text=absent_text, choices=choices)
 
 
 FIELDS = (
@@ -78,11 +78,11 @@ FIELDS = (
     _create_field("size", "Size", "bytes", "Bytes of a payload, as 128 or 64KB."),
     _create_field("rate", "Rate", "text",
            "Messages per second (+ and - change it); or burst 150 every 80ms, ramp 0 5k over 30s.",
-           absent="as fast as possible"),
+           absent_text="as fast as possible"),
     _create_field("msgs", "Messages", "count", "Total number of messages, as 1M.",
-        absent="until the duration is over"),
+        absent_text="until the duration is over"),
     _create_field("duration", "Duration", "duration", "How long, as 10s.",
-        absent="until all messages are sent"),
+        absent_text="until all messages are sent"),
     _create_field("subject", "Subject", "subject", "Where messages go."),
     _create_field("stream", "Stream", "text",
         "Created for the run and deleted afterwards, unless it existed before."),
@@ -92,8 +92,9 @@ FIELDS = (
     _create_field("acks", "Acks", "choice", "How consumers acknowledge.",
            choices=("explicit", "all", "none", "double")),
     _create_field("faults", "Faults", "text",
-           "Planned faults, as: kill consumers 4s; add consumers 6s.", absent="none"),
-    _create_field("checks", "Assertions", "text", "As: lost == 0; e2e.p99 < 20ms.", absent="none"),
+           "Planned faults, as: kill consumers 4s; add consumers 6s.", absent_text="none"),
+    _create_field("checks", "Assertions", "text", "As: lost == 0; e2e.p99 < 20ms.",
+           absent_text="none"),
 )  # fmt: skip
 
 _STORAGE_FIELDS = frozenset({"stream", "storage", "replicas"})

@@ -58,7 +58,7 @@ _ESTIMATE_FIELD = Field(
     "text",
     "Estimate",
     "Messages x size, as 1M x 1KB: shows the storage needed.",
-    absent="as 1M x 1KB",
+    absent_text="as 1M x 1KB",
 )
 
 

@@ -105,7 +105,7 @@ def lock_reason(asset: FormAsset, field: Field, api_level: int | None) -> str | 
     if api_level is not None and field.needed_api_level > api_level:
         return newer_server_text(field)
     if asset.editing and not (field.path == "mirror" and read(asset.base, "mirror")):
-        return field.fixed
+        return field.fixed_reason
     return None
 
 

@@ -13,8 +13,9 @@ _ANONYMOUS_REASON = "no reply subject (plain publishes have none): the client ca
 
 
 def connections_summary(connections: Connections, *, closed: bool) -> str:
-    """Return a sentence about the number of connections, the servers that replied, and rows that
-    are missing.
+    """Return a sentence about the number of connections, their servers, and missing rows.
+
+    `closed` is whether the connections are closed ones.
     """
     connections_text = counted(
         len(connections.rows), "closed connection" if closed else "connection"

@@ -46,8 +46,8 @@ def max_samples_count(cells_count: int) -> int:
 def begins_period(last_mono_us: int, mono_us: int, window_s: int, samples_count: int) -> bool:
     """Return whether a poll at `mono_us` begins a new period after one at `last_mono_us`.
 
-    Periods begin at fixed times of the engine's clock, so that a tier has the same polls
-    whenever a viewer or a replay starts.
+    A window of `window_s` has `samples_count` periods. They begin at fixed times of the engine's
+    clock, so that a tier has the same polls whenever a viewer or a replay starts.
     """
     window_us = window_s * 1_000_000
     return mono_us * samples_count // window_us > last_mono_us * samples_count // window_us

@@ -215,7 +215,7 @@ def match_server(entry: JournalEntry, current_server: ServerIdentity) -> ServerM
 
 
 def is_same_jetstream(first: ServerIdentity, second: ServerIdentity) -> bool:
-    """Return whether both are the same JetStream system, and not known as different accounts."""
+    """Return whether both are in the same JetStream system and not in two known accounts."""
     is_same_name = first.server_id == second.server_id or (
         first.place is not None and first.place == second.place
     )

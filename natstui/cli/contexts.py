@@ -131,7 +131,7 @@ def add(name: str, select: bool, as_json: bool, **flags: Any) -> None:
     fields = _typed_fields(flags)
     if not fields.get("url") and not fields.get("nsc"):
         raise UsageError("a context needs --server")
-    path = write_context(name, fields, new=True)
+    path = write_context(name, fields, is_new=True)
     if select:
         select_context(name)
     _print_result(as_json, f"created {path}", name=name, file=str(path), selected=select)
@@ -148,7 +148,7 @@ def edit(name: str, as_json: bool, **flags: Any) -> None:
     fields = _typed_fields(flags)
     if not fields:
         raise UsageError("nothing to change: add an option, such as --description TEXT")
-    path = write_context(name, fields, new=False)
+    path = write_context(name, fields, is_new=False)
     _print_result(as_json, f"changed {path}", name=name, file=str(path))
 
 

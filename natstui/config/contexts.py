@@ -157,7 +157,10 @@ def _unknown_context_text(name: str, path: Path) -> str:
 
 
 def _convert_to_settings(values: dict[str, Any], path: Path) -> dict[str, Any]:
-    """Return the fields of a context under the names of natstui's settings; raises UsageError."""
+    """Return the fields of a context file, under the names of natstui's settings.
+
+    `path` names the file in errors. Raises UsageError for an unsupported field or a wrong type.
+    """
     for field, feature in _UNSUPPORTED_FEATURES.items():
         if values.get(field):
             raise UsageError(
@@ -188,9 +191,9 @@ def read_fields(name: str) -> dict[str, Any]:
     return fields
 
 
-def write_context(name: str, changes: Mapping[str, Any], *, new: bool) -> Path:
-    """Create a context with `new`, else change fields of one; return its path. An empty text
-    removes a field.
+def write_context(name: str, changes: Mapping[str, Any], *, is_new: bool) -> Path:
+    """Create a context with `is_new`, else change fields of an existing one; return its path.
+    `changes` are values by field; an empty text removes the field.
 
     A path is stored as an absolute path, and unknown fields are kept. A new identity replaces the
     previous one. Raises UsageError for an existing or invalid name, for invalid values, and if a
@@ -198,24 +201,24 @@ def write_context(name: str, changes: Mapping[str, Any], *, new: bool) -> Path:
     """
     path = context_path(name)
     changes = {field: _resolve_relative_path(field, value) for field, value in changes.items()}
-    if not new:
+    if not is_new:
         # Raises for an unknown context before its folder is created.
         _read_context_file(name)
     with _lock_contexts():
-        _write_context(name, path, changes, new=new)
+        _write_context(name, path, changes, is_new=is_new)
     return path
 
 
 def _resolve_relative_path(field: str, value: Any) -> Any:
-    """Return the value of a field; a relative path in it becomes an absolute one."""
+    """Return the value of a field; a relative path, also after `file://`, is made absolute."""
     is_file_reference = field in SECRET_FIELDS and str(value).startswith("file://")
     return make_absolute(value) if field in PATH_FIELDS or is_file_reference else value
 
 
-def _write_context(name: str, path: Path, changes: Mapping[str, Any], *, new: bool) -> None:
-    if new and path.exists():
+def _write_context(name: str, path: Path, changes: Mapping[str, Any], *, is_new: bool) -> None:
+    if is_new and path.exists():
         raise UsageError(f"there is a context {clean_line(name)!r} already: use edit")
-    fields = {} if new else read_fields(name)
+    fields = {} if is_new else read_fields(name)
     new_identities = [
         group for group in _IDENTITY_FIELDS if any(changes.get(field) for field in group)
     ]
@@ -241,14 +244,14 @@ def _write_context(name: str, path: Path, changes: Mapping[str, Any], *, new: bo
     fields |= changes
     with _translate_errors(path):
         text = json.dumps({"description": "", "url": "", **fields}, indent=2)
-        _write_private_file(path, text, replaces=not new)
+        _write_private_file(path, text, can_replace=not is_new)
 
 
 def select_context(name: str) -> str | None:
     """Select a context for the NATS CLI and natstui.
 
     Returns the name of the context that was selected before; None if none was. Raises UsageError
-    and WriteFailed.
+    for an invalid context, and WriteFailed.
     """
     load_context(name)
     folder = nats_folder()
@@ -295,12 +298,13 @@ def _translate_errors(path: Path) -> Iterator[None]:
         raise UsageError(f"{path} cannot be written: it is not UTF-8") from error
 
 
-def _write_private_file(path: Path, text: str, *, replaces: bool = True) -> None:
+def _write_private_file(path: Path, text: str, *, can_replace: bool = True) -> None:
     """Write a complete file, with access for its owner only; a failed write changes nothing.
 
-    A link to a file is followed; a link to a missing file or to itself raises OSError.
+    A link to a file is followed; a link to a missing file or to itself raises OSError. Without
+    `can_replace` an existing file also raises OSError.
     """
     create_private_folder(path.parent)
-    target = Path(os.path.realpath(path)) if replaces and path.is_file() else path
-    with open_atomic_file(target, replaces=replaces, mode=0o600) as file:
+    target = Path(os.path.realpath(path)) if can_replace and path.is_file() else path
+    with open_atomic_file(target, replaces=can_replace, mode=0o600) as file:
         file.write(text.encode())

@@ -42,7 +42,7 @@ def example_text() -> str:
 
 
 def read_meanings(part: type[BaseModel]) -> dict[str, str]:
-    """Return the docstring of each field of a part, with those of its base classes first.
+    """Return field → docstring for a class of settings, the fields of its base classes first.
 
     pydantic could read the source, too, but would do so at every start of natstui.
     """
@@ -79,8 +79,9 @@ _PROFILE_KEYS = (
 
 
 def _named_table_lines(name: str) -> Iterator[str]:
-    """Yield an example of a table with a user's name, commented out, because there is none by
-    default.
+    """Yield the lines of an example of `[name.NAME]`, a table that the user names.
+
+    They are commented out, because there is no such table by default.
     """
     example, part = NAMED_TABLES[name]
     meanings = read_meanings(part)

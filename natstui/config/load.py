@@ -51,7 +51,7 @@ class _LayeredSettings(Settings):
         dotenv_settings: PydanticBaseSettingsSource,
         file_secret_settings: PydanticBaseSettingsSource,
     ) -> tuple[PydanticBaseSettingsSource, ...]:
-        """Return a source for each mapping."""
+        """Return a pydantic source for each mapping in `layers`; the others are not used."""
         assert isinstance(init_settings, InitSettingsSource)
         layers = init_settings.init_kwargs["layers"]
         return tuple(InitSettingsSource(cls, dict(layer)) for layer in layers)

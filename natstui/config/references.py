@@ -69,7 +69,7 @@ def file_or_secret(reference: str) -> tuple[str | None, str | None]:
 
     A path without a scheme is a reference to a file, too. A FIFO or a pipe of a shell is read at
     once, because it can be read only once, and each connection reads the file again. Raises
-    UsageError.
+    UsageError for a secret instead of a path, and for a reference that cannot be read.
     """
     if not _known_scheme(reference):
         reference = f"file://{reference}"
@@ -147,8 +147,9 @@ _READER_BY_SCHEME: dict[str, Callable[[str], str]] = {
 
 
 def nsc_profile(reference: str) -> tuple[str, str | None]:
-    """Return the creds file, and the servers or None, of `nsc://operator/account/user`; raises
-    UsageError.
+    """Return the creds file, and the servers or None, of `nsc://operator/account/user`.
+
+    Raises UsageError if the program `nsc` fails or knows no creds file.
     """
     output = run_tool(
         reference, "nsc", "generate", "profile", f"nsc://{reference.removeprefix('nsc://')}"

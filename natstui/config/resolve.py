@@ -59,7 +59,11 @@ _SETTING_BY_VARIABLE = {
 def split_own_layer(
     loaded_settings: LoadedSettings,
 ) -> tuple[ValueAndOriginBySetting, ValueAndOriginBySetting]:
-    """Return two layers: `[connection]` of the file, and NATSTUI_CONNECTION_* with flags."""
+    """Return two layers of natstui's own settings of the connection.
+
+    The first has those of `[connection]` in the file, the second those of the variables
+    NATSTUI_CONNECTION_* and of flags.
+    """
     file_layer: ValueAndOriginBySetting = {}
     override_values_layer: ValueAndOriginBySetting = {}
     for name, (value, _) in part_layer(loaded_settings.settings.connection, "").items():
@@ -70,7 +74,7 @@ def split_own_layer(
 
 
 def part_layer(part: ConnectionPart, origin: str) -> ValueAndOriginBySetting:
-    """Return the settings of a part that are set, each with `origin`."""
+    """Return setting → (value, `origin`) for those settings of `part` that are set."""
     names = [name for name in ConnectionPart.model_fields if name in part.model_fields_set]
     values = {name: getattr(part, name) for name in names}
     return {name: (value, origin) for name, value in values.items() if value is not None}
@@ -119,7 +123,10 @@ _SETTINGS_WITHOUT_REFERENCES = (
 def build_connection(
     values: Mapping[str, Any], loaded_settings: LoadedSettings, label: str | None
 ) -> Connection:
-    """Return the connection with every reference resolved; raises UsageError."""
+    """Return the connection with these `values` by setting, and every reference resolved.
+
+    Raises UsageError for a reference that cannot be read, and for an invalid address.
+    """
     settings = loaded_settings.settings
     options: dict[str, Any] = {
         name: values[name] for name in _SETTINGS_WITHOUT_REFERENCES if name in values
@@ -136,7 +143,7 @@ def build_connection(
             options[name] = expand_path(values[name])
     if "server" in values:
         options |= _server_options(
-            values["server"], no_identity=not _present_identity_names(values)
+            values["server"], has_no_identity=not _present_identity_names(values)
         )
     if "monitoring" in values:
         options["monitoring"] = tuple(filter(None, values["monitoring"].split(",")))
@@ -155,12 +162,15 @@ def _present_identity_names(values: Mapping[str, Any]) -> set[str]:
     return set().union(*IDENTITY_GROUPS) & values.keys()
 
 
-def _server_options(server: str, *, no_identity: bool) -> dict[str, Any]:
-    """Return the addresses without users, and the user in them if there is no other identity."""
+def _server_options(server: str, *, has_no_identity: bool) -> dict[str, Any]:
+    """Return the options of a `Connection` to the addresses in `server`, a list with commas.
+
+    With `has_no_identity` the user and password, or token, of an address are among them.
+    """
     addresses = parse_servers((server,))
     options: dict[str, Any] = {"servers": tuple(address.url for address in addresses)}
     address_with_user = next((address for address in addresses if address.user is not None), None)
-    if address_with_user is not None and no_identity:
+    if address_with_user is not None and has_no_identity:
         if address_with_user.password is None:
             return options | {"token": Secret(address_with_user.user or "")}
         return options | {
@@ -249,11 +259,11 @@ def resolve(
     values = {name: value for name, (value, _) in merged_layer.items()}
     connection = build_connection(values, loaded_settings, chosen_system.label)
     # An explicit "false" for this target alone is an exception.
-    false_in_file = (False, str(loaded_settings.file))
+    false_with_file_origin = (False, str(loaded_settings.file))
     unset_protection = [
         name
         for name in _PROTECTION_SETTINGS
-        if merged_layer.get(name, false_in_file) == false_in_file
+        if merged_layer.get(name, false_with_file_origin) == false_with_file_origin
     ]
     profile_by_protection = _find_profile_protection(
         loaded_settings, values, connection, unset_protection
@@ -354,8 +364,9 @@ def _read_profile_addresses(profile: Profile) -> tuple[Address, ...]:
 def watch_account(connection: Connection, account: str) -> Connection:
     """Return the connection, changed to watch another account of the same servers read-only.
 
-    It uses the system account of [system], or the monitoring ports; without both, `connection`
-    itself should be one of the system account. Raises UsageError for an empty name.
+    The other account is read by the system account of [system], or the monitoring ports; without
+    both, `connection` itself should be one of the system account. Raises UsageError for an empty
+    name.
     """
     if not account:
         raise UsageError("--account: a name is empty")

@@ -210,7 +210,10 @@ def read_cluster_addresses(own_addresses: Collection[Address]) -> tuple[Address,
 
 
 def _read_first_line(address: Address, deadline_s: float) -> bytes:
-    """Return the first line that a server sends; raises OSError, also after the deadline."""
+    """Return the first line that a server sends; raises OSError, also after the deadline.
+
+    `deadline_s` is a time of `time.monotonic`.
+    """
     line = b""
     timeout_s = max(deadline_s - time.monotonic(), 0.001)
     with socket.create_connection((address.host, address.port), timeout_s) as connection:

@@ -27,11 +27,11 @@ class _FirstPollEvent:
     """A sink that sets an event at the first snapshot."""
 
     def __init__(self) -> None:
-        self.arrived = asyncio.Event()
+        self.snapshot_event = asyncio.Event()
 
     def add(self, record: Record) -> None:
         if isinstance(record, Snapshot):
-            self.arrived.set()
+            self.snapshot_event.set()
 
 
 class BenchmarkRecorder:
@@ -45,7 +45,9 @@ class BenchmarkRecorder:
         report: Callable[[str], None],
         viewer: Sink,
     ) -> None:
-        """Begin a session; `viewer` also receives every record, `report` the recorder's problems.
+        """Begin a session called `name`; `viewer` also receives every record.
+
+        `report` is called with a sentence for each problem of the recorder.
 
         Raises SessionError if the session cannot begin.
         """
@@ -78,7 +80,7 @@ class BenchmarkRecorder:
         )
         self.feed.add_sink(first_poll)
         watch_future = asyncio.ensure_future(watch_coroutine)
-        poll_future = asyncio.ensure_future(first_poll.arrived.wait())
+        poll_future = asyncio.ensure_future(first_poll.snapshot_event.wait())
         try:
             # If the server does not reply, the benchmark itself reports it.
             await asyncio.wait(

@@ -45,7 +45,10 @@ class BenchmarkRunner:
     """Runs the benchmarks that the viewer requests, one at a time; workers end with the engine."""
 
     def __init__(self, connection: Connection, sink: Sink, runs_folder: str | None) -> None:
-        """Create without a run; `runs_folder` is the folder of saved runs, from the settings."""
+        """Create without a run; `sink` receives the records of runs.
+
+        `runs_folder` is the folder of saved runs in the settings; None: the default folder.
+        """
         self._connection = connection
         self._sink = sink
         self._runs_folder = library.library_folder(runs_folder)

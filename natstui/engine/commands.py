@@ -84,8 +84,8 @@ class EngineCommands:
     ) -> None:
         """Create for an engine; `get_client` returns the connection, None before there is one.
 
-        `viewer` receives replies, which are not recorded; `load_benchmark_runner` returns the
-        runner of benchmarks, or raises ActionRefusal.
+        `sink` receives records, and `viewer` replies, which are not recorded.
+        `load_benchmark_runner` returns the runner of benchmarks, or raises ActionRefusal.
         """
         self._recorder = recorder
         self._load_benchmark_runner = load_benchmark_runner

@@ -142,21 +142,22 @@ class FileCommands:
         saved_object = await save_object(
             client, stored_object, target, report, overwrites=command.overwrites
         )
-        size = bytes_text(saved_object.size_bytes)
-        return f"{command.name}, {size}, {saved_object.check_text}, in {target.absolute()}", None
+        size_text = bytes_text(saved_object.size_bytes)
+        path_text = str(target.absolute())
+        return f"{command.name}, {size_text}, {saved_object.check_text}, in {path_text}", None
 
     def _file_progress_reporter(self, command_id: int, total_bytes: int) -> Callable[[int], None]:
         report = self._progress_reporter(command_id)
         return lambda moved_bytes: report("", moved_bytes, total_bytes)
 
     def _progress_reporter(self, command_id: int) -> Callable[[str, int, int], None]:
-        last_report_s, last_name = 0.0, ""
+        last_report_s, last_reported_name = 0.0, ""
 
         def report(name: str, moved_bytes: int, total_bytes: int) -> None:
-            nonlocal last_report_s, last_name
+            nonlocal last_report_s, last_reported_name
             now_s = time.monotonic()
-            if now_s - last_report_s >= _REPORT_INTERVAL_S or name != last_name:
-                last_report_s, last_name = now_s, name
+            if now_s - last_report_s >= _REPORT_INTERVAL_S or name != last_reported_name:
+                last_report_s, last_reported_name = now_s, name
                 now_us = time.time_ns() // 1000
                 self._viewer.add(FileMoved(now_us, command_id, moved_bytes, total_bytes, name))
 
@@ -183,11 +184,11 @@ async def back_up(
         backups = await back_up_account(
             client, target_folder, rate_limit, report, left_out_reasons, consumers=True
         )
-    size = bytes_text(sum(backup.data_bytes for backup in backups))
-    summary = f"{counted(len(backups), 'stream')}: {size} in {target_folder.absolute()}"
+    size_text = bytes_text(sum(backup.data_bytes for backup in backups))
+    summary = f"{counted(len(backups), 'stream')}: {size_text} in {target_folder.absolute()}"
     if command.stream:
         consumers = consumers_text(backups[0])
-        summary = f"{command.stream}: {state_text(backups[0].state)}, {consumers}; {size} in "
+        summary = f"{command.stream}: {state_text(backups[0].state)}, {consumers}; {size_text} in "
         summary += str(target_folder.absolute())
     remarks = [backup.remark for backup in backups if backup.remark and backup.is_whole]
     summary = "; ".join([summary, *remarks])
@@ -236,7 +237,7 @@ async def restore(
     """Create streams from a backup; return a sentence about them, and None.
 
     `writer` sends the changes to the server; `report` gets (stream, bytes so far, total bytes).
-    Raises Conflict, BackupError, ActionRefusal and the request errors.
+    Raises UsageError, Conflict, BackupError, ActionRefusal and the request errors.
     """
     backups = await asyncio.to_thread(read_backups, expand_user_path(command.folder).absolute())
     if command.to_stream and len(backups) > 1:
@@ -296,9 +297,9 @@ def _read_local_file(command: InspectFile) -> LocalFile:
     )
     try:
         if not path.is_file():
-            path_text = "a folder" if path.is_dir() else "no file"
+            file_type_text = "a folder" if path.is_dir() else "no file"
             if path.exists():
-                raise UsageError(f"{command.file} is {path_text}")
+                raise UsageError(f"{command.file} is {file_type_text}")
             return LocalFile(str(path.absolute()), False, 0, 0)
         status = path.stat()
     except OSError as error:

@@ -50,16 +50,17 @@ async def watch_server(
 ) -> None:
     """Connect, retrying without limit, then poll and read events until cancelled.
 
-    `on_client` gets the connection when it is open; with `polls_connections` each connection of a
-    client is read, too. Raises UsageError for an invalid connection.
+    `sink` receives all records. `on_client` gets the connection when it is open; with
+    `polls_connections` each connection of a client is read, too. Raises UsageError for an invalid
+    connection.
     """
-    callbacks: list[Callable[[], None]] = []
+    reconnect_callbacks: list[Callable[[], None]] = []
 
     def on_link(change: LinkChanged) -> None:
         sink.add(change)
         if change.state == "connected":
-            for callback in callbacks:
-                callback()
+            for reconnect_callback in reconnect_callbacks:
+                reconnect_callback()
 
     # Outside the group, which would wrap the error of an invalid connection.
     client = await _connect(connection, sink, on_link)
@@ -71,7 +72,7 @@ async def watch_server(
                 poll_control.poll_soon()
                 tasks.create_task(_report_permissions(client, sink))
 
-            callbacks.append(on_reconnected)
+            reconnect_callbacks.append(on_reconnected)
             try:
                 tasks.create_task(_report_permissions(client, sink))
                 readers = make_background_readers(
@@ -81,7 +82,7 @@ async def watch_server(
                     tasks.create_task(reader)
                 await make_poller(client, poll_control, sink, requests_per_s)
             finally:
-                callbacks.clear()
+                reconnect_callbacks.clear()
     finally:
         await client.close()
 

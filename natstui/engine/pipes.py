@@ -28,15 +28,15 @@ MAX_WAITING_LINES = 100
 def read_lines(fd: int) -> Iterator[bytes]:
     """Yield the lines of a descriptor until its end, or until a line longer than 64 MiB.
 
-    It also ends without memory for a line. os.read works for pipes, terminals and files alike.
+    It also ends if there is no memory for a line. os.read works for pipes, terminals and files.
     """
     buffer = bytearray()
-    while (data := os.read(fd, 65536)) and len(buffer) < _MAX_LINE_BYTES:
+    while (read_bytes := os.read(fd, 65536)) and len(buffer) < _MAX_LINE_BYTES:
         try:
-            buffer += data
+            buffer += read_bytes
         except MemoryError:
             return
-        if b"\n" in data:
+        if b"\n" in read_bytes:
             *lines, buffer = buffer.split(b"\n")
             yield from map(bytes, lines)
 
@@ -49,7 +49,7 @@ class LineReader:
     """
 
     def __init__(self, fd: int, on_end: Callable[[], None]) -> None:
-        """Start the thread; `on_end` is called in the loop after the last line."""
+        """Start the thread; `on_end` is called in the event loop after the last line."""
         self._received_lines: asyncio.Queue[bytes] = asyncio.Queue()
         self._free_slots = threading.Semaphore(MAX_WAITING_LINES)
         self._loop = asyncio.get_running_loop()
@@ -190,7 +190,7 @@ class LineWriter:
 
     def _write_batches(self) -> None:
         try:
-            while (data := self._next_batch()) or not self._is_closing:
-                write_all(self._fd, data)
+            while (batch := self._next_batch()) or not self._is_closing:
+                write_all(self._fd, batch)
         except OSError:
             self._on_broken()

@@ -104,9 +104,9 @@ class _Engine:
     def _add_recorder(
         self, engine_started: EngineStarted, feed: Feed, writer: LineWriter
     ) -> EngineRecorder:
-        """Add a recorder to the feed, and return it; start a recording if the settings want one.
+        """Add a recorder to the feed, and return it; start a recording if `session.record` is set.
 
-        It reports to the viewer from its own thread.
+        The recorder reports to the viewer from its own thread.
         """
         from natstui.engine.recording import EngineRecorder
         from natstui.session.library import sessions_folder
@@ -186,13 +186,13 @@ class _Engine:
         writer: LineWriter,
         lines: LineReader,
     ) -> None:
-        """Execute the commands of the viewer, after it has its first rows."""
+        """Execute the commands of the viewer, after its first rows were sent, or after 0.3 s."""
         first_rows = _FirstRowsEvent()
         feed.add_sink(first_rows)
         # Importing the commands takes as long as the entire first poll.
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(_FIRST_ROWS_TIMEOUT_S):
-                await first_rows.arrived.wait()
+                await first_rows.ready_event.wait()
         feed.remove_sink(first_rows)
         module = await asyncio.to_thread(import_module, "natstui.engine.commands")
         self._commands = make_commands(module.EngineCommands)
@@ -229,12 +229,12 @@ class _FirstRowsEvent:
     """A sink that sets an event at the first snapshot, or when the connection is refused."""
 
     def __init__(self) -> None:
-        self.arrived = asyncio.Event()
+        self.ready_event = asyncio.Event()
 
     def add(self, record: Record) -> None:
         is_refused = isinstance(record, LinkChanged) and record.state == "failed"
         if is_refused or isinstance(record, Snapshot):
-            self.arrived.set()
+            self.ready_event.set()
 
 
 def _resume_recording(recorder: EngineRecorder, folder: Path, viewer: Sink) -> bool:

@@ -60,7 +60,7 @@ class ConnectionLog:
 async def record_server(
     settings: Settings,
     connection: Connection,
-    recording: RecorderSettings,
+    recorder_settings: RecorderSettings,
     stop: asyncio.Event,
     log: ConnectionLog,
     on_folder: Callable[[str], None],
@@ -72,12 +72,12 @@ async def record_server(
     SessionError if the recording cannot begin or is not complete, and ConnectionFailed if there
     was never a connection.
     """
-    recorder = EngineRecorder(recording.sessions, lambda _name: recording, log.on_recording_change)
+    recorder = EngineRecorder(recorder_settings.sessions, lambda _name: recorder_settings, log.on_recording_change)
     feed = Feed([recorder, log, *extra_sinks])
     # Before the folder is created, so that its first line names the recording engine.
     feed.add(make_engine_started(settings, connection))
     recorder.seal_unfinished_sessions()
-    folder = recorder.start(recording.name).folder
+    folder = recorder.start(recorder_settings.name).folder
     try:
         on_folder(str(folder))
         await _poll_until_stopped(settings, connection, feed, stop)

@@ -1,4 +1,4 @@
-"""The replay process: sends the records of a recording, over the pipe of an engine."""
+"""The replay process: sends the records of a recording to the viewer, as an engine would."""
 
 from __future__ import annotations
 
@@ -92,7 +92,8 @@ class ReplayProcess:
     def run(self, *, playing: bool, at_us: int | None = None) -> None:
         """Send the state at `at_us`, then execute commands until a pipe to the viewer ends.
 
-        Without `at_us` it is the start of the recording.
+        Without `at_us` the state is that at the start of the recording. With `playing` the replay
+        time passes from the beginning, without it after the command `Play`.
         """
         threading.Thread(target=self._read_commands, name="stdin", daemon=True).start()
         self._player.playing = playing

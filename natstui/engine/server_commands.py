@@ -178,8 +178,9 @@ async def execute_read(writer: Writer, command: ReadingCommand) -> tuple[str, ob
             journal_content = writer.journal.read()
             entries = select_entries(journal_content.entries, writer.server_identity)
             newest_entries = entries[::-1][: command.entries_count]
-            parts = (f"{counted(len(entries), 'change')} on this server", journal_content.warning)
-            return "; ".join(filter(None, parts)), newest_entries
+            count_text = f"{counted(len(entries), 'change')} on this server"
+            texts = (count_text, journal_content.warning)
+            return "; ".join(filter(None, texts)), newest_entries
         case ReadServerIdentity():
             return "the server identity", writer.server_identity
         case ReadNamesInUse():
@@ -232,12 +233,12 @@ async def execute_copy(
         case PreviewResend():
             return "what would be sent", await preview_send_again(writer.client, command)
         case ResendMessages():
-            copy_account = await send_again(writer, command)
+            copy_result = await send_again(writer, command)
             # What a confirmed limit removes is no failure.
-            has_lost_messages = copy_account.not_kept and command.confirmed is None
-            if copy_account.refused_msgs or copy_account.unknown_msgs or has_lost_messages:
-                raise RequestFailed(account_text(copy_account))
-            return account_text(copy_account), None
+            has_lost_messages = copy_result.not_kept and command.confirmed is None
+            if copy_result.refused_msgs or copy_result.unknown_msgs or has_lost_messages:
+                raise RequestFailed(account_text(copy_result))
+            return account_text(copy_result), None
         case _:
             assert_never(command)
 
@@ -245,17 +246,17 @@ async def execute_copy(
 def _read_recorded_drops(
     command: FindDroppedMessages, sessions_folder: Path
 ) -> tuple[tuple[MaxDeliverDrop, ...], int]:
-    all_drops, unidentified_total = list[MaxDeliverDrop](), 0
+    drops_of_all_sessions, unidentified_total = list[MaxDeliverDrop](), 0
     for name in command.sessions:
         recording = Recording(find_session(sessions_folder, name))
         session_drops, unidentified_count = read_dropped_messages(
             recording, command.stream, command.consumer
         )
-        all_drops, unidentified_total = (
-            all_drops + session_drops,
+        drops_of_all_sessions, unidentified_total = (
+            drops_of_all_sessions + session_drops,
             unidentified_total + unidentified_count,
         )
-    return tuple(all_drops), unidentified_total
+    return tuple(drops_of_all_sessions), unidentified_total
 
 
 async def execute_store(writer: Writer, command: StoreReading | ChangeKey) -> tuple[str, object]:
@@ -375,17 +376,17 @@ class _BackgroundReader:
         self._task: asyncio.Task[None] | None = None
 
     async def prepare(self, command_id: int) -> None:
-        """Stop the running reader task, as this command starts another one."""
+        """Stop the running reader task, and note that `command_id` starts the next one."""
         self.command_id = command_id
         await self._stop_task()
 
     async def start(
         self, command_id: int, coroutine: Coroutine[None, None, None], stopped_text: str
     ) -> None:
-        """Start the reader task of a command.
+        """Run `coroutine` as the reader task of a command.
 
-        If it was stopped, or another command starts a reader, since `prepare`, the task is
-        stopped at once, which ends its subscriptions, and ActionRefusal is raised.
+        If `stop` was called, or another command starts a reader, since `prepare`, the task is
+        stopped at once, which ends its subscriptions. Raises ActionRefusal(`stopped_text`) then.
         """
         task = asyncio.create_task(coroutine)
         await _yield_to_new_tasks()

@@ -182,7 +182,7 @@ def test_edits_at_once_are_all_kept(shell: Shell, monkeypatch: pytest.MonkeyPatc
     changes = {f"field_{number}": str(number) for number in range(40)}
 
     def edit(change: tuple[str, str]) -> None:
-        write_context("here", dict([change]), new=False)
+        write_context("here", dict([change]), is_new=False)
 
     with ThreadPoolExecutor(8) as threads:
         list(threads.map(edit, changes.items()))

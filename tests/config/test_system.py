@@ -94,7 +94,7 @@ def test_a_secret_where_a_file_is_expected_is_refused_and_not_shown(
     assert secret not in rows and STARS in rows
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
     with pytest.raises(UsageError, match="a secret was given where the name of a file") as caught:
-        write_context("one", {"url": "nats://127.0.0.1:4222", field: secret}, new=True)
+        write_context("one", {"url": "nats://127.0.0.1:4222", field: secret}, is_new=True)
     assert secret not in str(caught.value)
     assert not (tmp_path / "nats" / "context" / "one.json").exists()
 

@@ -67,7 +67,7 @@ class Worker:
             worker_id=orders.worker_id,
             publisher_id=orders.publisher_id,
             has_stamps=orders.received_payload is not None,
-            reported=counts,
+            reported_counts=counts,
             totals=counts,
             received_sequences=tally.received_sequences.dump(),
         )

@@ -320,9 +320,11 @@ def test_a_run_measures_when_something_was_sent_or_received_in_its_measured_part
 
 def foreign(one: WorkerCounts, stream_seqs: tuple[int, ...], received: int) -> WorkerCounts:
     """Return a receiver that got messages of others, too."""
-    counts = replace(one.reported, foreign_msgs=received)
+    counts = replace(one.reported_counts, foreign_msgs=received)
     dump = {**(one.received_sequences or {}), **seen(FOREIGN_PUBLISHER, *stream_seqs)}
-    return replace(one, reported=counts, totals=counts, received_sequences=dump, has_stamps=True)
+    return replace(
+        one, reported_counts=counts, totals=counts, received_sequences=dump, has_stamps=True
+    )
 
 
 def test_what_others_sent_is_neither_lost_nor_twice_nor_stored_by_this_run() -> None:

@@ -181,7 +181,7 @@ async def test_requests_count_as_sent_and_responses_as_received_by_whoever_answe
         ("request", (3, 30), (2, 20)),
     ):
         member = WorkerProcess(orders(Role("r", pattern, subject="ask")), process)  # type: ignore[arg-type]
-        state._handle_line(member, Report(1, 1.0, counts, Latencies(), 0.1))
+        state._on_line(member, Report(1, 1.0, counts, Latencies(), 0.1))
         state.release_reports(is_final=True)
         summed = summed.plus(
             Counts(

@@ -1,4 +1,4 @@
 """Shared parts of all worker programs: orders, schedule, messages, stamps, counts.
 
-It uses no socket.
+The package uses no socket.
 """

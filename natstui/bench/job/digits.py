@@ -11,8 +11,8 @@ Int64s = npt.NDArray[np.int64]
 _ASCII_ZERO = 48
 _WORD_DTYPE = np.dtype("<u8")
 _JOIN_STEPS = tuple(
-    tuple(np.array(number, _WORD_DTYPE) for number in numbers)
-    for numbers in (
+    tuple(np.array(number, _WORD_DTYPE) for number in mask_multiplier_shift)
+    for mask_multiplier_shift in (
         (0x0F0F0F0F0F0F0F0F, (10 << 8) + 1, 8),
         (0x00FF00FF00FF00FF, (100 << 16) + 1, 16),
         (0x0000FFFF0000FFFF, (10_000 << 32) + 1, 32),

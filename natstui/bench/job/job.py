@@ -186,7 +186,7 @@ incomplete, or a fast batch is unknown, as after a restart, which forgets the op
 class DueMessages:
     """The messages to send now, with their due times."""
 
-    first: int
+    first_number: int
     """Number of the first message, from 0."""
     due_ns: Int64s
     now_ns: int
@@ -259,7 +259,7 @@ class Pace:
             self.returned_msgs = number + 1
             return number, now_ns
         due_msgs = await self.next_messages(1)
-        return None if due_msgs is None else (due_msgs.first, int(due_msgs.due_ns[0]))
+        return None if due_msgs is None else (due_msgs.first_number, int(due_msgs.due_ns[0]))
 
     def close(self) -> None:
         """Count the messages that were due and not sent as missed; called once, at the end."""

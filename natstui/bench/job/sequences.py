@@ -29,9 +29,9 @@ class SequenceSet:
         """Add sequences in any order; return how many of them were new."""
         if not len(seqs):
             return 0
-        first, last = int(seqs[0]), int(seqs[-1])
-        if last - first == len(seqs) - 1 and (len(seqs) == 1 or bool((np.diff(seqs) == 1).all())):
-            return self._add_range(first, last + 1)
+        first_seq, last_seq = int(seqs[0]), int(seqs[-1])
+        if last_seq - first_seq == len(seqs) - 1 and (len(seqs) == 1 or bool((np.diff(seqs) == 1).all())):
+            return self._add_range(first_seq, last_seq + 1)
         new_count = 0
         for chunk in np.unique(seqs >> 16).tolist():
             offsets = seqs[(seqs >> 16) == chunk] & (_CHUNK_SEQS - 1)
@@ -42,13 +42,13 @@ class SequenceSet:
         new_count = 0
         while start < end:
             chunk, offset = start >> 16, start & (_CHUNK_SEQS - 1)
-            stop = min(end - start + offset, _CHUNK_SEQS)
+            end_offset = min(end - start + offset, _CHUNK_SEQS)
             if chunk not in self._full_chunks:
                 bits = self._chunk_bits(chunk)
-                new_count += stop - offset - int(np.count_nonzero(bits[offset:stop]))
-                bits[offset:stop] = True
-                self._store_if_full(chunk, stop)
-            start += stop - offset
+                new_count += end_offset - offset - int(np.count_nonzero(bits[offset:end_offset]))
+                bits[offset:end_offset] = True
+                self._store_if_full(chunk, end_offset)
+            start += end_offset - offset
         return new_count
 
     def _add_to_chunk(self, chunk: int, offsets: Int64s) -> int:

@@ -50,9 +50,9 @@ class StampLayout:
     length: int
     """Length of the stamp: 24, 16 or 0 bytes."""
     is_hex: bool = False
-    first_word_at_zero: int = 0
+    first_word_at_due_time_0: int = 0
     """First word of the stamp of a message that is due at 0 of CLOCK_MONOTONIC."""
-    second_word_at_zero: int = 0
+    second_word_at_sequence_0: int = 0
     """Second word of the stamp of the first message of publisher 0."""
     epoch_ns: int = 0
 
@@ -63,8 +63,8 @@ class StampLayout:
 
     def pack(self, due_ns: int, publisher: int, seq: int, sent_ns: int) -> bytes:
         """Return one stamp as bytes; times are of the steady clock in ns."""
-        second_word = self.second_word_at_zero + (publisher << _SEQ_BITS) + seq
-        stamp = _STAMP_STRUCT.pack(due_ns + self.first_word_at_zero, second_word, sent_ns)[
+        second_word = self.second_word_at_sequence_0 + (publisher << _SEQ_BITS) + seq
+        stamp = _STAMP_STRUCT.pack(due_ns + self.first_word_at_due_time_0, second_word, sent_ns)[
             : self.length
         ]
         return stamp.hex().encode() if self.is_hex else stamp
@@ -118,14 +118,14 @@ def write_stamps(
     if not stamp_words:
         return
     stamps = np.empty((len(payloads), stamp_words), np.int64)
-    stamps[:, 0] = due_ns + layout.first_word_at_zero
-    stamps[:, 1] = seqs + layout.second_word_at_zero + (publisher << _SEQ_BITS)
+    stamps[:, 0] = due_ns + layout.first_word_at_due_time_0
+    stamps[:, 1] = seqs + layout.second_word_at_sequence_0 + (publisher << _SEQ_BITS)
     if stamp_words == 3:
         stamps[:, 2] = sent_ns
-    raw = stamps.view(np.uint8)
+    raw_stamps = stamps.view(np.uint8)
     if layout.is_hex:
-        raw = _HEX_DIGITS_BY_BYTE[raw].reshape(len(payloads), layout.width)
-    payloads[:, layout.offset : layout.offset + layout.width] = raw
+        raw_stamps = _HEX_DIGITS_BY_BYTE[raw_stamps].reshape(len(payloads), layout.width)
+    payloads[:, layout.offset : layout.offset + layout.width] = raw_stamps
 
 
 def read_stamps(payloads: Bytes2D, layout: StampLayout) -> Stamps | None:
@@ -135,15 +135,15 @@ def read_stamps(payloads: Bytes2D, layout: StampLayout) -> Stamps | None:
     """
     if not layout.length or payloads.shape[1] < layout.offset + layout.width:
         return None
-    raw = payloads[:, layout.offset : layout.offset + layout.width]
+    raw_stamps = payloads[:, layout.offset : layout.offset + layout.width]
     if layout.is_hex:
-        nibbles = _VALUE_BY_HEX_DIGIT[raw]
-        raw = ((nibbles[:, 0::2] << 4) | nibbles[:, 1::2]).astype(np.uint8)
+        nibbles = _VALUE_BY_HEX_DIGIT[raw_stamps]
+        raw_stamps = ((nibbles[:, 0::2] << 4) | nibbles[:, 1::2]).astype(np.uint8)
     # Each column is copied once, so that it is contiguous in memory: operations are faster then.
-    stamp_words: Int64s = np.array(raw.view(np.int64).T, order="C")
+    stamp_words: Int64s = np.array(raw_stamps.view(np.int64).T, order="C")
     own_run_mask = None
-    stamp_words[0] -= layout.first_word_at_zero + layout.epoch_ns
-    stamp_words[1] -= layout.second_word_at_zero
+    stamp_words[0] -= layout.first_word_at_due_time_0 + layout.epoch_ns
+    stamp_words[1] -= layout.second_word_at_sequence_0
     # In a message of this run the highest bits of both words are now 0.
     foreign_bits = (stamp_words[0] | stamp_words[1]) >> _TIME_BITS
     if foreign_bits.any():

@@ -266,7 +266,7 @@ class Tally:
     def count_unanswered(self, name: str) -> None:
         """Count every sent message without a reply as unanswered; called once, at the end.
 
-        `name` is the count of accepted replies, a field of `Counts`.
+        `name` is the field of `Counts` with the number of accepted replies.
         """
         reply_count_names = (name, "duplicate_acked_msgs", "refused_msgs", "unanswered_msgs")
         replied_msgs = sum(self._totals[count_name] for count_name in reply_count_names)

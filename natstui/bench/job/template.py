@@ -32,7 +32,7 @@ class FrameFormat:
     subject: Sequence[FramePart]
     payload: bytes
     stamp_layout: StampLayout
-    reply: Sequence[FramePart] = ()
+    reply_subject: Sequence[FramePart] = ()
     headers: Sequence[Sequence[FramePart]] = ()
     """The header lines, `Name: value` each without its CR LF."""
 
@@ -100,14 +100,14 @@ class FrameTemplate:
         size_tokens = b"%d" % (header_bytes + self.payload_bytes)
         if header_block:
             size_tokens = b"%d " % header_bytes + size_tokens
-        reply: list[FramePart] = [*frame_format.reply, b" "] if frame_format.reply else []
+        reply_subject: list[FramePart] = [*frame_format.reply_subject, b" "] if frame_format.reply_subject else []
         verb = b"HPUB " if header_block else b"PUB "
         head = bytearray()
         for part in [
             verb,
             *frame_format.subject,
             b" ",
-            *reply,
+            *reply_subject,
             size_tokens,
             b"\r\n",
             *header_block,

@@ -204,7 +204,11 @@ def built_in_scenarios() -> dict[str, str]:
     """Return the TOML text of each built-in scenario by name."""
     folder = resources.files("natstui.bench.plan") / "scenarios"
     files = sorted(folder.iterdir(), key=lambda file: file.name.removesuffix(".toml"))
-    return {f.name[:-5]: f.read_text("utf-8") for f in files if f.name.endswith(".toml")}
+    return {
+        file.name.removesuffix(".toml"): file.read_text("utf-8")
+        for file in files
+        if file.name.endswith(".toml")
+    }
 
 
 def find_scenario(name: str) -> BenchmarkPlan:

@@ -99,7 +99,7 @@ class WorkerCounts:
     name: str
     role: Role
     worker_id: int
-    reported: Counts
+    reported_counts: Counts
     """The sum of the counts in its reports."""
     totals: Counts | None
     """The totals in its final report; None without one."""
@@ -123,12 +123,12 @@ class ReceiverGroup:
     @property
     def received_msgs(self) -> int:
         """Return how many messages of this run the group received, with every redelivery."""
-        return sum(worker.reported.received_msgs for worker in self.workers)
+        return sum(worker.reported_counts.received_msgs for worker in self.workers)
 
     @property
     def foreign_msgs(self) -> int:
         """Return how many messages of other senders the group received, with every redelivery."""
-        return sum(worker.reported.foreign_msgs for worker in self.workers)
+        return sum(worker.reported_counts.foreign_msgs for worker in self.workers)
 
     @property
     def foreign_distinct_msgs(self) -> int:
@@ -247,7 +247,7 @@ def _expected_subject_msgs(group: ReceiverGroup, senders: Sequence[WorkerCounts]
 
     Messages sent just before it count if they were received.
     """
-    sent_msgs = sum(worker.reported.sent_msgs for worker in senders)
+    sent_msgs = sum(worker.reported_counts.sent_msgs for worker in senders)
     sent_before_subscribing_by_publisher = {
         worker.publisher_id: _count_sent_before(group, worker) for worker in senders
     }
@@ -264,7 +264,7 @@ def _expected_subject_msgs(group: ReceiverGroup, senders: Sequence[WorkerCounts]
             worker.role, sent_before_subscribing_by_publisher[worker.publisher_id]
         )
         received_seqs = seqs_by_publisher.get(worker.publisher_id)
-        expected_count += _count_distinct_msgs(worker.role, worker.reported.sent_msgs) - start
+        expected_count += _count_distinct_msgs(worker.role, worker.reported_counts.sent_msgs) - start
         expected_count += (
             0 if received_seqs is None else start - received_seqs.missing_below(start)
         )
@@ -276,7 +276,7 @@ def _count_sent_before(group: ReceiverGroup, sender: WorkerCounts) -> int:
         worker.sent_before_subscribing_by_publisher.get(sender.publisher_id, 0)
         for worker in group.workers
     )
-    return min(min_sent_before_msgs, sender.reported.sent_msgs)
+    return min(min_sent_before_msgs, sender.reported_counts.sent_msgs)
 
 
 def _count_distinct_msgs(role: Role, sent_msgs: int) -> int:
@@ -298,7 +298,7 @@ class _Deliveries:
 
     delivered_msgs: int | None
     unread_msgs: int | None
-    unsettled_msgs: int | None
+    unacked_msgs: int | None
     redelivered_msgs: int
     errors: tuple[str, ...]
 
@@ -329,7 +329,7 @@ def compute_accounting(
     before; both None without a stream. `consumers` are the shared ones, by role.
     `is_stream_shared`: the stream existed before the run, so others may publish to it.
     """
-    counts = total_counts(worker.reported for worker in workers)
+    counts = total_counts(worker.reported_counts for worker in workers)
     groups = receiver_groups(workers)
     msgs_of_others = _count_stored_by_others(
         workers, groups, stored_msgs, is_stream_shared=is_stream_shared
@@ -366,7 +366,7 @@ def compute_accounting(
         missing=tuple(errors),
         delivered_msgs=deliveries.delivered_msgs,
         unread_msgs=deliveries.unread_msgs,
-        unsettled_msgs=deliveries.unsettled_msgs,
+        unsettled_msgs=deliveries.unacked_msgs,
         retried_msgs=counts.retried_msgs,
         foreign_msgs=counts.foreign_msgs,
         measures=bool(counts.steady_sent_msgs or counts.steady_received_msgs),
@@ -391,14 +391,14 @@ def _count_stored_by_others(
     foreign_msgs = max((group.foreign_distinct_msgs for group in stream_groups), default=0)
     if is_stream_shared and any(worker.role.traits.is_stored for worker in workers):
         counts = total_counts(
-            worker.reported for worker in workers if worker.role.traits.is_stored
+            worker.reported_counts for worker in workers if worker.role.traits.is_stored
         )
         foreign_msgs = max(foreign_msgs, stored_msgs - counts.acked_msgs - counts.unanswered_msgs)
     return foreign_msgs
 
 
 def _sum_sent_msgs(workers: Sequence[WorkerCounts]) -> int:
-    return sum(worker.reported.sent_msgs for worker in workers if worker.role.traits.sends)
+    return sum(worker.reported_counts.sent_msgs for worker in workers if worker.role.traits.sends)
 
 
 def _sum_deliveries(
@@ -408,7 +408,7 @@ def _sum_deliveries(
     delivered_msgs = unread_msgs = ack_pending_msgs = redelivered_msgs = 0
     errors, spans = [], [consumers.get(group.role.name) for group in groups]
     for group, span in zip(groups, spans, strict=True):
-        counted_msgs = sum(worker.reported.redelivered_msgs for worker in group.workers)
+        counted_msgs = sum(worker.reported_counts.redelivered_msgs for worker in group.workers)
         received_msgs = group.received_msgs + group.foreign_msgs
         if span is None:
             redelivered_msgs += counted_msgs
@@ -426,7 +426,7 @@ def _sum_deliveries(
     return _Deliveries(
         delivered_msgs=delivered_msgs if has_span else None,
         unread_msgs=unread_msgs if has_span else None,
-        unsettled_msgs=ack_pending_msgs if has_span else None,
+        unacked_msgs=ack_pending_msgs if has_span else None,
         redelivered_msgs=redelivered_msgs,
         errors=tuple(errors),
     )
@@ -453,9 +453,9 @@ def _count_groups(
     ]
     lost_counts = [
         None
-        if expected is None or group.has_missing_report
-        else max(expected - received - _count_undelivered_msgs(group, span), 0)
-        for group, expected, received, span in zip(
+        if expected_count is None or group.has_missing_report
+        else max(expected_count - received_count - _count_undelivered_msgs(group, span), 0)
+        for group, expected_count, received_count, span in zip(
             groups, expected_counts, distinct_or_received_msgs, spans, strict=True
         )
     ]
@@ -490,7 +490,7 @@ def undelivered_msgs(span: ConsumerSpan | None) -> int:
 def _sum_replies(workers: Sequence[WorkerCounts]) -> int:
     """Return how many replies, and messages of direct gets, the workers received."""
     return sum(
-        worker.reported.received_msgs for worker in workers if worker.role.traits.receives_replies
+        worker.reported_counts.received_msgs for worker in workers if worker.role.traits.receives_replies
     )
 
 
@@ -506,13 +506,13 @@ def _final_report_errors(workers: Sequence[WorkerCounts]) -> list[str]:
     for worker in workers:
         if worker.totals is None:
             sentences.append(f"worker {worker.name} sent no final report")
-        elif worker.totals != worker.reported:
+        elif worker.totals != worker.reported_counts:
             sentences.append(f"the reports of worker {worker.name} do not add up to its totals")
     return sentences
 
 
 def _ack_errors(workers: Sequence[WorkerCounts], stored_msgs: int | None) -> list[str]:
-    storing_counts = [worker.reported for worker in workers if worker.role.traits.is_stored]
+    storing_counts = [worker.reported_counts for worker in workers if worker.role.traits.is_stored]
     if not storing_counts:
         return []
     counts, sentences = total_counts(storing_counts), []

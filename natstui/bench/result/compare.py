@@ -68,8 +68,8 @@ def compute_difference(
     `before_values` and `after_values` have one value per repetition.
     """
     before, after = float(np.median(before_values)), float(np.median(after_values))
-    change = after / before - 1
-    low_end = high_end = None
+    change_ratio = after / before - 1
+    low_ratio = high_ratio = None
     if min(len(before_values), len(after_values)) > 1:
         rng = np.random.default_rng(_RANDOM_SEED)
         before_medians = np.median(
@@ -79,21 +79,21 @@ def compute_difference(
             rng.choice(after_values, (_RESAMPLES_COUNT, len(after_values))), axis=1
         )
         change_ratios = after_medians / np.maximum(before_medians, 1e-12) - 1
-        low_end, high_end = (
+        low_ratio, high_ratio = (
             float(bound)
             for bound in np.percentile(change_ratios, [_LOW_PERCENTILE, _HIGH_PERCENTILE])
         )
     return Difference(
-        name, before, after, change, low_end, high_end, _verdict(name, change, low_end, high_end)
+        name, before, after, change_ratio, low_ratio, high_ratio, _verdict(name, change_ratio, low_ratio, high_ratio)
     )
 
 
-def _verdict(name: str, change: float, low_end: float | None, high_end: float | None) -> str:
-    if low_end is None or high_end is None:
+def _verdict(name: str, change_ratio: float, low_ratio: float | None, high_ratio: float | None) -> str:
+    if low_ratio is None or high_ratio is None:
         return "one run each cannot rule out chance: use --repeat"
-    if low_end <= 0 <= high_end:
+    if low_ratio <= 0 <= high_ratio:
         return "no significant change"
-    is_worse = change > 0 if is_latency(name) else change < 0
+    is_worse = change_ratio > 0 if is_latency(name) else change_ratio < 0
     direction = "slower" if is_worse else "faster"
-    margin = (high_end - low_end) / 2
-    return f"{direction} by {abs(change):.1%} ± {margin:.1%}"
+    margin = (high_ratio - low_ratio) / 2
+    return f"{direction} by {abs(change_ratio):.1%} ± {margin:.1%}"

@@ -176,11 +176,11 @@ def previous_run(run: SavedRun, folder: Path) -> PreviousRun | None:
         if name >= run.name or not name.endswith(title):
             continue
         try:
-            saved = _read_run(folder / f"{name}.json")
+            saved_run = _read_run(folder / f"{name}.json")
         except SessionError:
             continue  # A file that is no run is reported by the list of runs.
-        if saved.plan == run.plan and not saved.partial:
-            return _make_previous_run(saved)
+        if saved_run.plan == run.plan and not saved_run.partial:
+            return _make_previous_run(saved_run)
     return None
 
 

@@ -35,7 +35,7 @@ def add_responses(
         return accounting
     return replace(
         accounting,
-        responses_msgs=sum(worker.reported.received_msgs for worker in requesters),
+        responses_msgs=sum(worker.reported_counts.received_msgs for worker in requesters),
         unresponded_msgs=_count_unresponded(requesters, accounting.stored_msgs, consumers),
     )
 
@@ -116,7 +116,7 @@ class RunOutcome:
 
     def measured_received_msgs(self, worker: WorkerEnd) -> int:
         """Return how many messages a worker received after the start of the measured part."""
-        received_msgs = worker.counts.reported.steady_received_msgs
+        received_msgs = worker.counts.reported_counts.steady_received_msgs
         if self.waits_for_others and worker.times.first_received_ns == self.measured_start_ns:
             # They were read at the start: some of them came before it.
             return received_msgs - worker.times.first_received_msgs
@@ -125,7 +125,7 @@ class RunOutcome:
 
 def make_result(outcome: RunOutcome) -> BenchmarkResult:
     """Return the result of a run: accounting, rates, latencies, verdict and notes."""
-    counts = total_counts(worker.counts.reported for worker in outcome.workers)
+    counts = total_counts(worker.counts.reported_counts for worker in outcome.workers)
     workers_counts = [worker.counts for worker in outcome.workers]
     accounting_without_responses = compute_accounting(
         workers_counts,
@@ -192,7 +192,7 @@ def steady_received_msgs(role: Role, counts: Counts) -> int:
 def _publish_rate(outcome: RunOutcome) -> float | None:
     senders = [worker for worker in outcome.workers if worker.counts.role.traits.sends]
     total = sum(
-        steady_published_msgs(sender.counts.role, sender.counts.reported) for sender in senders
+        steady_published_msgs(sender.counts.role, sender.counts.reported_counts) for sender in senders
     )
     last_ns = max((worker.times.last_sent_ns for worker in senders), default=0)
     return _rate_per_s(total, outcome.steady_ns, last_ns)
@@ -228,10 +228,10 @@ def _fan_out_ratio(plan: BenchmarkPlan, accounting: Accounting) -> float | None:
 def _fairness(workers: Sequence[WorkerEnd]) -> float | None:
     """Return Jain's fairness index (0 … 1) of the receivers' messages, or of the senders'."""
     msgs_by_worker = [
-        worker.counts.reported.received_msgs
+        worker.counts.reported_counts.received_msgs
         for worker in workers
         if worker.counts.role.traits.receives
-    ] or [worker.counts.reported.sent_msgs for worker in workers]
+    ] or [worker.counts.reported_counts.sent_msgs for worker in workers]
     sum_of_squares = sum(msgs * msgs for msgs in msgs_by_worker)
     return (
         sum(msgs_by_worker) ** 2 / (len(msgs_by_worker) * sum_of_squares)
@@ -305,21 +305,21 @@ def _worker_result(outcome: RunOutcome, worker: WorkerEnd) -> WorkerResult:
     counts = worker.counts
     traits = counts.role.traits
     is_receiver = traits.receives or traits.reads_stored or traits.replies
-    published_msgs = steady_published_msgs(counts.role, counts.reported)
+    published_msgs = steady_published_msgs(counts.role, counts.reported_counts)
     msgs = outcome.measured_received_msgs(worker) if is_receiver else published_msgs
-    main = main_latency(worker.latencies)
+    latency_name, latency_counts = main_latency(worker.latencies) or (None, None)
     return WorkerResult(
         role=counts.role.name,
         worker_id=counts.worker_id,
         pattern=counts.role.pattern,
-        counts=counts.reported,
+        counts=counts.reported_counts,
         cpu_ratio=worker.cpu_ratio,
         rate_per_s=_rate_per_s(
             msgs, max(outcome.measured_start_ns, worker.start_ns), worker.times.last_ns
         ),
         ended=worker.end_kind,
-        latency=None if main is None else main[0],
-        p50_ns=None if main is None else main[1].percentile_ns(50),
-        p99_ns=None if main is None else main[1].percentile_ns(99),
+        latency=latency_name,
+        p50_ns=None if latency_counts is None else latency_counts.percentile_ns(50),
+        p99_ns=None if latency_counts is None else latency_counts.percentile_ns(99),
         most_in_flight_msgs=worker.most_in_flight_msgs,
     )

@@ -41,8 +41,8 @@ def summary_text(run: SavedRun) -> str:
 def _summary_lines(run: SavedRun) -> Iterator[str]:
     last_result, figures = run.results[-1], run.metrics
     yield ""
-    times = f", median of {len(run.results)}" if len(run.results) > 1 else ""
-    yield f"{clean_line(run.title)}{times}"
+    median_text = f", median of {len(run.results)}" if len(run.results) > 1 else ""
+    yield f"{clean_line(run.title)}{median_text}"
     partial = " · PARTIAL" if run.partial else ""
     # A good last repetition must not hide a bad one.
     verdict = next((result.verdict for result in run.results if result.verdict != "ok"), "ok")
@@ -87,7 +87,7 @@ def _messages_text(run: SavedRun) -> str:
 
 def _counts_text(plan: BenchmarkPlan, figures: Metrics, accountings: Sequence[Accounting]) -> str:
     """Return the counts that apply to the plan as text, then a text about missing messages."""
-    always_shown = (
+    always_shown_names = (
         _ALWAYS_SHOWN_COUNTS
         if plan.stream
         else set(_ALWAYS_SHOWN_COUNTS).difference(_STREAM_COUNTS)
@@ -95,7 +95,7 @@ def _counts_text(plan: BenchmarkPlan, figures: Metrics, accountings: Sequence[Ac
     shown_names = [
         name
         for name in COUNT_AND_RATE_NAMES
-        if name in always_shown
+        if name in always_shown_names
         or (name in (*_STREAM_COUNTS, *_COUNTS_SHOWN_IF_NONZERO) and figures.get(name))
     ]
     count_texts = [
@@ -135,11 +135,11 @@ def _latency_lines(figures: Metrics) -> Iterator[str]:
         column_heads = "".join(f"{part:>{_FIGURE_WIDTH_CELLS}}" for part in _SHOWN_FIGURES)
         yield f"  latency    {'in ms':<16}{column_heads}"
     for name in shown_columns:
-        min_value_cells = "".join(
+        figures_text = "".join(
             f"{_ms_text(figures[f'{name}.{part}']):>{_FIGURE_WIDTH_CELLS}}"
             for part in _SHOWN_FIGURES
         )
-        yield f"             {name:<16}{min_value_cells}"
+        yield f"             {name:<16}{figures_text}"
     for name in shown_columns:
         if name in LATENCY_MEANINGS:
             yield f"             {name:<16}  {LATENCY_MEANINGS[name]}"
@@ -222,8 +222,8 @@ def comparison_text(before: SavedRun, after: SavedRun, differences: list[Differe
         )
         change_text = f"{difference.change_ratio:+.1%}"
         verdict = "" if difference.low_ratio is None else difference.verdict
-        min_value_cells = f"{before_text:>10} → {after_text:<10}{change_text:>9}"
-        lines.append(f"  {difference.metric:<21}{min_value_cells}  {verdict}".rstrip())
+        figures_text = f"{before_text:>10} → {after_text:<10}{change_text:>9}"
+        lines.append(f"  {difference.metric:<21}{figures_text}  {verdict}".rstrip())
     lines += dict.fromkeys(
         f"  note       {difference.verdict}"
         for difference in differences

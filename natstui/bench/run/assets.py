@@ -758,7 +758,10 @@ def consumer_config(role: Role, name: str, deliver_subject: str) -> dict[str, An
 
 
 def _consumed_msgs_text(count: int, owner: str, action: str) -> str:
-    """Return the clause about `count` messages of a consumer or stream that the run consumes."""
+    """Return a clause about `count` messages of a consumer or stream that the run consumes.
+
+    `owner` is the text for the consumer or stream, `action` what happens, such as `consumed`.
+    """
     if not count:
         return f"messages of {owner} that others publish until the run ends are {action}"
     messages_text = counted(f"{count:,}", "message")

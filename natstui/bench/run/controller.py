@@ -696,7 +696,10 @@ class Benchmark:
 def _find_worker(
     members: Sequence[WorkerProcess], role: str, worker_id: int | None
 ) -> WorkerProcess:
-    """Return the member `worker_id`, or the last one if that is None; raises NotFound."""
+    """Return the worker `role`/`worker_id` in `members`, the last one for None.
+
+    Raises NotFound if there is none.
+    """
     for member in reversed(members):
         if worker_id in (None, member.orders.worker_id):
             return member
@@ -721,7 +724,7 @@ def _worker_end(member: WorkerProcess, members: Sequence[WorkerProcess]) -> Work
         },
         removed_before_start_msgs=member.removed_before_start_msgs,
         has_stamps=member.orders.received_payload is not None,
-        reported=member.counts,
+        reported_counts=member.counts,
         totals=None if final_report is None else final_report.counts,
         received_sequences=None if final_report is None else final_report.received_sequences,
     )

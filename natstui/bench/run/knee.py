@@ -65,19 +65,19 @@ class KneeDetector:
 
     def _p99_ns(self, count: int) -> list[int]:
         """Return the p99 (ns) of the first `count` steps, up to one without latencies."""
-        known_p99_ns = self._cached_p99_ns[:count]
-        for number in range(len(known_p99_ns), count):
+        p99_ns_by_step = self._cached_p99_ns[:count]
+        for number in range(len(p99_ns_by_step), count):
             total = self._latencies_by_step[number].total()
             histograms = (getattr(total, name) for name in _LATENCY_NAMES)
             histogram = next((counts for counts in histograms if counts.buckets), None)
             p99_ns = histogram.percentile_ns(99) if histogram is not None else None
             if p99_ns is None:
                 break
-            known_p99_ns.append(p99_ns)
+            p99_ns_by_step.append(p99_ns)
             # The last step also gets the latencies after its end.
             if number < len(self._steps) - 1:
                 self._cached_p99_ns.append(p99_ns)
-        return known_p99_ns
+        return p99_ns_by_step
 
 
 def _steps(plan: BenchmarkPlan) -> tuple[RateSegment, ...]:

@@ -71,7 +71,11 @@ def orders_for(
     publisher_id: int,
     share_msgs: int | None,
 ) -> Orders:
-    """Return the orders of one worker."""
+    """Return the orders of one worker; `share_msgs` is its number of messages, None: no limit.
+
+    `connection_line` is its connection as JSON, `worker_id` its number in the role, `publisher_id`
+    its number in the run.
+    """
     consumer = assets.consumers.get(role.name)
     if role.queue is not None and role.traits.receives:
         # In a queue group of its own, a run receives all its messages.

@@ -39,13 +39,13 @@ IDLE_TIMEOUT_S = 60.0
 UNREACHABLE_ERRORS = (ConnectionLost, RequestTimedOut, JetStreamUnavailable)
 """Errors of a missing server or leader, which may be temporary."""
 
-CauseFault = Callable[[Fault], Awaitable[None]]
+FaultCallback = Callable[[Fault], Awaitable[None]]
 
 
 class RunWatcher:
     """Follows one run from its start to its last message."""
 
-    def __init__(self, state: RunState, assets: RunAssets, cause_fault: CauseFault) -> None:
+    def __init__(self, state: RunState, assets: RunAssets, cause_fault: FaultCallback) -> None:
         self._state, self._assets, self._cause_fault = state, assets, cause_fault
         self._faults = sorted(state.plan.faults, key=lambda fault: fault.at_s)
         self._pending_and_ack_pending_msgs: tuple[int, int] | None = None

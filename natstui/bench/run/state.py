@@ -56,7 +56,7 @@ class RunState:
         self.run_id = run_id
         self.sink = sink
         self.assets: RunAssets | None = None
-        self.pool = WorkerPool(self._handle_line)
+        self.pool = WorkerPool(self._on_line)
         self.phase: PhaseName = "starting"
         self.stopped = False
         self.failure: NatstuiError | None = None
@@ -85,8 +85,8 @@ class RunState:
     def read_clock(self) -> None:
         """Set the start of the run to the current time of the wall clock.
 
-        It is read again just before the start: a run with a start time may be created hours
-        before it, and the wall clock may be set meanwhile.
+        The clock is read again just before the start: a run with a start time may be created
+        hours before that time, and the wall clock may be set meanwhile.
         """
         self.started_at_us = now_us()
         self._wall_less_monotonic_ns = time.time_ns() - time.monotonic_ns()
@@ -159,10 +159,10 @@ class RunState:
         """Let all waiting tasks check their condition again."""
         self._change_event.set()
 
-    def _handle_line(self, member: WorkerProcess, line: WorkerLine | None) -> None:
+    def _on_line(self, member: WorkerProcess, line: WorkerLine | None) -> None:
         match line:
             case Report():
-                self._handle_report(member, line)
+                self._on_report(member, line)
             case LogLine():
                 self.log(line.text, member)
             case WorkerFailure():
@@ -188,7 +188,7 @@ class RunState:
             if not member.is_ready or all(worker.has_exited for worker in self.pool.members):
                 self.failure = self.failure or WorkerFailed(member.failure)
 
-    def _handle_report(self, member: WorkerProcess, report: Report) -> None:
+    def _on_report(self, member: WorkerProcess, report: Report) -> None:
         if report.counts.received_msgs and member.orders.role.traits.receives:
             self.last_report_ns = time.monotonic_ns()
         # The CPU time of a worker that only waits is left out.
@@ -204,7 +204,10 @@ class RunState:
             self._forward_report(member, report)
 
     def _note_sent_before(self, sender: WorkerProcess, report: Report) -> None:
-        """Store the number of sent messages at the first report after a receiver joined."""
+        """Store, for each receiver, how many messages `sender` had sent when the receiver joined.
+
+        That is the number at the first report of the sender after that.
+        """
         publisher_id = sender.orders.publisher_id
         for member in self.pool.members:
             has_joined = member.is_ready and sender.start_ns < member.ready_ns <= report.at_ns

@@ -139,7 +139,10 @@ class WorkerPool:
         return member
 
     def _on_output_end(self, member: WorkerProcess, task: asyncio.Task[None]) -> None:
-        """Handle the end of a worker's output; after a read error the worker counts as ended."""
+        """Kill a worker whose output could not be read, and report its failure; else do nothing.
+
+        `task`, which has ended, was reading the output.
+        """
         self._tasks.discard(task)
         error = None if task.cancelled() else task.exception()
         if error is not None:
@@ -180,7 +183,7 @@ class WorkerPool:
             await asyncio.wait(self._tasks)
 
     async def _read_lines(self, member: WorkerProcess) -> None:
-        """Read and apply all lines of a worker until its process ends."""
+        """Read all lines of a worker, and report each to `on_line`, until its process ends."""
         process = member.process
         assert process.stdout is not None
         assert process.stderr is not None

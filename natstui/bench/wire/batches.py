@@ -51,7 +51,10 @@ class BatchPublisher(ABC):
         )
 
     def check_connection(self) -> None:
-        """Raise the error of the link, if any; handle a connection lost since the last check."""
+        """Raise the error of the link, if any.
+
+        Calls `on_connection_lost` if the connection was lost since the last check.
+        """
         if self.link.failure.done():
             raise self.link.failure.result()
         if self.link.disconnects_count != self._handled_disconnects_count:
@@ -112,7 +115,7 @@ class AtomicPublisher(BatchPublisher):
             reply_subject,
             (batch_id_header, batch_sequence_header, commit_header),
         )
-        self._size_by_last_number: dict[int, int] = {}
+        self._msgs_count_by_last_number: dict[int, int] = {}
         """Number of the last message → size of each open batch."""
         self._refused_last_numbers: list[int] = []
         """Number of the last message of each batch that a restarting server refused; to be sent
@@ -132,9 +135,9 @@ class AtomicPublisher(BatchPublisher):
             await self._wait_for_room(count)
             now_ns = time.monotonic_ns()
             numbers = window.open(due_msgs.due_ns, now_ns)
-            data, payload_bytes = self._frames(numbers, now_ns)
-            self._size_by_last_number[int(numbers[-1])] = count
-            self.link.write(data)
+            frames, payload_bytes = self._frames(numbers, now_ns)
+            self._msgs_count_by_last_number[int(numbers[-1])] = count
+            self.link.write(frames)
             self.job.tally.count_sent(count, payload_bytes, now_ns)
             await self.link.drain()
             await asyncio.sleep(0)
@@ -149,7 +152,7 @@ class AtomicPublisher(BatchPublisher):
 
     def on_connection_lost(self) -> None:
         """Count the messages of open batches as unanswered."""
-        self._size_by_last_number.clear()
+        self._msgs_count_by_last_number.clear()
         self._window.drop_unanswered()
 
     def _frames(self, numbers: Int64s, now_ns: int) -> tuple[bytes, int]:
@@ -173,10 +176,10 @@ class AtomicPublisher(BatchPublisher):
         return frames_except_last + last_frame, payload_bytes_except_last + last_payload_bytes
 
     def _on_run(self, run: FrameRun, now_ns: int) -> None:
-        for row, last in enumerate(read_digits(run.subjects[:, -SEQ_DIGITS:]).tolist()):
+        for row, last_number in enumerate(read_digits(run.subjects[:, -SEQ_DIGITS:]).tolist()):
             # A batch whose connection was lost is not in the dictionary any more.
-            count = self._size_by_last_number.pop(last, 0)
-            numbers = np.arange(last - count + 1, last + 1)
+            count = self._msgs_count_by_last_number.pop(last_number, 0)
+            numbers = np.arange(last_number - count + 1, last_number + 1)
             reply = run.text(row, run.layout.payload)
             if run.status is None and b'"error"' not in reply:
                 self._retry.note_success()
@@ -194,10 +197,10 @@ class AtomicPublisher(BatchPublisher):
             return False
         if not self._refused_last_numbers:
             asyncio.get_running_loop().call_later(RetryPolicy.RETRY_DELAY_S, self._resend_refused)
-        last = int(numbers[-1])
-        if last not in self._refused_last_numbers:
-            self._refused_last_numbers.append(last)
-        self._size_by_last_number[last] = count
+        last_number = int(numbers[-1])
+        if last_number not in self._refused_last_numbers:
+            self._refused_last_numbers.append(last_number)
+        self._msgs_count_by_last_number[last_number] = count
         return True
 
     def _resend_refused(self) -> None:
@@ -205,9 +208,9 @@ class AtomicPublisher(BatchPublisher):
         last_numbers, self._refused_last_numbers = self._refused_last_numbers, []
         if self.link.failure.done():
             return
-        for last in last_numbers:
-            size = self._size_by_last_number.get(last, 0)
-            numbers = self._window.select_open(np.arange(last - size + 1, last + 1))
+        for last_number in last_numbers:
+            msgs_count = self._msgs_count_by_last_number.get(last_number, 0)
+            numbers = self._window.select_open(np.arange(last_number - msgs_count + 1, last_number + 1))
             if len(numbers):
                 data, _ = self._frames(numbers, time.monotonic_ns())
                 self.link.write(data)
@@ -233,7 +236,7 @@ class _FastBatch:
         self, settings: SenderSettings, reply_subject: str, flow_msgs: int, first_number: int
     ) -> None:
         """Create a batch; the last token of `reply_subject` is its id."""
-        self.name, self.first = reply_subject.rpartition(".")[2].encode(), first_number
+        self.id_token, self.first_number = reply_subject.rpartition(".")[2].encode(), first_number
         self.acked_msgs = 0
         """Messages of the batch that the server acknowledged."""
         self.is_started = False
@@ -259,7 +262,7 @@ class _FastBatch:
 
         The sequences in their reply subjects have as few digits as possible.
         """
-        digits = len(str(last_number - self.first + 1))
+        digits = len(str(last_number - self.first_number + 1))
         if digits > self._sequence_digits:
             self._sequence_digits = digits
             self._append_content = MessageContent(
@@ -276,7 +279,7 @@ class _FastBatch:
 
     def closing_frame(self, next_number: int) -> bytes:
         """Return the frame that closes the batch without another message."""
-        sequence = next_number - self.first + 1
+        sequence = next_number - self.first_number + 1
         reply = f"{self._reply_subject_head}{sequence}.{_END_OPERATION}.$FI"
         return f"PUB {self._subject} {reply} 0\r\n\r\n".encode()
 
@@ -375,7 +378,7 @@ class FastPublisher(BatchPublisher):
 
     def _write_part(self, content: MessageContent, numbers: Int64s, *, is_new: bool) -> None:
         now_ns = time.monotonic_ns()
-        sequences = {"reply": numbers - self._batch.first + 1}
+        sequences = {"reply": numbers - self._batch.first_number + 1}
         due_ns = self._window.due_ns(numbers)
         data, payload_bytes = content.frames(int(numbers[0]), due_ns, now_ns, sequences)
         self.link.write(data)
@@ -411,7 +414,7 @@ class FastPublisher(BatchPublisher):
                 )
         if batch is not self._batch:
             return
-        first_open_number = batch.first + batch.acked_msgs
+        first_open_number = batch.first_number + batch.acked_msgs
         open_numbers = window.select_open(np.arange(first_open_number, window.next_number))
         refused_numbers = open_numbers[open_numbers >= self._first_refused_number]
         window.close_unanswered(
@@ -427,48 +430,48 @@ class FastPublisher(BatchPublisher):
         for row in range(len(run)):
             # Id, flow, "fail", sequence in the batch, operation, "$FI".
             tokens = run.text(row, run.layout.subject).split(b".")
-            if tokens[-6] != self._batch.name:
+            if tokens[-6] != self._batch.id_token:
                 continue
             payload = run.text(row, run.layout.payload)
             reply = {} if run.status else json.loads(payload or b"{}")
             if run.status is not None or "error" in reply:
-                if not self._handle_refusal(int(tokens[-3]), run.status, payload, now_ns):
+                if not self._on_refusal(int(tokens[-3]), run.status, payload, now_ns):
                     return
             elif reply.get("type") != "gap":
                 # After a gap the server closes the batch, and acks the messages that it stored.
-                self._handle_ack(reply, now_ns)
+                self._count_ack(reply, now_ns)
         # The first reply acks no message: it only opens the batch.
         self._window.wake()
 
-    def _handle_ack(self, reply: dict[str, Any], now_ns: int) -> None:
-        """Handle an ack of the next messages, or the last ack of the batch, which closes it."""
+    def _count_ack(self, reply: dict[str, Any], now_ns: int) -> None:
+        """Count the messages that an ack newly acknowledges; the last ack closes the batch."""
         batch = self._batch
         self._retry.note_success()
         batch.is_known_to_server = True
         is_last_ack = "stream" in reply
         acked_msgs = reply.get("count", batch.acked_msgs) if is_last_ack else reply["seq"]
         if acked_msgs > batch.acked_msgs:
-            numbers = np.arange(batch.first + batch.acked_msgs, batch.first + acked_msgs)
+            numbers = np.arange(batch.first_number + batch.acked_msgs, batch.first_number + acked_msgs)
             batch.acked_msgs = acked_msgs
             self._window.close_acked(numbers, now_ns)
         if is_last_ack:
             batch.is_closed = True
             self._first_refused_number = min(
-                self._first_refused_number, batch.first + batch.acked_msgs
+                self._first_refused_number, batch.first_number + batch.acked_msgs
             )
-            is_all_acked = batch.first + batch.acked_msgs == self._window.next_number
+            is_all_acked = batch.first_number + batch.acked_msgs == self._window.next_number
             self._is_batch_broken = not (self._is_closing_batch and is_all_acked)
 
-    def _handle_refusal(
+    def _on_refusal(
         self, sequence: int, status: int | None, reply: bytes, now_ns: int
     ) -> bool:
-        """Handle the refusal of the messages from batch sequence `sequence` on.
+        """Mark the messages from batch sequence `sequence` on to be sent again in another batch.
 
-        Returns False if it ends the run.
+        If the refusal is final, count them as refused, end the run and return False.
         """
         batch, window, err_code = self._batch, self._window, error_code(reply)
-        refused_number = batch.first + sequence - 1
-        first_open_number = batch.first + batch.acked_msgs
+        refused_number = batch.first_number + sequence - 1
+        first_open_number = batch.first_number + batch.acked_msgs
         open_numbers = window.select_open(np.arange(first_open_number, window.next_number))
         if self.should_retry(status, err_code, 0):
             self._first_refused_number = min(self._first_refused_number, refused_number)

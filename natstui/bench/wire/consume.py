@@ -156,7 +156,7 @@ class DeliveryReceiver:
         self.job.tally.add("acks_confirmed_msgs", len(run))
 
     def on_processed(self) -> None:
-        """Handle that the processing delay of a message is over; subclasses override it."""
+        """Do nothing after the processing delay of a message; pull consumers then pull more."""
 
     async def _process_slowly(self) -> None:
         """Ack one message after the other, each after the processing delay of the role."""

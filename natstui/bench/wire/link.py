@@ -120,7 +120,10 @@ class WireLink:
             ) from error
 
     async def wait_connected(self, within_s: float = 10.0, cause: Exception | None = None) -> None:
-        """Wait until the connection is restored; raises ConnectionLost after `within_s`."""
+        """Wait until the connection is restored; raises ConnectionLost after `within_s`.
+
+        `cause` is the exception from which that error is raised.
+        """
         deadline_s = time.monotonic() + within_s
         await asyncio.sleep(0)
         while not self.nc.is_connected:
@@ -135,16 +138,16 @@ class WireLink:
     def handle_socket_data(self, data: bytes) -> None:
         """Parse bytes of the socket, and count them as a sign that the server is alive."""
         self.nc._transport.arrivals.add(len(data))
-        self._handle_data(data)
+        self._parse_socket_data(data)
 
-    def _handle_data(self, data: bytes) -> None:
+    def _parse_socket_data(self, data: bytes) -> None:
         now_ns = time.monotonic_ns()
         try:
             for run_or_line in self._parser.feed(data):
                 if isinstance(run_or_line, FrameRun):
-                    handler = self._on_run_by_sid.get(run_or_line.layout.sid)
-                    if handler is not None:
-                        handler(run_or_line, now_ns)
+                    on_run = self._on_run_by_sid.get(run_or_line.layout.sid)
+                    if on_run is not None:
+                        on_run(run_or_line, now_ns)
                     else:
                         self._nats_py_data.put_nowait(run_or_line.rows.tobytes())
                 elif run_or_line.startswith(b"PING"):
@@ -197,7 +200,7 @@ class WireLink:
         The link reads all later bytes from the socket itself.
         """
         if data:
-            self._handle_data(data)
+            self._parse_socket_data(data)
             self._replace_protocol()
 
     def reset(self) -> None:

@@ -58,7 +58,7 @@ class CorePublisher:
         job, link = self._job, self._link
         content, pace = MessageContent(job.sender_settings, job.orders.role.batch_msgs), Pace(job)
         while (due_msgs := await pace.next_messages(block_msgs(job))) is not None:
-            data, payload_bytes = content.frames(due_msgs.first, due_msgs.due_ns, due_msgs.now_ns)
+            data, payload_bytes = content.frames(due_msgs.first_number, due_msgs.due_ns, due_msgs.now_ns)
             link.write(data)
             job.tally.count_sent(due_msgs.count, payload_bytes, due_msgs.now_ns)
             await link.drain()
@@ -123,7 +123,7 @@ class AsyncPublisher:
         now_ns = time.monotonic_ns()
         numbers = self._window.open(due_msgs.due_ns, now_ns)
         data, payload_bytes = self._content.frames(
-            due_msgs.first, due_msgs.due_ns, now_ns, {"reply": numbers}
+            due_msgs.first_number, due_msgs.due_ns, now_ns, {"reply": numbers}
         )
         self._link.write(data)
         self._job.tally.count_sent(due_msgs.count, payload_bytes, now_ns)
@@ -144,19 +144,20 @@ class AsyncPublisher:
             are_digits(payloads) & are_digits(payloads[0])
         )
         if equal_bytes_mask.all():
-            self._handle_acks(run, 0, numbers, now_ns)
+            self._count_equal_replies(run, 0, numbers, now_ns)
         else:
             for row in range(len(run)):
-                self._handle_acks(run, row, numbers[row : row + 1], now_ns)
+                self._count_equal_replies(run, row, numbers[row : row + 1], now_ns)
 
     @property
     def _subject(self) -> str:
         return self._job.orders.role.subject
 
-    def _handle_acks(self, run: FrameRun, row: int, numbers: np.ndarray, now_ns: int) -> None:
-        """Handle equal replies: acks of stored messages or of repeats, or refusals.
+    def _count_equal_replies(self, run: FrameRun, row: int, numbers: np.ndarray, now_ns: int) -> None:
+        """Count messages with equal replies as acked, as repeats, or as refused.
 
-        `row` is a row of the run with this reply, `numbers` are the numbers of its messages.
+        A final refusal ends the run. `row` is a row of the run with this reply, `numbers` are the
+        numbers of the messages.
         """
         reply = run.text(row, run.layout.payload)
         if run.status is not None or b'"error"' in reply:

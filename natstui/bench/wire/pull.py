@@ -29,10 +29,10 @@ class Puller(DeliveryReceiver):
     With a processing delay it requests more when half of a batch is left.
     """
 
-    refill_ratio = 3.0
+    refill_at_open_batches = 3.0
     """Number of open batches at or below which the next batch is requested."""
-    processing_refill_ratio = 0.5
-    """The `refill_ratio` with a processing delay, where unprocessed messages count as open."""
+    processing_refill_at_open_batches = 0.5
+    """The same with a processing delay, where unprocessed messages count as open."""
 
     def __init__(self, job: Job, link: WireLink) -> None:
         super().__init__(job, link)
@@ -74,8 +74,8 @@ class Puller(DeliveryReceiver):
             return
         # A slow consumer requests no more than it can process.
         outstanding_msgs = self._requested_msgs + self.backlog_msgs
-        ratio = self.processing_refill_ratio if self.role.think_s else self.refill_ratio
-        if outstanding_msgs <= self._batch_msgs * ratio and self.link.nc.is_connected:
+        max_open_batches = self.processing_refill_at_open_batches if self.role.think_s else self.refill_at_open_batches
+        if outstanding_msgs <= self._batch_msgs * max_open_batches and self.link.nc.is_connected:
             self.link.write(pull_request(self._head, self._batch_msgs))
             self._requested_msgs += self._batch_msgs
             self._last_message_ns = time.monotonic_ns()
@@ -101,9 +101,9 @@ class Puller(DeliveryReceiver):
         self._refill()
 
     def _on_no_responder(self, now_ns: int) -> None:
-        """Handle a pull request without a responder: a new leader or a restarting server.
+        """Count a pull request without a responder as ended: a leader or server is missing.
 
-        Fails the link after 30 s; checks after 3 s whether the consumer was deleted.
+        Checks after 3 s whether the consumer was deleted, and fails the link after 30 s.
         """
         self._requested_msgs = 0
         self._no_responder_since_ns = self._no_responder_since_ns or now_ns
@@ -141,7 +141,10 @@ class Puller(DeliveryReceiver):
         await asyncio.sleep(_CONSUMER_CHECK_TIMEOUT_S)
 
     def _on_status(self, run: FrameRun, status: int) -> None:
-        """Handle a status message: a heartbeat, the end of a pull request, or an error."""
+        """Fail the link for a fatal status; else count the messages of an ended pull request.
+
+        A heartbeat, status 100, changes nothing.
+        """
         headers = run.text(0, run.layout.headers)
         error = _pull_error(status, headers, self.job)
         if error is not None:
@@ -155,7 +158,7 @@ class Puller(DeliveryReceiver):
 class Fetcher(Puller):
     """Requests a batch, receives all of it, then requests the next one."""
 
-    refill_ratio = processing_refill_ratio = 0.0
+    refill_at_open_batches = processing_refill_at_open_batches = 0.0
 
 
 def _pull_error(status: int, headers: bytes, job: Job) -> NatstuiError | None:

@@ -227,9 +227,9 @@ class Responder(Puller):
 
         The request is not acked, so it is delivered again.
         """
-        code = error_code(reply) if status is None else None
+        err_code = error_code(reply) if status is None else None
         if self._retry.should_retry(
-            status, code, was_connection_lost=self.link.disconnects_count > 0
+            status, err_code, was_connection_lost=self.link.disconnects_count > 0
         ):
             return
         subject = self._subject.decode()

@@ -68,14 +68,17 @@ def read_conf(conf: Sequence[str], packages: Sequence[str], jars: Sequence[str])
     )
 
 
-def check_conf_has_effect(conf: UserSparkConf, *, remote: bool, submitted: bool) -> None:
-    """Raise AnalysisError for settings that would have no effect, because Spark already runs."""
-    if submitted and conf != NO_CONF:
+def check_conf_has_effect(conf: UserSparkConf, *, is_remote: bool, is_submitted: bool) -> None:
+    """Raise AnalysisError for settings that would have no effect, because Spark already runs.
+
+    `is_remote`: it runs in a Spark Connect server; `is_submitted`: spark-submit has started it.
+    """
+    if is_submitted and conf != NO_CONF:
         raise AnalysisError(
             "spark-submit starts Spark: write --conf, --packages and --jars before the name of "
             "the program"
         )
-    if remote and (conf.packages or conf.jars):
+    if is_remote and (conf.packages or conf.jars):
         raise AnalysisError(
             "--packages and --jars have no effect on a Spark Connect server: it has its own jars"
         )

@@ -108,7 +108,9 @@ def check_connect_server(address: str) -> None:
 
 def escape_glob(folder: str) -> str:
     """Return a folder's path with the glob characters of Hadoop escaped."""
-    return "".join(f"\\{c}" if c in "*?[]{}\\" else c for c in folder)
+    return "".join(
+        f"\\{character}" if character in "*?[]{}\\" else character for character in folder
+    )
 
 
 def unescape_glob(pattern: str) -> str:

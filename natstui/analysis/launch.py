@@ -71,8 +71,8 @@ def child_command(request: AnalysisRequest) -> list[str]:
     """
     check_conf_has_effect(
         read_conf(request.conf, request.packages, request.jars),
-        remote=bool(request.remote),
-        submitted=False,
+        is_remote=bool(request.remote),
+        is_submitted=False,
     )
     if importlib.util.find_spec("pyspark") is None:
         raise MissingExtra("analyze", "spark")
@@ -113,9 +113,11 @@ def decode_job_line(line: bytes) -> dict[str, Any]:
 def run_job(
     request: AnalysisRequest, on_progress: Callable[[dict[str, Any]], None]
 ) -> dict[str, Any]:
-    """Run the child to its end and return the result; raises NatstuiError.
+    """Run the child to its end and return the result; `on_progress` gets each progress line.
 
-    KeyboardInterrupt cancels the child, and is raised again.
+    Raises AnalysisFailure for the error that the child reports, AnalysisError if it ends without a
+    result, and the errors of `child_command`. KeyboardInterrupt cancels the child, and is raised
+    again.
     """
     child = subprocess.Popen(
         child_command(request),
@@ -137,12 +139,12 @@ def _read_result(
 ) -> dict[str, Any]:
     assert child.stdout is not None
     for line in child.stdout:
-        decoded = decode_job_line(line)
-        if decoded["kind"] == "result":
-            return decoded
-        if decoded["kind"] == "failed":
-            raise AnalysisFailure(str(decoded["text"]), int(decoded["exit_code"]))
-        on_progress(decoded)
+        job_line = decode_job_line(line)
+        if job_line["kind"] == "result":
+            return job_line
+        if job_line["kind"] == "failed":
+            raise AnalysisFailure(str(job_line["text"]), int(job_line["exit_code"]))
+        on_progress(job_line)
     raise AnalysisError("the analysis ended without a result: its process was killed")
 
 

@@ -72,7 +72,9 @@ def run_pipeline(
     settings = _spark_settings(options, sessions, scratch)
     # spark-submit starts the JVM itself, and sets its port in the environment.
     is_submitted_run = is_submitted(options)
-    check_conf_has_effect(settings.conf, remote=bool(options.remote), submitted=is_submitted_run)
+    check_conf_has_effect(
+        settings.conf, is_remote=bool(options.remote), is_submitted=is_submitted_run
+    )
     try:
         if options.remote:
             check_connect_server(options.remote)

@@ -98,7 +98,7 @@ def delete_cached_result(out: str) -> None:
 
 def write_cached_result(out: str, fingerprint: str, result: dict[str, Any]) -> None:
     """Write a result and its fingerprint to a file, for the next run; raises OSError."""
-    record = {"state": fingerprint, "result": result}
+    cached_fields = {"state": fingerprint, "result": result}
     write_atomic_file(
-        Path(out, _RESULT_FILE_NAME), json.dumps(record, ensure_ascii=False).encode()
+        Path(out, _RESULT_FILE_NAME), json.dumps(cached_fields, ensure_ascii=False).encode()
     )

@@ -63,10 +63,10 @@ def test_the_last_of_two_values_holds_and_values_may_have_equals_signs() -> None
 def test_who_starts_spark_must_be_given_them() -> None:
     given = read_conf([], ["g:a:1"], [])
     with pytest.raises(AnalysisError, match="before the name of the program"):
-        check_conf_has_effect(given, remote=False, submitted=True)
+        check_conf_has_effect(given, is_remote=False, is_submitted=True)
     with pytest.raises(AnalysisError, match="Connect server"):
-        check_conf_has_effect(given, remote=True, submitted=False)
-    check_conf_has_effect(read_conf(["spark.a=1"], [], []), remote=True, submitted=False)
+        check_conf_has_effect(given, is_remote=True, is_submitted=False)
+    check_conf_has_effect(read_conf(["spark.a=1"], [], []), is_remote=True, is_submitted=False)
 
 
 def test_a_bad_setting_is_refused_before_a_process_starts() -> None:

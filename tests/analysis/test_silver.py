@@ -78,7 +78,7 @@ def left_by_a_run(
     """Write what a run leaves of sessions of which the small ones lie together: some tables."""
     store, files_of_all = TableStore(spark, str(out), "1"), segment_files(spark, sources)
     planned = parts.plan_sessions(files_of_all, {}, store.shared_part_name)
-    store.set_parts(planned.parts, planned.fingerprint_by_session_to_read.keys())
+    store.set_parts(planned.part_by_session, planned.fingerprint_by_session_to_read.keys())
     for table in (POLL, CONSUMER_SAMPLE):
         unknown = (None,) * (len(table.columns) - 1)
         rows = [(one.session, *unknown) for one in sources] * rows_count
@@ -88,7 +88,7 @@ def left_by_a_run(
             one.session,
             planned.fingerprint_by_session_to_read[one.session],
             one.folder,
-            planned.parts[one.session],
+            planned.part_by_session[one.session],
         )
         for one in sources
     ]

@@ -69,7 +69,7 @@ def build_bronze(
         kind for rows in kept_pieces.values() for row in rows for kind in row["kinds"].split()
     }
     for number, chunk in enumerate(_split_files(changed_files)):
-        paths = [f"{source_by_session[f.session].folder}/{escape_glob(f.segment)}" for f in chunk]
+        paths = [f"{source_by_session[file.session].folder}/{escape_glob(file.segment)}" for file in chunk]
         text_lines = read_text_lines(store.spark, paths)
         new_kinds = find_kinds(text_lines)
         kinds |= new_kinds
@@ -237,8 +237,8 @@ def _substring_bytes(text: Column, start: int | Column, length: int | Column) ->
     return F.substring(text.cast("binary"), start, length).cast("string")
 
 
-def _extract_number(tail: Column, group: int, column_name: str) -> Column:
-    digits = F.regexp_extract(tail, _LINE_NUMBERS_PATTERN, group)
+def _extract_number(tail: Column, group_number: int, column_name: str) -> Column:
+    digits = F.regexp_extract(tail, _LINE_NUMBERS_PATTERN, group_number)
     return F.when(digits != "", digits.cast("int")).alias(column_name)
 
 

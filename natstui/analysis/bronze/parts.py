@@ -34,7 +34,7 @@ class SessionPlan:
 
     fingerprint_by_session_to_read: dict[str, str]
     """Session to read → its fingerprint."""
-    parts: dict[str, str]
+    part_by_session: dict[str, str]
     """Session → part in which its rows are, or will be written."""
     kept_parts: set[str]
     """Names of the parts that are not deleted."""

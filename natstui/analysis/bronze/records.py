@@ -60,9 +60,10 @@ def _number_pattern(largest: str) -> str:
     return "|".join((*smaller_number_patterns, largest))
 
 
-_UINT64 = _number_pattern(str(2**64 - 1))
+_UINT64_PATTERN = _number_pattern(str(2**64 - 1))
 _LARGE_NUMBER_PATTERN = (
-    rf'"(?:\d{{19}}|{_UINT64})"(?!:)|(?<=[:,\[])(?:9[2-9]\d{{17}}|{_UINT64})(?=[,\]}}])'
+    rf'"(?:\d{{19}}|{_UINT64_PATTERN})"(?!:)|'
+    rf"(?<=[:,\[])(?:9[2-9]\d{{17}}|{_UINT64_PATTERN})(?=[,\]}}])"
 )
 """Pattern of numbers above signed and within unsigned 64 bits: as text, which natstui writes, or
 bare; not in keys. A line with a larger number is left out."""
@@ -82,7 +83,7 @@ class _TypedField:
     name: str
     type: Any
     """Its type without None."""
-    required: bool
+    is_required: bool
 
 
 @cache
@@ -91,17 +92,17 @@ def _typed_fields(cls: type) -> tuple[_TypedField, ...]:
     hints = typing.get_type_hints(cls)
     typed_fields = []
     for field in fields(cls):
-        hint, optional = split_optional(hints[field.name])
+        hint, is_optional = split_optional(hints[field.name])
         has_default = field.default is not MISSING or field.default_factory is not MISSING
         if ddl_type(hint) is not None:
-            typed_fields.append(_TypedField(field.name, hint, not optional and not has_default))
+            typed_fields.append(_TypedField(field.name, hint, not is_optional and not has_default))
     return tuple(typed_fields)
 
 
-def _invalid_condition(value: str, hint: Any, *, required: bool = True) -> str | None:
+def _invalid_condition(value: str, hint: Any, *, is_required: bool = True) -> str | None:
     """Return the SQL condition under which a value is invalid for a type; None if it never is."""
     conditions = list(_invalid_conditions(value, hint))
-    if required:
+    if is_required:
         return _join_or([f"{value} IS NULL", *conditions])
     return f"({value} IS NOT NULL AND {_join_or(conditions)})" if conditions else None
 
@@ -112,17 +113,17 @@ def _invalid_conditions(value: str, hint: Any) -> Iterator[str]:
     if origin is typing.Literal:
         yield f"{value} NOT IN ({', '.join(map(repr, typing.get_args(hint)))})"
     elif origin is tuple:
-        item_hint, optional = split_optional(item_type(hint))
+        item_hint, is_optional = split_optional(item_type(hint))
         if Ellipsis not in typing.get_args(hint):
             yield f"size({value}) != {len(typing.get_args(hint))}"
-        if not optional or not is_scalar(item_hint):
-            yield _has_invalid_item(value, item_hint, optional=optional)
+        if not is_optional or not is_scalar(item_hint):
+            yield _has_invalid_item(value, item_hint, is_optional=is_optional)
     elif isinstance(hint, type) and is_dataclass(hint):
         yield from _invalid_fields(value, hint)
 
 
-def _has_invalid_item(values: str, hint: Any, *, optional: bool = False) -> str:
-    invalid_item_condition = _invalid_condition("item", hint, required=not optional)
+def _has_invalid_item(values: str, hint: Any, *, is_optional: bool = False) -> str:
+    invalid_item_condition = _invalid_condition("item", hint, is_required=not is_optional)
     return f"exists({values}, item -> {invalid_item_condition or 'false'})"
 
 
@@ -133,7 +134,7 @@ def _invalid_fields(value: str, cls: type, excluded_names: tuple[str, ...] = ())
     for field in _typed_fields(cls):
         if field.name not in excluded_names:
             invalid_condition = _invalid_condition(
-                f"{value}.{field.name}", field.type, required=field.required
+                f"{value}.{field.name}", field.type, is_required=field.is_required
             )
             if invalid_condition is not None:
                 yield invalid_condition
@@ -144,13 +145,13 @@ def _invalid_fields(value: str, cls: type, excluded_names: tuple[str, ...] = ())
 
 def _invalid_columns(table: str, cls: type) -> Iterator[str]:
     """Yield SQL conditions: a column is missing, has another length, or has an invalid value."""
-    length, optional_columns = f"coalesce(size({table}.name), 0)", _optional_columns(cls)
+    length_sql, optional_columns = f"coalesce(size({table}.name), 0)", _optional_columns(cls)
     required_columns_by_type: dict[Any, list[str]] = {}
     sizes_by_is_added_later: dict[bool, list[str]] = {False: [], True: []}
     for field in _typed_fields(cls):
         values, is_added_later = f"{table}.{field.name}", field.name in optional_columns
         sizes_by_is_added_later[is_added_later].append(f"size({values})")
-        item, optional = split_optional(item_type(field.type))
+        item, is_optional = split_optional(item_type(field.type))
         if typing.get_origin(item) is tuple:
             rows = f"flatten({values})"
             invalid_condition = f"{rows} IS NULL OR {_has_invalid_item(rows, item_type(item))}"
@@ -158,14 +159,15 @@ def _invalid_columns(table: str, cls: type) -> Iterator[str]:
         elif not is_scalar(item):
             for invalid_condition in _invalid_conditions(values, field.type):
                 yield f"({values} IS NOT NULL AND {invalid_condition})"
-        elif not optional:
+        elif not is_optional:
             empty_array = f"CAST(array() AS array<{ddl_type(item)}>)"
             values = f"coalesce({values}, {empty_array})" if is_added_later else values
             required_columns_by_type.setdefault(item, []).append(values)
-    yield f"array_distinct(array({', '.join(sizes_by_is_added_later[False])})) != array({length})"
+    required_sizes = f"array({', '.join(sizes_by_is_added_later[False])})"
+    yield f"array_distinct({required_sizes}) != array({length_sql})"
     if sizes_by_is_added_later[True]:
         # The size of a missing column is null or -1, depending on a setting of Spark.
-        allowed_sizes = f"array({length}, 0, -1, CAST(NULL AS int))"
+        allowed_sizes = f"array({length_sql}, 0, -1, CAST(NULL AS int))"
         added_sizes = f"array({', '.join(sizes_by_is_added_later[True])})"
         yield f"size(array_except({added_sizes}, {allowed_sizes})) > 0"
     for item, columns in required_columns_by_type.items():

@@ -28,15 +28,15 @@ def split_optional(hint: Any) -> tuple[Any, bool]:
     """Return a type without None, and whether it included None; `object` for other unions."""
     if typing.get_origin(hint) not in (typing.Union, types.UnionType):
         return hint, False
-    parts = typing.get_args(hint)
-    other_types = [part for part in parts if part is not type(None)]
-    return (other_types[0] if len(other_types) == 1 else object), len(other_types) < len(parts)
+    alternatives = typing.get_args(hint)
+    other_types = [alternative for alternative in alternatives if alternative is not type(None)]
+    return (other_types[0] if len(other_types) == 1 else object), len(other_types) < len(alternatives)
 
 
 def item_type(hint: Any) -> Any:
     """Return the type of the items of a tuple; `object` if the items differ in type."""
-    items = {part for part in typing.get_args(hint) if part is not Ellipsis}
-    return items.pop() if len(items) == 1 else object
+    item_types = {item for item in typing.get_args(hint) if item is not Ellipsis}
+    return item_types.pop() if len(item_types) == 1 else object
 
 
 def is_scalar(hint: Any) -> bool:
@@ -72,7 +72,7 @@ def ddl_fields(cls: type, excluded_names: tuple[str, ...] = ()) -> str:
     hints = typing.get_type_hints(cls)
     types = {field.name: ddl_type(split_optional(hints[field.name])[0]) for field in fields(cls)}
     return ",".join(
-        f"`{n}`:{text}" for n, text in types.items() if text and n not in excluded_names
+        f"`{name}`:{text}" for name, text in types.items() if text and name not in excluded_names
     )
 
 

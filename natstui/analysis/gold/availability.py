@@ -139,12 +139,12 @@ def _unreachable_periods(poll: DataFrame) -> DataFrame:
     rows = polls.select("session", "number", "at_us", "next_at_us", "gaps_count", names)
     rows = rows.withColumns({"stream": F.get("who", F.lit(0)), "consumer": F.get("who", F.lit(1))})
     keys = ["session", "stream", "consumer", "gaps_count"]
-    by_asset = Window.partitionBy(*keys).orderBy("number")
+    asset_order = Window.partitionBy(*keys).orderBy("number")
     is_new_period = (
-        F.col("number") - F.lag("number").over(by_asset) > MAX_POLLS_BETWEEN_UNREACHABLE
+        F.col("number") - F.lag("number").over(asset_order) > MAX_POLLS_BETWEEN_UNREACHABLE
     )
     rows = rows.withColumn("begins", F.coalesce(is_new_period, F.lit(True)).cast("int"))
-    rows = rows.withColumn("run", F.sum("begins").over(by_asset))
+    rows = rows.withColumn("run", F.sum("begins").over(asset_order))
     runs = rows.groupBy(*keys, "run").agg(
         F.min("at_us").alias("start"),
         F.max(F.coalesce("next_at_us", "at_us")).alias("end"),
@@ -164,8 +164,8 @@ def _event_periods(event: DataFrame, kind: str, is_end: Column) -> DataFrame:
     later_rows = order.rowsBetween(1, Window.unboundedFollowing)
     end = F.min(F.when(is_end, F.col("at_us"))).over(later_rows)
     rows = rows.withColumns({"end": end, "was": F.lag("kind").over(order)})
-    is_first = is_start & ~F.coalesce(F.col("was") == kind, F.lit(False))
-    rows = rows.where(is_first).withColumn("stream", F.lit(None))
+    is_first_start = is_start & ~F.coalesce(F.col("was") == kind, F.lit(False))
+    rows = rows.where(is_first_start).withColumn("stream", F.lit(None))
     detail = F.concat_ws(": ", "what", "text")
     return rows.select(_availability_columns(kind, F.col("at_us"), F.col("end"), None, detail))
 
@@ -273,7 +273,7 @@ _WEIGHT_BY_KIND = {
 
 def find_availability_problems(periods: DataFrame) -> DataFrame:
     """Return a finding for each row of `availability`."""
-    weights = F.create_map(*(F.lit(x) for pair in _WEIGHT_BY_KIND.items() for x in pair))
+    weights = F.create_map(*(F.lit(key_or_value) for pair in _WEIGHT_BY_KIND.items() for key_or_value in pair))
     duration_weight = F.least(F.coalesce("duration_s", F.lit(0.0)) / 60, F.lit(10.0))
     has_duration = F.col("duration_s").isNotNull()
     duration_clause = F.when(

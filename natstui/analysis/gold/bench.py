@@ -141,10 +141,10 @@ def compute_bench_throughput(bench_seconds: DataFrame, steady_rows: DataFrame) -
     A second without a report counts as 0.
     """
     keys = [*RUN_KEY_COLUMNS, "role", "counter"]
-    workers = _with_missing_seconds(bench_seconds, steady_rows, [*keys, "worker_id"])
-    totals = workers.groupBy(*keys, "slot_at_us").agg(F.sum("msgs").alias("msgs"))
+    worker_seconds = _with_missing_seconds(bench_seconds, steady_rows, [*keys, "worker_id"])
+    totals = worker_seconds.groupBy(*keys, "slot_at_us").agg(F.sum("msgs").alias("msgs"))
     totals = totals.withColumn("worker_id", F.lit(None).cast("bigint"))
-    all_rows = workers.select(*keys, "worker_id", "slot_at_us", "msgs").unionByName(totals)
+    all_rows = worker_seconds.select(*keys, "worker_id", "slot_at_us", "msgs").unionByName(totals)
     rows = all_rows.groupBy(*keys, "worker_id").agg(
         F.count("*").alias("seconds_count"),
         F.sum("msgs").alias("total_msgs"),
@@ -164,7 +164,7 @@ def _with_missing_seconds(
         F.col("start_at_us"), F.col("end_at_us") - 1_000_000, F.lit(1_000_000).cast("bigint")
     )
     workers = bench_seconds.select(*keys).distinct()
-    worker_seconds = workers.join(F.broadcast(steady_rows), [k for k in keys if k != "worker_id"])
+    worker_seconds = workers.join(F.broadcast(steady_rows), [key for key in keys if key != "worker_id"])
     worker_seconds = worker_seconds.select(*keys, F.explode(seconds).alias("slot_at_us"))
     rows = worker_seconds.join(bench_seconds, [*keys, "slot_at_us"], "left")
     return rows.withColumn("msgs", F.coalesce("msgs", F.lit(0)))

@@ -49,11 +49,11 @@ def family_members(silver: Silver, consumer_rate: DataFrame) -> DataFrame:
     rows = rows.where(F.regexp_like("consumer", F.lit(RANDOM_NAME_PATTERN)))
     rows = rows.join(configurations.select(*CONSUMER_KEY, "durable"), [*CONSUMER_KEY], "left")
     name = F.concat(F.regexp_extract("consumer", RANDOM_NAME_PATTERN, 1), F.lit("*"))
-    by_family = Window.partitionBy("session", "stream", "name")
+    family_window = Window.partitionBy("session", "stream", "name")
     rows = rows.withColumn("name", name).withColumns(
         {
-            "ephemeral": F.bool_and(~F.coalesce("durable", F.lit(True))).over(by_family),
-            "alike_count": F.count("*").over(by_family),
+            "ephemeral": F.bool_and(~F.coalesce("durable", F.lit(True))).over(family_window),
+            "alike_count": F.count("*").over(family_window),
         }
     )
     is_family_member = F.col("ephemeral") & (F.col("alike_count") >= _MIN_FAMILY_SIZE)

@@ -67,38 +67,38 @@ FINDING_GROUPS = Table(
 
 def compute_findings(silver: Silver) -> DataFrame:
     """Return `findings`: one row per stream, consumer or account, code and period."""
-    last_values = "struct(until_at_us, text AS evidence, sequences, numbers)"
+    last_values_sql = "struct(until_at_us, text AS evidence, sequences, numbers)"
     # A finding that returns may have the same start as before: each end starts another period.
     # At the same time first a period ends, then one starts, which may end at once.
-    order_at_same_time = (
+    order_at_same_time_sql = (
         "CASE WHEN until_at_us IS NULL THEN 1 WHEN since_at_us < at_us THEN 0 ELSE 2 END"
     )
-    of_entity = f"PARTITION BY {', '.join(_ENTITY_COLUMNS)}"
-    earlier_rows = (
-        f"{of_entity} ORDER BY at_us, {order_at_same_time} "
+    entity_partition_sql = f"PARTITION BY {', '.join(_ENTITY_COLUMNS)}"
+    earlier_rows_sql = (
+        f"{entity_partition_sql} ORDER BY at_us, {order_at_same_time_sql} "
         "ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING"
     )
     code = F.coalesce(lookup_value(F.col("code"), SUCCESSOR_BY_RETIRED_CODE, "string"), "code")
     changes = silver.finding.withColumn("code", code)
-    changes = changes.withColumn("span", F.expr(f"count(until_at_us) OVER ({earlier_rows})"))
-    last_change = "struct(at_us, until_at_us IS NOT NULL)"
+    changes = changes.withColumn("span", F.expr(f"count(until_at_us) OVER ({earlier_rows_sql})"))
+    change_order_sql = "struct(at_us, until_at_us IS NOT NULL)"
     finding_periods = changes.withColumnRenamed("since_at_us", "start_at_us")
     finding_periods = finding_periods.groupBy(*_ENTITY_COLUMNS, "span", "start_at_us").agg(
-        F.expr(f"max_by({last_values}, {last_change}) AS last")
+        F.expr(f"max_by({last_values_sql}, {change_order_sql}) AS last")
     )
     # A period without an end, because the recorder was killed, ends with the next period.
-    end = f"lead(start_at_us) OVER ({of_entity} ORDER BY start_at_us, span)"
+    next_start_sql = f"lead(start_at_us) OVER ({entity_partition_sql} ORDER BY start_at_us, span)"
     finding_periods = finding_periods.selectExpr(
-        "*", "last.*", f"coalesce(last.until_at_us, {end}) AS end_at_us"
+        "*", "last.*", f"coalesce(last.until_at_us, {next_start_sql}) AS end_at_us"
     )
     last_polls = silver.poll.groupBy("session").agg(F.expr("max(at_us) AS polled_at_us"))
     rows = finding_periods.join(F.broadcast(last_polls), "session", "left")
-    until_at_us = "coalesce(end_at_us, greatest(polled_at_us, start_at_us))"
+    until_at_us_sql = "coalesce(end_at_us, greatest(polled_at_us, start_at_us))"
     return FINDINGS.conform(
         rows.withColumns(
             {
                 "open": F.expr("end_at_us IS NULL"),
-                "duration_s": F.expr(f"({until_at_us} - start_at_us) / 1e6"),
+                "duration_s": F.expr(f"({until_at_us_sql} - start_at_us) / 1e6"),
                 "severity": _catalogue_value("severity"),
                 "word": _catalogue_value("word"),
                 "entity": _catalogue_value("entity"),
@@ -124,7 +124,7 @@ def compute_finding_groups(finding_periods: DataFrame) -> DataFrame:
     subject = F.concat_ws(" ", F.nullif(consumer_text(), F.lit("")), "part")
     subject_or_entity = F.when(subject == "", F.col("entity")).otherwise(subject)
     group_columns = ("session", "severity", "severity_id", "code", "word", "subject")
-    last = F.struct("evidence", "sequences")
+    evidence_and_sequences = F.struct("evidence", "sequences")
     rows = (
         _with_time_apart(finding_periods.withColumn("subject", subject_or_entity), group_columns)
         .groupBy(*group_columns)
@@ -134,7 +134,7 @@ def compute_finding_groups(finding_periods: DataFrame) -> DataFrame:
             F.min("start_at_us").alias("start_at_us"),
             F.max("end_at_us").alias("over_at_us"),
             F.sum("apart_s").alias("duration_s"),
-            F.max_by(last, "start_at_us").alias("last"),
+            F.max_by(evidence_and_sequences, "start_at_us").alias("last"),
         )
     )
     end = F.when(~F.col("open"), F.col("over_at_us"))
@@ -144,8 +144,8 @@ def compute_finding_groups(finding_periods: DataFrame) -> DataFrame:
 def _with_time_apart(finding_periods: DataFrame, group_columns: tuple[str, ...]) -> DataFrame:
     """Add `apart_s`, the seconds of a period that are in no earlier period of its group."""
     until_us = F.col("start_at_us") + F.round(F.col("duration_s") * 1e6).cast("bigint")
-    in_order = Window.partitionBy(*group_columns).orderBy("start_at_us", "until_us")
-    earlier_rows = in_order.rowsBetween(Window.unboundedPreceding, -1)
+    group_order = Window.partitionBy(*group_columns).orderBy("start_at_us", "until_us")
+    earlier_rows = group_order.rowsBetween(Window.unboundedPreceding, -1)
     rows = finding_periods.withColumn("until_us", until_us)
     since_us = F.greatest("start_at_us", F.max("until_us").over(earlier_rows))
     apart_s = F.greatest(F.col("until_us") - since_us, F.lit(0).cast("bigint")) / 1e6

@@ -48,7 +48,7 @@ _KEY_COLUMNS = ["session", "hour_at_us"]
 def compute_hour(inputs: GoldInputs) -> DataFrame:
     """Return `hour`: one row per session and hour with a poll."""
     silver = inputs.silver
-    stuck = inputs.gold("stuck").where(F.col("cause") != PAUSED.word)
+    stuck_periods = inputs.gold("stuck").where(F.col("cause") != PAUSED.word)
     drop_counts = silver.advisory.where(F.col("kind") == MAX_DELIVER_KIND)
     drop_counts = drop_counts.groupBy("session", _hour_start("at_us")).agg(
         F.sum("advisories_count").alias("given_up_count")
@@ -60,22 +60,22 @@ def compute_hour(inputs: GoldInputs) -> DataFrame:
     rows = silver.poll.groupBy("session", _hour_start("at_us")).agg(
         F.count("*").alias("polls_count")
     )
-    for part in (
+    for hour_counts in (
         drop_counts,
-        _time_per_hour(stuck, "stuck_us"),
+        _time_per_hour(stuck_periods, "stuck_us"),
         _time_per_hour(inputs.gold("lag_period"), "behind_us"),
         redelivery_counts,
     ):
-        rows = rows.join(F.broadcast(part), _KEY_COLUMNS, "left")
+        rows = rows.join(F.broadcast(hour_counts), _KEY_COLUMNS, "left")
     harm_columns = ["given_up_count", "stuck_us", "behind_us", "repeated_msgs"]
     rows = rows.na.fill(0, harm_columns)
-    worst_first = Window.partitionBy("session").orderBy(
+    worst_first_order = Window.partitionBy("session").orderBy(
         *(F.col(name).desc() for name in harm_columns), "hour_at_us"
     )
     return HOUR.conform(
         rows.withColumns(
             {
-                "rank": F.row_number().over(worst_first),
+                "rank": F.row_number().over(worst_first_order),
                 "stuck_s": F.col("stuck_us") / 1e6,
                 "behind_s": F.col("behind_us") / 1e6,
             }

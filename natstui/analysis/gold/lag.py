@@ -235,9 +235,9 @@ def compute_lag_period(
 def find_lagging_consumers(lags: DataFrame) -> DataFrame:
     """Return findings about consumers that fall behind, or never caught up.
 
-    At the end the next message must have waited for long, or its age be unknown. A consumer falls
-    behind only if its backlog grew by more than chance. Consumers that were recorded for a short
-    time are left out.
+    A consumer is reported only if its next message had waited for long at the end of the
+    recording, or for an unknown time. It falls behind only if its backlog grew by more than
+    chance. Consumers that were recorded for a short time are left out.
     """
     is_falling_behind = is_growing() & F.col("drain_s").isNull()
     rows = lags.where(F.col("never_caught_up") | is_falling_behind)
@@ -248,14 +248,14 @@ def find_lagging_consumers(lags: DataFrame) -> DataFrame:
         F.log10(F.col("pending_last_msgs") + 1) * 4, F.lit(25)
     )
     state_text = F.when(F.col("never_caught_up"), "never caught up").otherwise("falls behind")
-    pending = count_text(F.col("pending_last_msgs"), "message")
+    pending_text = count_text(F.col("pending_last_msgs"), "message")
     last_sample_text = F.concat(
         F.lit("when it was last seen, "), duration_text("unseen_s"), F.lit(" before the end")
     )
     count_time_text = F.when(F.col("unseen_s") < STALE_ROWS_AFTER_S, "at the end").otherwise(
         last_sample_text
     )
-    sentence = F.concat(state_text, F.lit(", "), pending, F.lit(" pending "), count_time_text)
+    sentence = F.concat(state_text, F.lit(", "), pending_text, F.lit(" pending "), count_time_text)
     direction = F.when(F.col("growth_per_min") < 0, "fewer").otherwise("more")
     growth_text = F.when(F.col("growth_per_min").isNull(), UNKNOWN_GROWTH).otherwise(
         F.format_string("%.1f %s per minute", F.abs("growth_per_min"), direction)

@@ -34,26 +34,26 @@ LAG_SHARE = Table(
 
 
 def compute_lag_share(silver: Silver) -> DataFrame:
-    """Return `lag_share`: per consumer, how long its next message waited at its samples."""
+    """Return `lag_share`: one row per consumer, with the waiting time of its next message."""
     age_s = F.greatest(F.col("at_us") - F.col("next_at_us"), F.lit(0)) / 1e6
     age_s = F.when(F.col("next_at_us").isNotNull(), age_s)
     # Without pending messages the wait is 0; otherwise the age must have been measured.
     wait_s = F.when(F.col("pending_msgs") == 0, F.lit(0.0)).otherwise(age_s)
     rows = silver.consumer_sample.withColumn("wait_s", wait_s)
-    known_count = F.count("wait_s")
+    known_waits_count = F.count("wait_s")
     long_waits_count = F.count_if(F.col("wait_s") > F.lit(float(MIN_TIME_TO_DRAIN_S)))
     rows = rows.groupBy("series_id", *CONSUMER_KEY).agg(
-        known_count.alias("known_count"),
+        known_waits_count.alias("known_count"),
         # All three in one aggregate, which counts the values once.
         F.percentile("wait_s", [*_PERCENTILES.values()]).alias("percentiles"),
         F.max("wait_s").alias("max_s"),
-        F.when(known_count > 0, long_waits_count / known_count).alias("over_share"),
+        F.when(known_waits_count > 0, long_waits_count / known_waits_count).alias("over_share"),
         *(
             F.max_by(name, F.when(F.col(name).isNotNull(), F.col("mono_us"))).alias(name)
             for name in ("leader", "pinned_client")
         ),
     )
-    percentiles = {name: F.col("percentiles")[i] for i, name in enumerate(_PERCENTILES)}
+    percentiles = {name: F.col("percentiles")[index] for index, name in enumerate(_PERCENTILES)}
     return LAG_SHARE.conform(rows.withColumns(percentiles))
 
 

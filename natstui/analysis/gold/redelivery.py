@@ -276,10 +276,10 @@ def find_poison_messages(messages: DataFrame) -> DataFrame:
         "is redelivered again and again"
     )
     sentence = F.format_string("message %d %s", F.col("stream_seq"), outcome)
-    deliveries = F.coalesce("deliveries_count", F.lit(0))
+    deliveries_count = F.coalesce("deliveries_count", F.lit(0))
     evidence = F.concat_ws(
         ", ",
-        count_text(deliveries, "delivery", "deliveries"),
+        count_text(deliveries_count, "delivery", "deliveries"),
         count_text(F.col("naks_count"), "nak"),
     )
     return build_findings(rows, "poison", consumer_text(), weight, (sentence, evidence), outcome)

@@ -92,10 +92,10 @@ def verdict_table(other_tables: Sequence[GoldTable]) -> GoldTable:
             for create_findings in gold_table.findings
         ]
         rows = reduce(lambda rows, part: rows.unionAll(part), finding_tables)
-        spans, sessions = inputs.gold(FINDINGS.name), inputs.gold(SESSION_SUMMARY.name)
-        rows = explain_findings(rows, spans, sessions)
+        finding_periods, sessions = inputs.gold(FINDINGS.name), inputs.gold(SESSION_SUMMARY.name)
+        rows = explain_findings(rows, finding_periods, sessions)
         if not inputs.is_empty(FINDINGS.name):
-            rows = rows.unionAll(recorded_findings(spans))
+            rows = rows.unionAll(recorded_findings(finding_periods))
             rows = without_repeated_findings(rows, _advice_field("code"), _advice_field("harm"))
         if not inputs.is_empty(EPHEMERAL.name):
             members_of_families = family_members(inputs.silver, inputs.gold(CONSUMER_RATE.name))
@@ -126,15 +126,15 @@ def rank_findings(findings: DataFrame) -> DataFrame:
     rows = merge_by_subject(
         merge_simultaneous(_without_explained_lag(merge_equal_findings(findings)))
     )
-    of_kind = Window.partitionBy("kind").orderBy(
+    kind_order = Window.partitionBy("kind").orderBy(
         F.col("weight").desc(), "subject", "cause", "start_at_us"
     )
-    rank = F.row_number().over(of_kind)
+    rank = F.row_number().over(kind_order)
     weight = F.col("weight") * F.pow(F.lit(_FURTHER_FINDING_WEIGHT_FACTOR), rank - 1)
     is_always_selected = (F.col("kind") == RECORDING_KIND) & (rank <= _RECORDING_FINDINGS_COUNT)
     rows = rows.withColumns({"weight": weight, "is_always_selected": is_always_selected})
-    worst_first = (F.col("weight").desc(), "kind", "subject", "cause")
-    selected_findings = rows.orderBy(F.col("is_always_selected").desc(), *worst_first).limit(
+    worst_first_order = (F.col("weight").desc(), "kind", "subject", "cause")
+    selected_findings = rows.orderBy(F.col("is_always_selected").desc(), *worst_first_order).limit(
         MAX_FINDINGS_COUNT
     )
     selected_findings = selected_findings.withColumns(
@@ -142,7 +142,7 @@ def rank_findings(findings: DataFrame) -> DataFrame:
     )
     selected_findings = selected_findings.withColumn("advice", advice_with_names())
     harms = F.array(*(F.lit(harm) for harm in MEANING_BY_HARM))
-    order = Window.orderBy(F.array_position(harms, F.col("harm")), *worst_first)
+    order = Window.orderBy(F.array_position(harms, F.col("harm")), *worst_first_order)
     return VERDICT.conform(selected_findings.withColumn("rank", F.row_number().over(order)))
 
 
@@ -150,22 +150,22 @@ def merge_simultaneous(rows: DataFrame) -> DataFrame:
     """Return the findings; of several with one cause that start together, only the worst."""
     at_us, weight = F.col("start_at_us"), F.col("weight")
     group_columns = ("session", "kind", "cause")
-    in_order = Window.partitionBy(*group_columns).orderBy("start_at_us", "subject")
-    is_much_later = at_us - F.lag("start_at_us").over(in_order) > MAX_SIMULTANEOUS_S * 1_000_000
+    start_order = Window.partitionBy(*group_columns).orderBy("start_at_us", "subject")
+    is_much_later = at_us - F.lag("start_at_us").over(start_order) > MAX_SIMULTANEOUS_S * 1_000_000
     # Findings of other kinds have no start time.
     is_start = F.coalesce(is_much_later, F.lit(True)) | ~F.col("kind").isin(*_TIMED_KINDS)
     rows = rows.withColumn("begins", is_start.cast("int"))
-    rows = rows.withColumn("time", F.sum("begins").over(in_order))
-    of_group = Window.partitionBy(*group_columns, "time")
-    worst_first = of_group.orderBy(weight.desc(), "subject")
+    rows = rows.withColumn("time", F.sum("begins").over(start_order))
+    group_window = Window.partitionBy(*group_columns, "time")
+    worst_first_order = group_window.orderBy(weight.desc(), "subject")
     rows = rows.withColumns(
         {
-            "rank": F.row_number().over(worst_first),
+            "rank": F.row_number().over(worst_first_order),
             "named": F.concat_ws(
-                ", ", *_next_values(worst_first, "subject", _MAX_NAMED_FINDINGS_COUNT)
+                ", ", *_next_values(worst_first_order, "subject", _MAX_NAMED_FINDINGS_COUNT)
             ),
-            "others": F.count("*").over(of_group) - 1,
-            "times": F.sum("times_count").over(of_group),
+            "others": F.count("*").over(group_window) - 1,
+            "times": F.sum("times_count").over(group_window),
         }
     )
     others_count = F.col("others")
@@ -205,18 +205,18 @@ def merge_by_subject(rows: DataFrame) -> DataFrame:
         "account", "monitoring"
     )
     is_loss = F.coalesce(_advice_field("harm") == "lost", F.lit(False))
-    of_subject = Window.partitionBy("session", "subject", "is_of_subject")
-    worst_first = of_subject.orderBy(
+    subject_window = Window.partitionBy("session", "subject", "is_of_subject")
+    worst_first_order = subject_window.orderBy(
         is_loss.desc(), F.col("weight").desc(), "kind", "cause", "start_at_us"
     )
     other_sentences = F.concat_ws(
-        "; ", *_next_values(worst_first, "sentence", _MAX_NAMED_FINDINGS_COUNT)
+        "; ", *_next_values(worst_first_order, "sentence", _MAX_NAMED_FINDINGS_COUNT)
     )
     rows = rows.withColumn("is_of_subject", is_about_asset).withColumns(
         {
-            "rank": F.row_number().over(worst_first),
+            "rank": F.row_number().over(worst_first_order),
             "others": F.nullif(other_sentences, F.lit("")),
-            "heaviest": F.max("weight").over(of_subject),
+            "heaviest": F.max("weight").over(subject_window),
         }
     )
     others_text = F.concat(F.lit("also: "), "others")
@@ -265,8 +265,8 @@ def _quote(name: Column) -> Column:
 
 def _without_explained_lag(rows: DataFrame) -> DataFrame:
     """Leave out findings about the lag of consumers that are stuck."""
-    of_subject = Window.partitionBy("subject", "session")
-    is_consumer_stuck = F.bool_or(F.col("kind") == "stuck").over(of_subject)
+    subject_window = Window.partitionBy("subject", "session")
+    is_consumer_stuck = F.bool_or(F.col("kind") == "stuck").over(subject_window)
     rows = rows.withColumn("stuck", is_consumer_stuck)
     return rows.where(~((F.col("kind") == "lag") & F.col("stuck"))).drop("stuck")
 

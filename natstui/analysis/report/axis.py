@@ -56,7 +56,7 @@ class Axis:
         """Return the HTML of the times below a chart; the script replaces them after a zoom."""
         duration_us = max(self.last_us - self.first_us, 1)
         fitting_steps_s = (
-            s for s in TICK_STEPS_S if duration_us / (s * 1_000_000) < _MAX_TICKS_COUNT
+            tick_step_s for tick_step_s in TICK_STEPS_S if duration_us / (tick_step_s * 1_000_000) < _MAX_TICKS_COUNT
         )
         # A clock that was set by years makes a session long; the ticks are then days apart.
         days_per_tick = -(-duration_us // (_MAX_TICKS_COUNT * _DAY_US))
@@ -69,14 +69,14 @@ class Axis:
 
         def tick_text(at_us: int) -> str:
             """Return the text of a tick: its time, or at midnight its day."""
-            tick = moment_text(at_us)
-            return tick[day_start_index:10] if at_us % _DAY_US == 0 else tick[11:text_end_index]
+            time_text = moment_text(at_us)
+            return time_text[day_start_index:10] if at_us % _DAY_US == 0 else time_text[11:text_end_index]
 
-        first = -(-self.first_us // step_us) * step_us
+        first_tick_us = -(-self.first_us // step_us) * step_us
         ticks_html = "".join(
             f'<text x="{self.x(at_us) / PLOT_WIDTH:.2%}" y="1em">{tick_text(at_us)}</text>'
             for at_us in range(
-                first, self.first_us + round(duration_us * _MAX_TICK_SHARE), step_us
+                first_tick_us, self.first_us + round(duration_us * _MAX_TICK_SHARE), step_us
             )
         )
         return f'<div class="ticks"><svg>{ticks_html}</svg></div>'
@@ -88,7 +88,10 @@ def escape_text(raw_text: str) -> str:
 
 
 def render_plot(kind: str, height: int, elements: list[str]) -> str:
-    """Return the HTML of a drawing, `PLOT_WIDTH` wide and `height` high in its own units."""
+    """Return the HTML of a drawing, `PLOT_WIDTH` wide and `height` high in its own units.
+
+    `kind` is its CSS class, `elements` are its content as SVG.
+    """
     return (
         f'<div class="field"><svg class="plot {kind}" viewBox="0 0 {PLOT_WIDTH} {height}" '
         f'preserveAspectRatio="none">{"".join(elements)}</svg></div>'
@@ -100,7 +103,7 @@ def chart_frame_html(
 ) -> str:
     """Return the HTML around a chart over time, which can be focused, for keys and screen readers.
 
-    `top` is the value at the top of the chart.
+    `kind` is its CSS class, `top` the value at the top of the chart.
     """
     label = f"{title}. {description}" if description else title
     return (

@@ -53,10 +53,10 @@ def render_line_chart(
     has_ticks: bool = True,
 ) -> str:
     """Return the HTML of a line chart; empty without values."""
-    known_values = [value for _, _, values in lines for value in values if value is not None]
-    if not known_values:
+    present_values = [value for _, _, values in lines for value in values if value is not None]
+    if not present_values:
         return ""
-    top = round_up_height(known_values)
+    top = round_up_height(present_values)
     legend_html = "".join(
         f'<span class="key key{number}">{escape_text(name)}</span>'
         for number, (name, _, _) in enumerate(lines)
@@ -90,11 +90,11 @@ def _height_text(value: float) -> str:
 def _describe_lines(lines: Sequence[ChartLine]) -> str:
     line_texts = []
     for name, _, values in lines:
-        known_values = [value for value in values if value is not None]
-        if known_values:
+        present_values = [value for value in values if value is not None]
+        if present_values:
             line_texts.append(
-                f"{name}: from {rate_text(min(known_values))} to {rate_text(max(known_values))}, "
-                f"at the end {rate_text(known_values[-1])}"
+                f"{name}: from {rate_text(min(present_values))} "
+                f"to {rate_text(max(present_values))}, at the end {rate_text(present_values[-1])}"
             )
     return "; ".join(line_texts)
 
@@ -127,10 +127,10 @@ def _charted_consumers(result: Result, session: str) -> list[list[ResultRow]]:
     series = [list(buckets) for _, buckets in groupby(rows, key=lambda row: row["rank"])]
     series = [buckets for buckets in series if len(buckets) >= _MIN_POINTS_COUNT] or series
     # Of a family of ephemeral consumers only the worst has a chart.
-    sizes = family_sizes(result)
+    size_by_family = family_sizes(result)
     buckets_by_family: dict[object, list[ResultRow]] = {}
     for buckets in series:
-        buckets_by_family.setdefault(find_family(buckets[0], sizes) or buckets[0]["rank"], buckets)
+        buckets_by_family.setdefault(find_family(buckets[0], size_by_family) or buckets[0]["rank"], buckets)
     return list(buckets_by_family.values())
 
 

@@ -88,9 +88,10 @@ def _missing_data(result: Result, session: str, header: Result, row: ResultRow) 
     dropped_segments = header.get("dropped")
     if isinstance(dropped_segments, dict):
         at_us = dropped_segments.get("until_at_us")
-        until = moment_text(at_us if isinstance(at_us, int) else None)
+        until_text = moment_text(at_us if isinstance(at_us, int) else None)
         missing_texts.append(
-            f"everything before {until} {TIME_ZONE}, deleted: {dropped_segments.get('reason')}"
+            f"everything before {until_text} {TIME_ZONE}, "
+            f"deleted: {dropped_segments.get('reason')}"
         )
     if row.get("damage"):
         missing_texts.append(f"what is damaged: {row['damage']}")

@@ -139,15 +139,17 @@ def _finding_item(row: ResultRow, has_several_sessions: bool) -> str:
 
 def _session_axis(result: dict[str, Any], session: str) -> Axis | None:
     """Return the time axis of a session; None if it has no data for charts."""
-    ends = [(row["start_at_us"], row["end_at_us"]) for row in rows_of(result, "session", session)]
-    buckets = rows_of(result, "picture", session)
-    ends += [(r["bucket_at_us"], r["bucket_at_us"] + r["width_s"] * 1_000_000) for r in buckets]
-    known_time_ranges = [pair for pair in ends if None not in pair]
-    return (
-        Axis(min(a for a, _ in known_time_ranges), max(b for _, b in known_time_ranges))
-        if known_time_ranges
-        else None
-    )
+    session_rows = rows_of(result, "session", session)
+    time_ranges = [(row["start_at_us"], row["end_at_us"]) for row in session_rows]
+    time_ranges += [
+        (bucket["bucket_at_us"], bucket["bucket_at_us"] + bucket["width_s"] * 1_000_000)
+        for bucket in rows_of(result, "picture", session)
+    ]
+    time_ranges = [time_range for time_range in time_ranges if None not in time_range]
+    if not time_ranges:
+        return None
+    starts_us, ends_us = zip(*time_ranges, strict=True)
+    return Axis(min(starts_us), max(ends_us))
 
 
 def _render_session(result: dict[str, Any], session: str) -> str:
@@ -229,7 +231,7 @@ def _render_section(section: SectionText) -> str:
         return f"{head}<p>{escape_text(section.section.empty)}</p></section>"
     kinds = [
         "num" if is_numeric else "long" if title in _WRAPPED_COLUMNS else ""
-        for title, is_numeric in zip(section.titles, section.numeric, strict=True)
+        for title, is_numeric in zip(section.titles, section.is_numeric_by_column, strict=True)
     ]
     titles_html = "".join(
         f'<th scope="col"{_class_attribute(kind)} tabindex="0">{escape_text(title)}</th>'
@@ -243,7 +245,7 @@ def _render_section(section: SectionText) -> str:
         )
         for row in section.rows
     )
-    more_text = "<p>There are more rows in the table.</p>" if section.cut else ""
+    more_text = "<p>There are more rows in the table.</p>" if section.has_more_rows else ""
     return (
         f'{head}<div class="wide" role="region" tabindex="0" aria-label="{title}">'
         f"<table><thead><tr>{titles_html}</tr></thead><tbody>{rows}</tbody></table></div>{more_text}"

@@ -36,10 +36,10 @@ class SectionText:
     table: str
     section: Section
     titles: tuple[str, ...]
-    numeric: tuple[bool, ...]
+    is_numeric_by_column: tuple[bool, ...]
     rows: tuple[tuple[str, ...], ...]
-    cut: bool
-    """Whether the table has more rows."""
+    has_more_rows: bool
+    """Whether the table has more rows than the result."""
 
 
 def titles_of(names: Sequence[str]) -> tuple[str, ...]:
@@ -95,11 +95,11 @@ def family_sizes(result: Result) -> dict[Family, int]:
     }
 
 
-def find_family(row: ResultRow, sizes: Mapping[Family, int]) -> Family | None:
-    """Return the family of the consumer of a row; None if it has no family in `sizes`."""
+def find_family(row: ResultRow, size_by_family: Mapping[Family, int]) -> Family | None:
+    """Return the family of the consumer of a row; None if it has none in `size_by_family`."""
     name = family_of(row.get("consumer") or "")
     row_family = Family(row["session"], row.get("stream") or "", name or "")
-    return row_family if row_family in sizes else None
+    return row_family if row_family in size_by_family else None
 
 
 def _merge_families(result: Result, name: str) -> list[ResultRow]:
@@ -107,18 +107,18 @@ def _merge_families(result: Result, name: str) -> list[ResultRow]:
 
     Tables with several rows per consumer keep all rows.
     """
-    rows, sizes = rows_of(result, name), family_sizes(result)
+    rows, size_by_family = rows_of(result, name), family_sizes(result)
     names = {column["name"] for column in result["tables"][name]["columns"]}
-    if not sizes or "created_at_us" not in names or names & {*_PERIOD_COLUMNS}:
+    if not size_by_family or "created_at_us" not in names or names & {*_PERIOD_COLUMNS}:
         return rows
     kept_rows, seen_families = [], set[Family]()
     for row in rows:
-        row_family = find_family(row, sizes)
+        row_family = find_family(row, size_by_family)
         if row_family is None:
             kept_rows.append(row)
         elif row_family not in seen_families:
             seen_families.add(row_family)
-            family_size_text = f"(1 of {sizes[row_family]} {row_family.name})"
+            family_size_text = f"(1 of {size_by_family[row_family]} {row_family.name})"
             kept_rows.append(row | {"consumer": f"{row['consumer']} {family_size_text}"})
     return kept_rows
 

@@ -69,7 +69,7 @@ def build_silver(
     files = segment_files(spark, sources)
     report_step("checking the segments")
     plan = plan_sessions(files, complete_sessions(store), store.shared_part_name)
-    store.set_parts(plan.parts, plan.fingerprint_by_session_to_read.keys())
+    store.set_parts(plan.part_by_session, plan.fingerprint_by_session_to_read.keys())
     sources_to_read = [
         source for source in sources if source.session in plan.fingerprint_by_session_to_read
     ]
@@ -84,7 +84,7 @@ def build_silver(
             s.session,
             plan.fingerprint_by_session_to_read[s.session],
             s.folder,
-            plan.parts[s.session],
+            plan.part_by_session[s.session],
         )
         for s in sources_to_read
     ]

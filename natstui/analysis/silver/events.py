@@ -49,7 +49,7 @@ def _counted_advisories(lines: DataFrame) -> DataFrame:
     rows = lines_of_kind(lines, "advisories_counted").select(
         "session", "line.*", F.col("recorded_at_us").alias("server_at_us")
     )
-    named_count = F.aggregate(
+    named_advisories_count = F.aggregate(
         "messages", F.lit(0).cast("bigint"), lambda n, message: n + message["said_count"]
     )
     named_messages = F.transform(
@@ -62,7 +62,7 @@ def _counted_advisories(lines: DataFrame) -> DataFrame:
     )
     other_advisories = F.struct(
         F.lit(None).cast("bigint").alias("stream_seq"),
-        (F.col("said_count") - named_count).alias("advisories_count"),
+        (F.col("said_count") - named_advisories_count).alias("advisories_count"),
         F.lit(None).cast("bigint").alias("deliveries_count"),
     )
     message_column = F.explode(F.concat(named_messages, F.array(other_advisories))).alias("each")

@@ -38,25 +38,27 @@ def _summarize_records(lines: DataFrame) -> DataFrame:
 
     `begun`: a poll of which only the first lines are there, as in an open segment.
     """
-    kinds, part_number = ", ".join(map(repr, schema.LINE_KINDS)), "coalesce(part_number, 0)"
+    kinds_sql = ", ".join(map(repr, schema.LINE_KINDS))
+    part_number_sql = "coalesce(part_number, 0)"
     records = lines.groupBy(*_RECORD_KEY).agg(
         F.expr("count(1) AS lines_count"),
         F.expr("sum(length_bytes) AS length_bytes"),
         F.expr("count_if(NOT readable) AS bad_lines_count"),
-        F.expr(f"count_if(readable AND kind NOT IN ({kinds})) AS unknown_lines_count"),
+        F.expr(f"count_if(readable AND kind NOT IN ({kinds_sql})) AS unknown_lines_count"),
         F.expr("max(line_number) AS line_number"),
         F.expr("coalesce(max(parts_count), 1) AS parts_count"),
-        F.expr(f"count(DISTINCT {part_number}) AS parts_seen_count"),
-        F.expr(f"max({part_number}) AS last_part_number"),
+        F.expr(f"count(DISTINCT {part_number_sql}) AS parts_seen_count"),
+        F.expr(f"max({part_number_sql}) AS last_part_number"),
     )
     # A line without a number is a record.
-    has_number = "line_number IS NOT NULL"
-    in_order = "lines_count = parts_seen_count AND last_part_number < parts_seen_count"
-    is_complete = f"({in_order} AND parts_seen_count = parts_count)"
+    has_number_sql = "line_number IS NOT NULL"
+    is_in_order_sql = "lines_count = parts_seen_count AND last_part_number < parts_seen_count"
+    is_complete_sql = f"({is_in_order_sql} AND parts_seen_count = parts_count)"
     return records.selectExpr(
         "*",
-        f"{has_number} AND {in_order} AND bad_lines_count = 0 AND NOT {is_complete} AS begun",
-        f"bad_lines_count > 0 OR ({has_number} AND NOT {is_complete}) AS left_out",
+        f"{has_number_sql} AND {is_in_order_sql} AND bad_lines_count = 0 "
+        f"AND NOT {is_complete_sql} AS begun",
+        f"bad_lines_count > 0 OR ({has_number_sql} AND NOT {is_complete_sql}) AS left_out",
     )
 
 

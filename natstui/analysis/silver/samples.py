@@ -358,5 +358,5 @@ def _state_start_us(state: Column, is_unchanged: Column) -> Column:
 
 def _last_state_start_us(state: Column, start: str) -> Column:
     """Return the time (µs) at which a state began, from column `start`; null without the state."""
-    so_far = _series_window().rowsBetween(Window.unboundedPreceding, Window.currentRow)
-    return F.when(state, F.last(start, ignorenulls=True).over(so_far))
+    rows_so_far = _series_window().rowsBetween(Window.unboundedPreceding, Window.currentRow)
+    return F.when(state, F.last(start, ignorenulls=True).over(rows_so_far))

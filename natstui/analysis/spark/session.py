@@ -271,14 +271,14 @@ class JobCanceller:
 
     def __init__(self, spark: SparkSession) -> None:
         self._spark = spark
-        self._cancelled = threading.Event()
-        self._ended = threading.Event()
-        signal.signal(signal.SIGINT, self._handle_sigint)
+        self._cancel_event = threading.Event()
+        self._end_event = threading.Event()
+        signal.signal(signal.SIGINT, self._on_sigint)
 
     @property
     def is_cancelled(self) -> bool:
         """Return whether the run was cancelled."""
-        return self._cancelled.is_set()
+        return self._cancel_event.is_set()
 
     def check(self) -> None:
         """Raise KeyboardInterrupt if the run was cancelled."""
@@ -287,20 +287,20 @@ class JobCanceller:
 
     def end(self) -> None:
         """Stop cancelling jobs; called after the last job."""
-        self._ended.set()
+        self._end_event.set()
 
-    def _handle_sigint(self, number: int, frame: FrameType | None) -> None:
-        if not self._cancelled.is_set():
-            self._cancelled.set()
+    def _on_sigint(self, number: int, frame: FrameType | None) -> None:
+        if not self._cancel_event.is_set():
+            self._cancel_event.set()
             threading.Thread(target=self._cancel_repeatedly, daemon=True).start()
 
     def _cancel_repeatedly(self) -> None:
-        while not self._ended.is_set():
+        while not self._end_event.is_set():
             if getattr(self._spark, "_jsc", None):
                 self._spark.sparkContext.cancelAllJobs()
             else:
                 self._spark.interruptAll()
-            self._ended.wait(_CANCEL_INTERVAL_S)
+            self._end_event.wait(_CANCEL_INTERVAL_S)
 
 
 def kill_jvm() -> None:

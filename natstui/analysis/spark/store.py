@@ -172,10 +172,10 @@ class TableStore:
         """Return the name of a part that `count` sessions share; no session can have this name."""
         return f"{self._run_id}/{count}"
 
-    def set_parts(self, parts: Mapping[str, str], new_sessions: Iterable[str]) -> None:
+    def set_parts(self, part_by_session: Mapping[str, str], new_sessions: Iterable[str]) -> None:
         """Set the part of every session; this run writes only `new_sessions`."""
-        self._part_by_session = dict(parts)
-        self._part_by_new_session = {session: parts[session] for session in new_sessions}
+        self._part_by_session = dict(part_by_session)
+        self._part_by_new_session = {session: part_by_session[session] for session in new_sessions}
 
     def _part_column(self) -> ColumnOfSpark:
         """Return a column: the part in which this run writes the session of a row."""
@@ -268,16 +268,16 @@ class TableStore:
             if path.rpartition("/")[2] not in names:
                 self._files.delete(path)
 
-    def drop_silver(self, table: Table, parts: set[str]) -> None:
-        """Delete all parts of a silver table except `parts`."""
+    def drop_silver(self, table: Table, kept_parts: set[str]) -> None:
+        """Delete all parts of a silver table except `kept_parts`."""
         folder = f"{self.root}/silver/{table.name}"
         if self._files is None:
-            for part in self._read_part_names(table) - parts:
+            for part in self._read_part_names(table) - kept_parts:
                 # Without a file system nothing can be deleted: an empty part replaces it.
                 empty_dataframe = table.empty_dataframe(self.spark)
                 empty_dataframe.write.mode("overwrite").parquet(f"{folder}/{_part_folder(part)}")
             return
-        kept_folders = set(map(_part_folder, parts))
+        kept_folders = set(map(_part_folder, kept_parts))
         for path in self._files.glob(f"{escape_glob(folder)}/*=*"):
             if path.rpartition("/")[2] not in kept_folders:
                 self._files.delete(path)

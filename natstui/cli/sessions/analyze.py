@@ -96,14 +96,13 @@ def _verdict_lines(section: SectionText, width_cells: int) -> list[str]:
 def _table_lines(section: SectionText, width_cells: int | None) -> list[str]:
     columns = [
         Column(title, numeric, drop_order=index if numeric else 0, may_be_cut=not numeric)
-        for index, (title, numeric) in enumerate(zip(section.titles, section.numeric, strict=True))
+        for index, (title, numeric) in enumerate(zip(section.titles, section.is_numeric_by_column, strict=True))
     ]
     lines = table(columns, section.rows[:_MAX_SHOWN_ROWS], width_cells)
     more_count = len(section.rows) - _MAX_SHOWN_ROWS
-    if more_count > 0 or section.cut:
-        lines.append(
-            f"… {'at least ' if section.cut else ''}{max(more_count, 1)} more in the tables"
-        )
+    if more_count > 0 or section.has_more_rows:
+        at_least_text = "at least " if section.has_more_rows else ""
+        lines.append(f"… {at_least_text}{max(more_count, 1)} more in the tables")
     return lines
 
 

@@ -106,14 +106,14 @@ def compare_groups(first: ValueGroup, second: ValueGroup) -> MeanDifference | No
     """Return the difference of the second group to the first; None if one has too few values."""
     if min(first.n, second.n) < MIN_VALUES_COUNT:
         return None
-    parts = (first.variance / first.n, second.variance / second.n)
-    standard_error, gap = math.sqrt(sum(parts)), second.mean - first.mean
+    variances_of_means = (first.variance / first.n, second.variance / second.n)
+    standard_error, mean_difference = math.sqrt(sum(variances_of_means)), second.mean - first.mean
     if standard_error == 0:
-        is_equal = abs(gap) <= MAX_RELATIVE_NOISE * abs(first.mean)
-        return MeanDifference(gap, 0.0, math.inf, 1.0 if is_equal else 0.0)
-    denominator = parts[0] ** 2 / (first.n - 1) + parts[1] ** 2 / (second.n - 1)
-    freedom = sum(parts) ** 2 / denominator
-    return MeanDifference(gap, standard_error, freedom, two_sided_p(gap / standard_error, freedom))
+        is_equal = abs(mean_difference) <= MAX_RELATIVE_NOISE * abs(first.mean)
+        return MeanDifference(mean_difference, 0.0, math.inf, 1.0 if is_equal else 0.0)
+    denominator = variances_of_means[0] ** 2 / (first.n - 1) + variances_of_means[1] ** 2 / (second.n - 1)
+    freedom = sum(variances_of_means) ** 2 / denominator
+    return MeanDifference(mean_difference, standard_error, freedom, two_sided_p(mean_difference / standard_error, freedom))
 
 
 def two_sided_p(t: float, freedom: float) -> float:

@@ -223,31 +223,31 @@ def _change_columns(metric: str, pair: _MetricPair, p_value: float | None) -> _C
     )
     if difference is None:
         return _ChangeColumns(None, None, None, None, None, None)
-    ends = difference.interval(statistics.SIGNIFICANCE)
+    interval_ends = difference.interval(statistics.SIGNIFICANCE)
     if before <= 0:
         text = _change_text(metric, before, after, None)
-        interval = _interval_text(metric, ends, are_shares=False)
+        interval = _interval_text(metric, interval_ends, are_shares=False)
         return _ChangeColumns(None, None, None, p_value, text, interval)
-    change, low, high = (value / before for value in (difference.mean_difference, *ends))
-    text = _change_text(metric, before, after, change)
-    interval = _interval_text(metric, (low, high), are_shares=True)
-    return _ChangeColumns(change, low, high, p_value, text, interval)
+    change_share, low_share, high_share = (value / before for value in (difference.mean_difference, *interval_ends))
+    text = _change_text(metric, before, after, change_share)
+    interval = _interval_text(metric, (low_share, high_share), are_shares=True)
+    return _ChangeColumns(change_share, low_share, high_share, p_value, text, interval)
 
 
 def _verdict_of_pair(metric: str, pair: _MetricPair, p_value: float) -> str:
     assert pair.difference is not None
-    gap, before = pair.difference.mean_difference, pair.baseline_side.group.mean
-    is_too_small = abs(gap) < MIN_DIFFERENCE_BY_METRIC.get(metric, 0.0)
+    mean_difference, before = pair.difference.mean_difference, pair.baseline_side.group.mean
+    is_too_small = abs(mean_difference) < MIN_DIFFERENCE_BY_METRIC.get(metric, 0.0)
     if (
         p_value >= statistics.SIGNIFICANCE
         or is_too_small
-        or abs(gap) < statistics.MIN_CHANGE_SHARE * before
+        or abs(mean_difference) < statistics.MIN_CHANGE_SHARE * before
     ):
         return NO_CHANGE
     if metric == THROUGHPUT:
         # A consumer without pending messages receives less only because less was published.
         waiting_share = (
-            pair.baseline_side if gap > 0 else pair.compared_side
+            pair.baseline_side if mean_difference > 0 else pair.compared_side
         ).waiting_share or 0.0
         better_direction = "high" if waiting_share >= MIN_WAITING_SHARE else ""
     else:
@@ -255,22 +255,25 @@ def _verdict_of_pair(metric: str, pair: _MetricPair, p_value: float) -> str:
             metric, "low" if "latency" in metric else "high"
         )
     if not better_direction:
-        return "more" if gap > 0 else "less"
-    return "slower" if (gap > 0) == (better_direction == "low") else "faster"
+        return "more" if mean_difference > 0 else "less"
+    return "slower" if (mean_difference > 0) == (better_direction == "low") else "faster"
 
 
-def _change_text(metric: str, before: float, after: float, change: float | None) -> str:
+def _change_text(metric: str, before: float, after: float, change_share: float | None) -> str:
     """Return a change as text, such as `throughput -20.0 % (80 instead of 100 msg/s)`."""
     name, unit = _name_and_unit(metric)
-    means = f"{_number_text(after)} instead of {_number_text(before)} {unit}"
-    return f"{name} {means}" if change is None else f"{name} {change * 100:+.1f} % ({means})"
+    means_text = f"{_number_text(after)} instead of {_number_text(before)} {unit}"
+    if change_share is None:
+        return f"{name} {means_text}"
+    return f"{name} {change_share * 100:+.1f} % ({means_text})"
 
 
-def _interval_text(metric: str, ends: tuple[float, float], *, are_shares: bool) -> str:
+def _interval_text(metric: str, interval_ends: tuple[float, float], *, are_shares: bool) -> str:
     name, unit = _name_and_unit(metric)
     if are_shares:
-        return f"{name} between {ends[0] * 100:+.1f} and {ends[1] * 100:+.1f} %"
-    return f"{name} between {_number_text(ends[0])} and {_number_text(ends[1])} {unit} more"
+        return f"{name} between {interval_ends[0] * 100:+.1f} and {interval_ends[1] * 100:+.1f} %"
+    low_text, high_text = map(_number_text, interval_ends)
+    return f"{name} between {low_text} and {high_text} {unit} more"
 
 
 def _name_and_unit(metric: str) -> tuple[str, str]:

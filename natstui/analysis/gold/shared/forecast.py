@@ -124,8 +124,8 @@ def with_growth(rows: DataFrame, growth_columns: list[str], part_s: float | Colu
         {f"{name}_inflation": _inflation(f"{name}_r") for name in span_prefixes}
         | {f"{name}_t": t_quantile_of_mean(F.col(f"{name}_count")) for name in span_prefixes}
     )
-    errors = (f"{name}_spread * sqrt({name}_inflation / {name}_count)" for name in span_prefixes)
-    rows = rows.selectExpr("*", *map("{} AS {}_error".format, errors, span_prefixes))
+    error_sqls = (f"{name}_spread * sqrt({name}_inflation / {name}_count)" for name in span_prefixes)
+    rows = rows.selectExpr("*", *map("{} AS {}_error".format, error_sqls, span_prefixes))
     for step in (_certain_growth, partial(_accelerations, part_s=part_s)):
         rows = rows.withColumns(
             {
@@ -170,7 +170,10 @@ def _accelerations(growth_column: str, part_s: float | Column) -> dict[str, Colu
 
 
 def _autocorrelation(name: str) -> Column:
-    """Return the unbiased autocorrelation of a span, from 0 to `_MAX_AUTOCORRELATION`."""
+    """Return the unbiased autocorrelation of a span, from 0 to `_MAX_AUTOCORRELATION`.
+
+    `name` is the prefix of the span's columns.
+    """
     correlation_sql = f"coalesce(nanvl({name}_r, 0D), 0D)"
     # The estimate from few values is too low, on average by this amount (Kendall).
     unbiased_correlation_sql = f"{correlation_sql} + (1 + 3 * {correlation_sql}) / {name}_count"

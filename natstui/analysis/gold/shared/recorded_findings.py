@@ -216,12 +216,12 @@ def without_repeated_findings(rows: DataFrame, code: Column, harm: Column) -> Da
     `code` is the code of a row in the catalogue, `harm` its harm. A finding about lost messages is
     outweighed only by another one about lost messages.
     """
-    of_subject = Window.partitionBy("session", "subject")
+    subject_window = Window.partitionBy("session", "subject")
     is_of_gold_table = F.col("kind") != RECORDED_KIND
-    table_finding_codes = F.collect_set(F.when(is_of_gold_table, code)).over(of_subject)
+    table_finding_codes = F.collect_set(F.when(is_of_gold_table, code)).over(subject_window)
     is_of_asset, is_loss = F.col("kind").isin(*_ASSET_STATE_KINDS), harm == "lost"
-    max_table_weight = F.max(F.when(is_of_asset, F.col("weight"))).over(of_subject)
-    max_table_loss_weight = F.max(F.when(is_of_asset & is_loss, F.col("weight"))).over(of_subject)
+    max_table_weight = F.max(F.when(is_of_asset, F.col("weight"))).over(subject_window)
+    max_table_loss_weight = F.max(F.when(is_of_asset & is_loss, F.col("weight"))).over(subject_window)
     is_outweighed = F.when(is_loss, max_table_loss_weight).otherwise(max_table_weight) >= F.col(
         "weight"
     )

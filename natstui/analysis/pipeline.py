@@ -269,7 +269,7 @@ def _collect_table(store: TableStore, gold_table: GoldTable, rows_count: int) ->
 
 
 def first_rows(store: TableStore, gold_table: GoldTable, count: int) -> list[Row]:
-    """Return the first `count` rows of a gold table, in its order."""
+    """Return the first `count` rows of a gold table, sorted by its `sorted_by`."""
     if store.is_empty(gold_table.table):
         return []
     rows: list[Row] = sort_rows(store.gold(gold_table.table), gold_table.sorted_by).take(count)

@@ -75,8 +75,8 @@ class Context:
 
 def nats_folder() -> Path:
     """Return the NATS CLI's folder: `$XDG_CONFIG_HOME/nats`, else `~/.config/nats`."""
-    root = os.environ.get("XDG_CONFIG_HOME")
-    return (Path(root) if root else Path.home() / ".config") / "nats"
+    config_root = os.environ.get("XDG_CONFIG_HOME")
+    return (Path(config_root) if config_root else Path.home() / ".config") / "nats"
 
 
 def selected_context() -> str | None:

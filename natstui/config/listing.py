@@ -56,9 +56,9 @@ _SETTINGS_WITH_DEFAULT = ("server", "tls", "tls_first", "inbox_prefix", "read_on
 
 def _part_rows(part: str, loaded_settings: LoadedSettings) -> Iterator[KeyValueOrigin]:
     if part in NAMED_TABLES:
-        for table, settings in getattr(loaded_settings.settings, part).items():
+        for table_name, settings in getattr(loaded_settings.settings, part).items():
             for name in settings.model_fields_set:
-                key = f"{part}.{table}.{name}"
+                key = f"{part}.{table_name}.{name}"
                 value = getattr(settings, name)
                 if isinstance(value, System):
                     yield from _system_rows(key, value, loaded_settings)

@@ -172,14 +172,14 @@ def _validation_error_text(error: ValidationError, path: Path, values: Mapping[s
     first_error = error.errors(include_url=False, include_input=False)[0]
     key_path = [clean_line(str(key_part)) for key_part in first_error["loc"]]
     key = ".".join(key_path)
-    source = f"{path}: {key}" if _has_key(values, key_path) else variable_name(key)
+    location_text = f"{path}: {key}" if _has_key(values, key_path) else variable_name(key)
     if first_error["type"] != "extra_forbidden":
-        return f"{source}: {first_error['msg'][0].lower()}{first_error['msg'][1:]}"
+        return f"{location_text}: {first_error['msg'][0].lower()}{first_error['msg'][1:]}"
     if key_path[0] in _REPLACEMENT_BY_REMOVED_TABLE:
-        return f"{source} was removed: {_REPLACEMENT_BY_REMOVED_TABLE[key_path[0]]}"
+        return f"{location_text} was removed: {_REPLACEMENT_BY_REMOVED_TABLE[key_path[0]]}"
     similar_names = difflib.get_close_matches(key_path[-1], _valid_keys(key_path[:-1]), n=1)
     hint = f"; did you mean {similar_names[0]!r}?" if similar_names else ""
-    return f"{source} is not a setting{hint}"
+    return f"{location_text} is not a setting{hint}"
 
 
 def _has_key(values: Mapping[str, Any], key_path: list[str]) -> bool:

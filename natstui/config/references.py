@@ -156,12 +156,12 @@ def nsc_profile(reference: str) -> tuple[str, str | None]:
     )
     try:
         profile = parse_json(output)
-        creds, services = profile.get("user_creds"), profile.get("operator", {}).get("service")
+        creds, server_urls = profile.get("user_creds"), profile.get("operator", {}).get("service")
     except (ValueError, AttributeError) as error:
         raise UsageError(f"{reference}: the output of nsc is not a profile") from error
     if not creds:
         raise UsageError(f"{reference}: nsc knows no creds file for it")
-    return str(creds), ",".join(services) if services else None
+    return str(creds), ",".join(server_urls) if server_urls else None
 
 
 def run_tool(reference: str, *command: str) -> str:

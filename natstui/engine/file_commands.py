@@ -204,7 +204,7 @@ async def read_backup(client: Client, command: InspectBackup) -> tuple[str, obje
     """
     folder = expand_user_path(command.folder).absolute()
     backups = await asyncio.to_thread(read_backups, folder)
-    rows = []
+    backup_rows = []
     for backup in backups:
         checksum_text = "checksums read" if backup.has_checksum else "without checksum"
         has_consumers = backup.consumers is not None
@@ -213,7 +213,7 @@ async def read_backup(client: Client, command: InspectBackup) -> tuple[str, obje
             if has_consumers
             else "consumers unknown"
         )
-        rows.append(
+        backup_rows.append(
             BackupRow(backup.stream, f"{state_text(backup.state)}, {consumers}, {checksum_text}")
         )
     existing_streams = await find_existing_names(client, [backup.stream for backup in backups])
@@ -224,7 +224,7 @@ async def read_backup(client: Client, command: InspectBackup) -> tuple[str, obje
     return str(folder), BackupContent(
         str(folder),
         confirmation_name,
-        tuple(rows),
+        tuple(backup_rows),
         tuple(existing_streams),
         left_out_streams,
         losses,

@@ -521,7 +521,7 @@ class ListenCommands:
             case StartListening():
                 self._listener = None
                 await self._reader.prepare(command.command_id)
-                note = await _check_push_consumers(client, command.subjects)
+                loss_note = await _check_push_consumers(client, command.subjects)
                 # In a thread: numpy takes longer to import than the loop may be blocked.
                 module = await asyncio.to_thread(import_module, _LISTENER_MODULE)
                 listener = module.Listener(command, self._viewer.add)
@@ -529,7 +529,7 @@ class ListenCommands:
                 stopped_text = "natstui stopped listening while it connected"
                 await self._reader.start(command.command_id, listener.run(), stopped_text)
                 self._listener = listener
-                return f"listening to {', '.join(command.subjects)}", note
+                return f"listening to {', '.join(command.subjects)}", loss_note
             case SetSubjectRowOptions():
                 self._running_listener().set_row_options(command.look)
                 return "the rows are changed", None

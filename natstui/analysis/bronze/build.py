@@ -212,9 +212,10 @@ def parse_lines(text_lines: DataFrame, kinds: set[str]) -> DataFrame:
 
 
 def _column_sql(column: StructField, present_columns: list[str]) -> str:
-    """Return the SQL of a column of `line`, without its line number and field of corrupt JSON.
+    """Return the SQL that selects a column of the table `line`.
 
-    A column that is not in `present_columns` is null.
+    Of a struct only the fields of its record are kept, without those that parsing adds. A column
+    that is not in `present_columns` is null.
     """
     name, type_ = column.name, column.dataType
     if name not in present_columns:

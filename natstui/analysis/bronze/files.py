@@ -77,15 +77,15 @@ def segment_file_rows(
 ) -> list[tuple[str, str, int, int | None, int, str]]:
     """Return rows of `SEGMENT_FILE`, with the uncompressed size modulo 2³² from a gzip file's end.
 
-    The size is None for an open segment, and arbitrary for a file that was cut off.
-    `sources` are by session.
+    The size is None for an open segment, and arbitrary for a file that was cut off. `sources` are
+    by session; `kinds` are the kinds of lines that occur in the files together.
     """
     sealed_files = [file for file in files if file.segment.endswith(".gz")]
     local_files = [
         file for file in sealed_files if sources[file.session].path and can_read_local_files(spark)
     ]
     last_bytes_by_file = {
-        (f.session, f.segment): _read_last_4_bytes(sources[f.session].path, f) for f in local_files
+        (file.session, file.segment): _read_last_4_bytes(sources[file.session].path, file) for file in local_files
     }
     remote_files = [
         f"{sources[file.session].folder}/{escape_glob(file.segment)}"

@@ -83,7 +83,10 @@ def _is_summed(counter: str) -> Column:
 
 
 def compute_bench_steady(bench_seconds: DataFrame) -> DataFrame:
-    """Return `bench_steady`: one row per run, role and counter; from `messages_per_second`."""
+    """Return `bench_steady`: the steady part of a run, one row per run, role and counter.
+
+    `bench_seconds` is from `messages_per_second`.
+    """
     keys = [*RUN_KEY_COLUMNS, "role", "counter"]
     totals = bench_seconds.groupBy(*keys, "slot_at_us").agg(F.sum("msgs").alias("msgs"))
     totals = totals.where(F.col("msgs") > 0)

@@ -28,8 +28,8 @@ from natstui.analysis.silver.layer import Silver
 from natstui.analysis.tables import SESSION_COLUMN, STREAM_IDENTITY, STREAM_KEY, Table, columns
 from natstui.model.findings.thresholds import MAX_BYTES_REACHED_SHARE, STALE_ROWS_AFTER_S
 
-_NO_FORECAST = "null: never, or the recording is too short to know"
-_NEVER = "null: never, or unknown"
+_NO_FORECAST_MEANING = "null: never, or the recording is too short to know"
+_NEVER_MEANING = "null: never, or unknown"
 
 CAPACITY = Table(
     "capacity",
@@ -52,22 +52,22 @@ CAPACITY = Table(
         (
             "msgs_full_in_s",
             "double",
-            f"Time until the message limit is reached at this growth; {_NO_FORECAST}",
+            f"Time until the message limit is reached at this growth; {_NO_FORECAST_MEANING}",
         ),
         (
             "bytes_full_in_s",
             "double",
-            f"Time until the byte limit is reached at this growth; {_NO_FORECAST}",
+            f"Time until the byte limit is reached at this growth; {_NO_FORECAST_MEANING}",
         ),
         (
             "earliest_s",
             "double",
-            f"Earliest time until the first limit is reached (95 % sure); {_NEVER}",
+            f"Earliest time until the first limit is reached (95 % sure); {_NEVER_MEANING}",
         ),
         (
             "latest_s",
             "double",
-            f"Latest time until the first limit is reached (95 % sure); {_NEVER}",
+            f"Latest time until the first limit is reached (95 % sure); {_NEVER_MEANING}",
         ),
         ("discard", "string", "What a full stream discards: old or new messages"),
         (
@@ -87,7 +87,7 @@ ACCOUNT_CAPACITY = Table(
         ("storage_bytes", "bigint", "Storage used at the end"),
         ("growth_bytes_per_s", "double", "Growth during the recording, bytes per second"),
         ("max_storage_bytes", "bigint", "Limit; null: unlimited"),
-        ("full_in_s", "double", f"Time until the limit is reached at this growth; {_NO_FORECAST}"),
+        ("full_in_s", "double", f"Time until the limit is reached at this growth; {_NO_FORECAST_MEANING}"),
         ("api_errors_count", "bigint", "API errors during the recording"),
     ),
     key=("session",),
@@ -101,10 +101,10 @@ def compute_capacity(silver: Silver, stream_rate: DataFrame, thresholds: Thresho
     """Return `capacity`: one row per stream, from its rates and its configuration."""
     rows = _sum_growth(stream_rate, thresholds)
     streams = latest_configuration(silver.configuration, F.col("consumer").isNull())
-    limits = streams.select(
+    stream_limits = streams.select(
         *STREAM_KEY, "max_msgs", "max_bytes", "max_age_ns", "max_msgs_per_subject", "discard"
     )
-    rows = rows.join(limits, [*STREAM_KEY], "left")
+    rows = rows.join(stream_limits, [*STREAM_KEY], "left")
     rows = rows.join(_stable_subject_counts(silver.stream_sample), "series_id", "left")
     rows = with_unseen_s(rows, stream_rate, stream_rate)
     rows = with_growth(rows, [f"{unit}_pace" for unit in _LIMIT_UNITS], thresholds.bucket_s)
@@ -406,8 +406,8 @@ def find_full_streams(streams: DataFrame) -> DataFrame:
     evidence = F.when(is_full, stored_text).otherwise(
         F.concat_ws(", ", growth_text, forecast_interval)
     )
-    shares = (F.col(f"stored_{unit}") / F.nullif(f"max_{unit}", F.lit(0)) for unit in _LIMIT_UNITS)
-    cause = F.when(is_full, "full").otherwise(limit_cause(F.greatest(*shares)))
+    used_shares = (F.col(f"stored_{unit}") / F.nullif(f"max_{unit}", F.lit(0)) for unit in _LIMIT_UNITS)
+    cause = F.when(is_full, "full").otherwise(limit_cause(F.greatest(*used_shares)))
     return build_findings(rows, "capacity", F.col("stream"), weight, (sentence, evidence), cause)
 
 

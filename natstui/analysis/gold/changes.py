@@ -77,8 +77,8 @@ def compute_change(inputs: GoldInputs) -> DataFrame:
 def _collect_problems(inputs: GoldInputs, thresholds: Thresholds) -> DataFrame:
     """Return the problems of consumers, a row each: stuck, lagging, or many redeliveries.
 
-    `latest_at_us` is the last time at which a poll can first show the change that caused the
-    problem.
+    `latest_at_us` is the latest time at which a change that caused the problem can first appear in
+    a poll.
     """
     stuck_periods = inputs.gold("stuck").where(F.col("cause") != PAUSED.word)
     lag_text = F.format_string("up to %d pending", "pending_max_msgs")

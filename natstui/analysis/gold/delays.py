@@ -67,7 +67,10 @@ _CONSUMER_COLUMNS = ["session", "stream", "consumer"]
 
 
 def compute_delay(inputs: GoldInputs) -> DataFrame:
-    """Return `delay`: one row per consumer in `picture` and driver, a possible cause."""
+    """Return `delay`: one row per consumer in `picture` and possible cause of its backlog.
+
+    The possible causes are the drivers of `DRIVERS`.
+    """
     rows = _with_redelivery_counts(_with_drivers(inputs))
     order = Window.partitionBy(*_CONSUMER_COLUMNS).orderBy("bucket_at_us")
     width_us = F.col("width_s") * 1_000_000
@@ -116,7 +119,10 @@ def compute_delay(inputs: GoldInputs) -> DataFrame:
 
 
 def _with_drivers(inputs: GoldInputs) -> DataFrame:
-    """Return the buckets of the consumers in `picture`, with `bursts` and `elections`."""
+    """Return the buckets of the consumers in `picture`, with the drivers `bursts` and `elections`.
+
+    `bursts` is the rate at which messages were stored, `elections` is from `_with_elections`.
+    """
     buckets = inputs.gold("picture").where(F.col("rank") > 0)
     streams = F.broadcast(buckets.select("session", "stream", "width_s").distinct())
     key = ["session", "stream", "bucket_at_us"]

@@ -68,8 +68,8 @@ def build_findings(
 ) -> DataFrame:
     """Return one finding per row, with its period if the row has `start_at_us` and `end_at_us`.
 
-    `texts` are the sentence and its evidence. Findings of the same kind, subject and cause are
-    reported as one; the default cause is the kind.
+    `texts` are the sentence and its evidence; a higher `weight` is more important. Findings of the
+    same kind, subject and cause are reported as one; the default cause is the kind.
     """
     sentence, evidence = texts
     names, null = rows.columns, F.expr("CAST(NULL AS bigint)")

@@ -27,7 +27,7 @@ from natstui.model.findings.thresholds import (
     STALE_ROWS_AFTER_S,
 )
 
-UNKNOWN_GROWTH = "the recording is too short to know its growth"
+UNKNOWN_GROWTH_TEXT = "the recording is too short to know its growth"
 _MAX_AUTOCORRELATION = 0.95
 _MIN_T_BY_MAX_BUCKETS_COUNT = (
     (3, 63.7),
@@ -93,7 +93,10 @@ LAG = Table(
 def compute_lag(
     consumer_rate: DataFrame, stream_rate: DataFrame, thresholds: Thresholds
 ) -> DataFrame:
-    """Return `lag`: one row per consumer, from its rates, with a slope by least squares."""
+    """Return `lag`: one row per consumer, from its rates.
+
+    The growth of its pending messages is the slope of a line by least squares.
+    """
     end_at_us = F.max("bucket_at_us").over(Window.partitionBy("series_id"))
     rows = consumer_rate.withColumn("end_at_us", end_at_us)
     recent_us = RECENT_BUCKETS * thresholds.bucket_us
@@ -257,7 +260,7 @@ def find_lagging_consumers(lags: DataFrame) -> DataFrame:
     )
     sentence = F.concat(state_text, F.lit(", "), pending_text, F.lit(" pending "), count_time_text)
     direction = F.when(F.col("growth_per_min") < 0, "fewer").otherwise("more")
-    growth_text = F.when(F.col("growth_per_min").isNull(), UNKNOWN_GROWTH).otherwise(
+    growth_text = F.when(F.col("growth_per_min").isNull(), UNKNOWN_GROWTH_TEXT).otherwise(
         F.format_string("%.1f %s per minute", F.abs("growth_per_min"), direction)
     )
     evidence = F.concat(

@@ -156,9 +156,10 @@ _COLUMN_CLASSES = {"streams": StreamColumns, "consumers": ConsumerColumns}
 def explode_columns(
     polls: DataFrame, asset_kind: str, fields: schema.SparkTypeByColumn
 ) -> DataFrame:
-    """Return one row per position in the arrays of the struct `rows`, with a column per array.
+    """Return a row per stream or consumer of each poll, from the arrays in the column `rows`.
 
-    `asset_kind` is streams or consumers. The other columns of a poll are repeated in each row.
+    Each array becomes a column. `asset_kind` is streams or consumers. The other columns of a poll
+    are repeated in each row.
     """
     rows, is_consumers = F.col("rows"), asset_kind == "consumers"
     poll_columns = [name for name in polls.columns if name != "rows"]

@@ -154,11 +154,11 @@ class MessageContent:
         self._build_templates(settings.orders)
 
     def _build_templates(self, orders: Orders) -> None:
-        self._orders, role, stamp = orders, orders.role, self._settings.stamp_layout
+        self._orders, role, layout = orders, orders.role, self._settings.stamp_layout
         headers = (*self._headers, *header_parts(orders))
         self.templates = [
             FrameTemplate(
-                FrameFormat(subject_parts(orders), payload, stamp, self._reply_subject, headers),
+                FrameFormat(subject_parts(orders), payload, layout, self._reply_subject, headers),
                 self._max_msgs,
             )
             for payload in build_payloads(role.payload)
@@ -187,17 +187,17 @@ class MessageContent:
         numbers_by_field = {"id": seqs, **(numbers_by_name or {})}
         if self._subjects_count > 1:
             numbers_by_field["subject"] = self._choose_subjects(seqs)
-        frame_blocks, payload_bytes, start = [], 0, 0
-        while start < len(due_ns):
-            end, template = self._choose_template(first_number + start, first_number + len(due_ns))
-            part_slice = slice(start, end - first_number)
+        frame_blocks, payload_bytes, start_index = [], 0, 0
+        while start_index < len(due_ns):
+            end_number, template = self._choose_template(first_number + start_index, first_number + len(due_ns))
+            part_slice = slice(start_index, end_number - first_number)
             part_values = {name: column[part_slice] for name, column in numbers_by_field.items()}
             rows = template.fill(
                 due_ns[part_slice], now_ns, self._publisher, seqs[part_slice], part_values
             )
             frame_blocks.append(rows.tobytes())
             payload_bytes += len(rows) * template.payload_bytes
-            start = end - first_number
+            start_index = end_number - first_number
         return b"".join(frame_blocks), payload_bytes
 
     def _choose_template(self, number: int, end: int) -> tuple[int, FrameTemplate]:

@@ -34,8 +34,8 @@ def read_digits(columns: Bytes2D) -> Int64s:
 
     Eight digits are one word of 64 bits, in which they are joined to pairs, fours and the number.
     """
-    count, width = columns.shape
-    padded_digits = np.zeros((count, -(-width // 8) * 8), np.uint8)
+    rows_count, width = columns.shape
+    padded_digits = np.zeros((rows_count, -(-width // 8) * 8), np.uint8)
     padded_digits[:, padded_digits.shape[1] - width :] = columns
     digit_words = padded_digits.view(_WORD_DTYPE)
     for mask, multiplier, shift in _JOIN_STEPS:

@@ -141,8 +141,8 @@ class Schedule:
         """Return how many messages this worker sends in all; None without an end."""
         if not self._segments or self._segments[-1].msgs_until_end == math.inf:
             return None
-        total = math.ceil(self._segments[-1].msgs_until_end - 1e-6)
-        return max(-(-(total - self._worker_index) // self._workers_count), 0)
+        total_msgs = math.ceil(self._segments[-1].msgs_until_end - 1e-6)
+        return max(-(-(total_msgs - self._worker_index) // self._workers_count), 0)
 
     def cut_before(self, elapsed_ns: int) -> Schedule:
         """Return the schedule from `elapsed_ns` after the start on; its own start is then 0.

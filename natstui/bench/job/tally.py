@@ -31,15 +31,15 @@ def buckets_of(latencies_ns: Int64s) -> Int64s:
 
     These are the buckets of `model.bench.latency.bucket_of`.
     """
-    values = np.maximum(latencies_ns, 0)
+    bounded_ns = np.maximum(latencies_ns, 0)
     # A float begins with exponent and mantissa: the bit length and the first bits behind it, which
     # are the bucket. Exact below 2⁵³ ns, which is 104 days.
     buckets: Int64s = (
-        values.astype(np.float64).view(np.int64) >> _IGNORED_MANTISSA_BITS
+        bounded_ns.astype(np.float64).view(np.int64) >> _IGNORED_MANTISSA_BITS
     ) - _BUCKET_OFFSET
-    is_exact = values < _EXACT_BELOW_NS
+    is_exact = bounded_ns < _EXACT_BELOW_NS
     if is_exact.any():
-        buckets[is_exact] = values[is_exact]
+        buckets[is_exact] = bounded_ns[is_exact]
     return buckets
 
 
@@ -47,7 +47,7 @@ class LatencyHistogram:
     """The histogram of the latencies that were added since the last `pop_new`."""
 
     def __init__(self) -> None:
-        self._counts = np.zeros(_BUCKETS_COUNT, np.int64)
+        self._count_by_bucket = np.zeros(_BUCKETS_COUNT, np.int64)
 
     def add(self, latencies_ns: Int64s) -> None:
         """Add latencies in ns, one per message."""
@@ -56,15 +56,15 @@ class LatencyHistogram:
             # Latencies of one call are similar: few buckets, far from the first.
             lowest_bucket = int(buckets.min())
             counts = np.bincount(buckets - lowest_bucket)
-            self._counts[lowest_bucket : lowest_bucket + len(counts)] += counts
+            self._count_by_bucket[lowest_bucket : lowest_bucket + len(counts)] += counts
 
     def pop_new(self) -> LatencyCounts:
         """Return the histogram of latencies since the last call, and empty it."""
-        (used_buckets,) = np.nonzero(self._counts)
+        (used_buckets,) = np.nonzero(self._count_by_bucket)
         new_counts = LatencyCounts(
-            tuple(used_buckets.tolist()), tuple(self._counts[used_buckets].tolist())
+            tuple(used_buckets.tolist()), tuple(self._count_by_bucket[used_buckets].tolist())
         )
-        self._counts[used_buckets] = 0
+        self._count_by_bucket[used_buckets] = 0
         return new_counts
 
 

@@ -235,7 +235,8 @@ def expected_msgs(
 def _expected_stream_msgs(group: ReceiverGroup, all_msgs: int) -> int:
     """Return how many of `all_msgs` an ordered receiver should have received.
 
-    Messages that the stream removed before its start are left out, except those that it received.
+    Messages that the stream removed before the receiver started are left out, except those that
+    the receiver received.
     """
     dropped_msgs = min(worker.removed_before_start_msgs for worker in group.workers)
     return min(max(all_msgs - dropped_msgs, group.distinct_msgs() or 0), all_msgs)
@@ -245,7 +246,7 @@ def _expected_subject_msgs(group: ReceiverGroup, senders: Sequence[WorkerCounts]
     """Return how many messages subscribers should have received: those sent after the first one
     subscribed.
 
-    Messages sent just before it count if they were received.
+    Messages sent just before that count if they were received.
     """
     sent_msgs = sum(worker.reported_counts.sent_msgs for worker in senders)
     sent_before_subscribing_by_publisher = {

@@ -59,12 +59,12 @@ def _summary_lines(run: SavedRun) -> Iterator[str]:
 
 def _rates_text(result: BenchmarkResult, figures: Metrics) -> str:
     publish_per_s, receive_per_s = figures["publish_rate"], figures["receive_rate"]
-    parts = [f"published {rate_text(publish_per_s)}/s", f"received {rate_text(receive_per_s)}/s"]
+    rate_texts = [f"published {rate_text(publish_per_s)}/s", f"received {rate_text(receive_per_s)}/s"]
     if result.fan_out_ratio is not None:
-        parts.append(f"fan-out {result.fan_out_ratio:.4g}")
+        rate_texts.append(f"fan-out {result.fan_out_ratio:.4g}")
     if figures["fairness"] is not None:
-        parts.append(f"fairness {figures['fairness']:.3f}")
-    return ", ".join(parts)
+        rate_texts.append(f"fairness {figures['fairness']:.3f}")
+    return ", ".join(rate_texts)
 
 
 _STREAM_COUNTS = ("acked", "stored", "redelivered")

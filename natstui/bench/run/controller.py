@@ -101,12 +101,12 @@ class RunJournalEntry:
         message_counts = (
             None if self.result is None else _journal_message_counts(self._plan, self.result)
         )
-        reason = None
+        failure_text = None
         if error is not None:
-            reason = str(error) if isinstance(error, NatstuiError) else "natstui was ended"
+            failure_text = str(error) if isinstance(error, NatstuiError) else "natstui was ended"
         try:
             self._writer.journal_end(
-                self._reserved_line, self._journal_draft, message_counts, reason
+                self._reserved_line, self._journal_draft, message_counts, failure_text
             )
         except SessionError as failure:
             self.failure = failure

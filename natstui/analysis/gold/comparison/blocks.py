@@ -112,19 +112,19 @@ def _stream_values(silver: Silver) -> DataFrame:
 def _ack_time_values(silver: Silver) -> DataFrame:
     names, weight = ("session", "stream", "consumer"), F.col("latencies_count")
     rows = silver.ack_time.where(weight > 0).groupBy(*names, _block_start())
-    mean = F.sum(F.col("latency_ns") / 1e3 * weight) / F.sum(weight)
-    return rows.agg(F.lit(ACK_TIME).alias("metric"), mean.alias("value"))
+    mean_us = F.sum(F.col("latency_ns") / 1e3 * weight) / F.sum(weight)
+    return rows.agg(F.lit(ACK_TIME).alias("metric"), mean_us.alias("value"))
 
 
 def _bench_throughput_values(bench_seconds: DataFrame) -> DataFrame:
     metric = F.concat(F.lit("bench "), "counter", F.lit(" (msg/s)")).alias("metric")
     rows = bench_seconds.where("is_summed")
     rows = rows.groupBy("session", metric, F.col("slot_at_us").alias("at_us"))
-    sums = rows.agg(F.sum("msgs").cast("double").alias("value")).where(F.col("value") > 0)
+    values_per_second = rows.agg(F.sum("msgs").cast("double").alias("value")).where(F.col("value") > 0)
     # Seconds of warm-up and drain, below half of the median, are left out.
     median = F.median("value").over(Window.partitionBy("session", "metric"))
     return (
-        sums.withColumn("usual", median).where(F.col("value") >= F.col("usual") / 2).drop("usual")
+        values_per_second.withColumn("usual", median).where(F.col("value") >= F.col("usual") / 2).drop("usual")
     )
 
 
@@ -134,8 +134,8 @@ def _bench_latency_values(silver: Silver) -> DataFrame:
     metric = F.concat(F.lit("bench "), "metric", F.lit(" latency (µs)")).alias("metric")
     second = bucket_start("at_us", SECOND_US).alias("at_us")
     weight = F.col("latencies_count")
-    mean = F.sum(F.col("latency_ns") / 1e3 * weight) / F.sum(weight)
-    return rows.groupBy("session", metric, second).agg(mean.alias("value"))
+    mean_us = F.sum(F.col("latency_ns") / 1e3 * weight) / F.sum(weight)
+    return rows.groupBy("session", metric, second).agg(mean_us.alias("value"))
 
 
 def summarize_metrics(
@@ -168,11 +168,11 @@ def summarize_metrics(
     previous_batch_mean = F.when(F.col("begins"), F.col("mean_before"))
     rows = rows.withColumns({"batch_value": batch_mean, "batch_before": previous_batch_mean})
     # The previous step is a complete batch before: in the last row that begins a batch.
-    step = F.col("batch_value") - F.col("batch_before")
+    batch_step = F.col("batch_value") - F.col("batch_before")
     previous_rows = order.rowsBetween(Window.unboundedPreceding, -1)
-    rows = rows.withColumn("step", step)
+    rows = rows.withColumn("step", batch_step)
     rows = rows.withColumn("step_before", F.last("step", ignorenulls=True).over(previous_rows))
-    sums = rows.groupBy(*series_columns).agg(
+    statistics_rows = rows.groupBy(*series_columns).agg(
         F.min("at_us"),
         F.avg(F.col("waiting").cast("int")),
         F.count("*").cast("int"),
@@ -185,7 +185,7 @@ def summarize_metrics(
         _null_if_nan(F.corr("step", "step_before")),
     )
     is_total = F.col("stream").isNull()
-    rows = sums.orderBy(~is_total, *series_columns).take(max_series_count + 1)
+    rows = statistics_rows.orderBy(~is_total, *series_columns).take(max_series_count + 1)
     if len(rows) <= max_series_count:
         return [_to_summary(*row) for row in rows], None
     asset_series = (
@@ -198,7 +198,7 @@ def summarize_metrics(
     )
     is_selected = is_total | (hash_bucket < round(sample.share * _HASH_BUCKETS_COUNT))
     # A hash selects about that share of the series, so the list is bounded.
-    rows = sums.where(is_selected).orderBy(~is_total, *series_columns).collect()
+    rows = statistics_rows.where(is_selected).orderBy(~is_total, *series_columns).collect()
     return [_to_summary(*row) for row in rows], sample
 
 

@@ -82,18 +82,18 @@ def to_group(series: SeriesStatistics) -> ValueGroup:
     """Return a series as a group, with its number of independent values."""
     if series.variance <= (MAX_RELATIVE_NOISE * series.mean) ** 2:
         return ValueGroup(series.n, series.mean, 0.0)
-    count = series.n // batch_length(series.n)
-    n = series.n * _independent_share(series.autocorrelation)
+    batches_count = series.n // batch_length(series.n)
+    independent_count = series.n * _independent_share(series.autocorrelation)
     if series.batch_means_variance:
         share = _independent_share(series.batch_means_autocorrelation)
-        n = min(n, count * share * series.variance / series.batch_means_variance)
-    if n >= MIN_VALUES_COUNT:
-        return ValueGroup(n, series.mean, series.variance)
+        independent_count = min(independent_count, batches_count * share * series.variance / series.batch_means_variance)
+    if independent_count >= MIN_VALUES_COUNT:
+        return ValueGroup(independent_count, series.mean, series.variance)
     # The mean of a sum of independent steps has a third of the variance of its last value, and
     # the means of two batches differ by two thirds of the change of the sum between them.
     share = _independent_share(series.steps_autocorrelation)
-    n = (count - 1) * share
-    return ValueGroup(n, series.mean, series.steps_variance / share * count / 2 * n)
+    independent_count = (batches_count - 1) * share
+    return ValueGroup(independent_count, series.mean, series.steps_variance / share * batches_count / 2 * independent_count)
 
 
 def _independent_share(autocorrelation: float | None) -> float:

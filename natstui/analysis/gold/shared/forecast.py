@@ -32,17 +32,17 @@ _MAX_PARTS_COUNT = 30
 _MAX_AUTOCORRELATION = 0.9
 
 
-def full_in_s(limit: str, used: str, growth: str | Column) -> Column:
-    """Return the time (s) until column `used` reaches column `limit`; null for never.
+def full_in_s(limit_name: str, used_name: str, growth: str | Column) -> Column:
+    """Return the time (s) until column `used_name` reaches column `limit_name`; null for never.
 
-    The rule is that of `model.live.limits`.
+    `growth` is the growth per second. The rule is that of `model.live.limits`.
     """
     growth_per_s = F.col(growth) if isinstance(growth, str) else growth
-    free_amount = F.col(limit) - F.col(used)
+    free_amount = F.col(limit_name) - F.col(used_name)
     time_to_full_s = F.when(free_amount <= 0, F.lit(0.0)).when(
         growth_per_s > 0, free_amount / growth_per_s
     )
-    return F.when(F.col(limit).isNotNull(), time_to_full_s)
+    return F.when(F.col(limit_name).isNotNull(), time_to_full_s)
 
 
 def is_reportable(left_s: Column, watched_s: Column) -> Column:

@@ -42,10 +42,11 @@ _FULL_WEIGHT_AFTER_S = 3600
 def _with_explaining_code(
     rows: DataFrame, recorded_periods: DataFrame, sessions: DataFrame
 ) -> DataFrame:
-    """Add `explaining_code`, the code of the recorded finding that explains a row, and its inputs.
+    """Add `explaining_code`, the code of the recorded finding that explains a row.
 
     That finding was open for most of the row's time, or at the end if the row is about the entire
-    session. `recorded_periods` are rows of `findings`.
+    session. The columns from which the code is computed are added, too. `recorded_periods` are
+    rows of `findings`.
     """
     findings_by_subject = recorded_periods.where(F.col("consumer").isNotNull()).groupBy(
         "session", consumer_text().alias("subject")

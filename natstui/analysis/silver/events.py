@@ -26,7 +26,7 @@ from natstui.model.records.recording import ClockStepped, Gap
 def advisories(lines: DataFrame) -> DataFrame:
     """Return `advisory`: one row per recorded advisory, and several rows per recorded count.
 
-    A count of advisories gives one row per named message, and one row for all other advisories.
+    A count of advisories becomes one row per named message, and one row for all other advisories.
     """
     rows = lines_of_kind(lines, "advisory")
     single_advisories = rows.select(

@@ -204,7 +204,7 @@ class RunState:
             self._forward_report(member, report)
 
     def _note_sent_before(self, sender: WorkerProcess, report: Report) -> None:
-        """Store, for each receiver, how many messages `sender` had sent when the receiver joined.
+        """Store how many messages `sender` had sent, at most, when each receiver joined.
 
         That is the number at the first report of the sender after that.
         """

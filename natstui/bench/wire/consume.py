@@ -91,7 +91,7 @@ class DeliveryReceiver:
                 break
             await asyncio.sleep(0.005)
 
-    def handle_run(self, run: FrameRun, now_ns: int) -> Deliveries:
+    def count_deliveries(self, run: FrameRun, now_ns: int) -> Deliveries:
         """Count and ack the deliveries of a run of frames, record latencies, and return them."""
         tally = self.job.tally
         deliveries = read_deliveries(run, self._acked_stream_and_consumer)

@@ -135,7 +135,7 @@ class WireLink:
                 ) from cause
             await asyncio.sleep(_CHECK_INTERVAL_S)
 
-    def handle_socket_data(self, data: bytes) -> None:
+    def parse_received_data(self, data: bytes) -> None:
         """Parse bytes of the socket, and count them as a sign that the server is alive."""
         self.nc._transport.arrivals.add(len(data))
         self._parse_socket_data(data)
@@ -153,7 +153,7 @@ class WireLink:
                 elif run_or_line.startswith(b"PING"):
                     self.write(b"PONG\r\n")
                 else:
-                    self._handle_control_line(run_or_line)
+                    self._forward_control_line(run_or_line)
         except NatstuiError as error:
             self.fail(error)
         except BaseException as error:
@@ -209,7 +209,7 @@ class WireLink:
         self._parser.reset()
         self._nats_py_parser.reset()
 
-    def _handle_control_line(self, line: bytes) -> None:
+    def _forward_control_line(self, line: bytes) -> None:
         if line.startswith(b"-ERR"):
             violation = read_violation(line.decode("utf-8", "replace").lower())
             if violation is not None:
@@ -234,7 +234,7 @@ class WireLink:
         if self.is_reading_paused:
             transport.pause_reading()
         if unread_data:
-            self.handle_socket_data(unread_data)
+            self.parse_received_data(unread_data)
 
 
 class _Protocol(asyncio.Protocol):
@@ -245,7 +245,7 @@ class _Protocol(asyncio.Protocol):
         self._nats_py_protocol = nats_py_protocol
 
     def data_received(self, data: bytes) -> None:
-        self._link.handle_socket_data(data)
+        self._link.parse_received_data(data)
 
     def eof_received(self) -> bool | None:
         keep_open: bool | None = self._nats_py_protocol.eof_received()

@@ -221,7 +221,7 @@ class RoundTripper(ABC):
         """
 
     @abstractmethod
-    def handle_reply(self, reply: bytes, status: int | None, due_ns: int, sent_ns: int) -> None:
+    def count_reply(self, reply: bytes, status: int | None, due_ns: int, sent_ns: int) -> None:
         """Count a reply; raise the error of a refusal.
 
         `reply` is its payload, `status` the status code in its headers, None without one.
@@ -276,7 +276,7 @@ class RoundTripper(ABC):
             if reply.payload is None:
                 self.job.tally.add("unanswered_msgs")
                 return True
-            self.handle_reply(reply.payload, reply.status, due_msg[1], sent_ns)
+            self.count_reply(reply.payload, reply.status, due_msg[1], sent_ns)
             self._retry.note_success()
         return True
 
@@ -320,7 +320,7 @@ class RoundTripper(ABC):
                 if not data_read:
                     return
                 if not (link.is_between_frames and reply.read_single_reply(data_read)):
-                    link.handle_socket_data(data_read)
+                    link.parse_received_data(data_read)
         except OSError:
             # nats-py reads the same end of the connection and reconnects.
             return
@@ -348,7 +348,7 @@ class SyncPublisher(RoundTripper):
         self.job.tally.count_sent(1, size_bytes, sent_ns)
         return data
 
-    def handle_reply(self, reply: bytes, status: int | None, due_ns: int, sent_ns: int) -> None:
+    def count_reply(self, reply: bytes, status: int | None, due_ns: int, sent_ns: int) -> None:
         """Count a publish ack; raises the error of a refusal."""
         if status is not None or b'"error"' in reply:
             subject = self.job.orders.role.subject
@@ -377,7 +377,7 @@ class Requester(SyncPublisher):
         """Return None: the reply of a service may have any content."""
         return None
 
-    def handle_reply(self, reply: bytes, status: int | None, due_ns: int, sent_ns: int) -> None:
+    def count_reply(self, reply: bytes, status: int | None, due_ns: int, sent_ns: int) -> None:
         """Count a reply; raises RequestFailed if there is no responder."""
         if status is not None:
             self.job.tally.add("unanswered_msgs")
@@ -407,7 +407,7 @@ class _DirectGetter(RoundTripper):
         body = self.body(number)
         return b"%s%012d %d\r\n%s\r\n" % (self._head, number, len(body), body)
 
-    def handle_reply(self, reply: bytes, status: int | None, due_ns: int, sent_ns: int) -> None:
+    def count_reply(self, reply: bytes, status: int | None, due_ns: int, sent_ns: int) -> None:
         """Count a received message; raises NotFound if the stream does not have it."""
         if status is not None:
             raise NotFound(f"stream {self.job.orders.stream} has no such message: status {status}")
@@ -431,9 +431,9 @@ class StreamGetter(_DirectGetter):
         self._request_number = number
         return b'{"seq":%d,"next_by_subj":">"}' % self._next_seq
 
-    def handle_reply(self, reply: bytes, status: int | None, due_ns: int, sent_ns: int) -> None:
+    def count_reply(self, reply: bytes, status: int | None, due_ns: int, sent_ns: int) -> None:
         """Count a received message; raises NotFound if the stream has none."""
-        super().handle_reply(reply, status, due_ns, sent_ns)
+        super().count_reply(reply, status, due_ns, sent_ns)
         seq, orders = (
             read_direct_get_seq(self._pending_reply.headers) or self._next_seq,
             self.job.orders,

@@ -173,7 +173,7 @@ class OrderedReceiver(DeliveryReceiver):
             self._must_recreate.set()
         if not in_order_count:
             return
-        deliveries = self.handle_run(FrameRun(run.layout, run.rows[:in_order_count]), now_ns)
+        deliveries = self.count_deliveries(FrameRun(run.layout, run.rows[:in_order_count]), now_ns)
         self._requested_msgs -= in_order_count
         self._next_consumer_seq += in_order_count
         self._next_stream_seq = int(deliveries.stream_seq[-1]) + 1

@@ -97,11 +97,11 @@ class Puller(DeliveryReceiver):
             if not self.role.think_s:
                 # The server delivers more while we count and acknowledge these.
                 self._refill()
-            self.handle_run(run, now_ns)
+            self.count_deliveries(run, now_ns)
         self._refill()
 
     def _on_no_responder(self, now_ns: int) -> None:
-        """Count a pull request without a responder as ended: a leader or server is missing.
+        """Count the open pull requests as ended: one had no responder, as without a leader.
 
         Checks after 3 s whether the consumer was deleted, and fails the link after 30 s.
         """
@@ -141,9 +141,9 @@ class Puller(DeliveryReceiver):
         await asyncio.sleep(_CONSUMER_CHECK_TIMEOUT_S)
 
     def _on_status(self, run: FrameRun, status: int) -> None:
-        """Fail the link for a fatal status; else count the messages of an ended pull request.
+        """Fail the link for a fatal status; a heartbeat, status 100, changes nothing.
 
-        A heartbeat, status 100, changes nothing.
+        Any other status ends a pull request: its undelivered messages are not requested any more.
         """
         headers = run.text(0, run.layout.headers)
         error = _pull_error(status, headers, self.job)

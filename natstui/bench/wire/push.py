@@ -26,7 +26,7 @@ class PushReceiver(DeliveryReceiver):
 
     def _on_run(self, run: FrameRun, now_ns: int) -> None:
         if run.status is None:
-            self.handle_run(run, now_ns)
+            self.count_deliveries(run, now_ns)
             return
         reply, stalled_match = (
             run.layout.reply,

@@ -106,7 +106,7 @@ class Service:
             except OSError:
                 # Nothing came for long, or the connection broke.
                 return
-            link.handle_socket_data(data)
+            link.parse_received_data(data)
             if link.has_unsent_data or link.failure.done():
                 return
 

@@ -63,7 +63,7 @@ class _ResponseReader(OrderedReceiver):
             for sequences in self.job.tally.received_sequences.sequences_by_publisher.values()
         )
 
-    def handle_run(self, run: FrameRun, now_ns: int) -> Deliveries:
+    def count_deliveries(self, run: FrameRun, now_ns: int) -> Deliveries:
         """Count the responses of a run of frames, record their latencies, and return them.
 
         A response that this run did not send fails the link.
@@ -156,7 +156,7 @@ class Responder(Puller):
         await super().begin()
         await self.link.subscribe(f"{self._publish_ack_inbox.decode()}.*", self._on_publish_acks)
 
-    def handle_run(self, run: FrameRun, now_ns: int) -> Deliveries:
+    def count_deliveries(self, run: FrameRun, now_ns: int) -> Deliveries:
         """Count the requests of a run of frames, respond to them, and return them.
 
         A request that this run did not send fails the link.
@@ -184,7 +184,7 @@ class Responder(Puller):
             self._request_by_ack_subject[reply.tobytes()] = _OpenRequest(
                 stamp.tobytes(), requester, run.payloads.shape[1]
             )
-        return super().handle_run(run, now_ns)
+        return super().count_deliveries(run, now_ns)
 
     def _acknowledge(self, deliveries: Deliveries) -> None:
         """Publish the responses to requests; `_on_publish_acks` acks the requests."""

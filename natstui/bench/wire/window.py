@@ -77,7 +77,7 @@ class Window:
     def select_open(self, numbers: Int64s) -> Int64s:
         """Return the messages of `numbers` that are open.
 
-        It also restarts the timeout of replies, because its callers handle a reply: a refusal.
+        It also restarts the timeout of replies, because its callers have received one: a refusal.
         """
         self._last_reply_ns = time.monotonic_ns()
         valid_numbers = numbers[numbers >= self._first_undropped_number]

@@ -117,13 +117,19 @@ def compare_groups(first: ValueGroup, second: ValueGroup) -> MeanDifference | No
 
 
 def two_sided_p(t: float, freedom: float) -> float:
-    """Return the two-sided p-value of `t` in Student's distribution."""
+    """Return the two-sided p-value of `t` in Student's distribution.
+
+    `freedom` is its number of degrees of freedom.
+    """
     return incomplete_beta(freedom / 2, 0.5, freedom / (freedom + t * t))
 
 
 @lru_cache(maxsize=4096)
 def t_quantile(probability: float, freedom: float) -> float:
-    """Return the quantile of Student's t for a probability above 0.5."""
+    """Return the quantile of Student's t for a probability above 0.5.
+
+    `freedom` is its number of degrees of freedom.
+    """
     low, high = 0.0, 1e6
     while high - low > 1e-12 * high:
         middle = (low + high) / 2

@@ -65,7 +65,8 @@ def run_pipeline(
 ) -> dict[str, Any]:
     """Start Spark, analyse, cache the result with its fingerprint, and return it.
 
-    `log` is the file with the output of Spark's process. Raises NatstuiError.
+    `scratch` is a folder for temporary data, `log` the file with the output of Spark's process,
+    and `send` gets each line of progress. Raises NatstuiError for a run that fails.
     """
     progress = Progress(send, 2 + _SILVER_STEPS_COUNT + len(TABLES))
     out: str = options.out

@@ -48,7 +48,7 @@ def build_bronze(
     """Write the lines of new and changed `files`, the segments of `sources`, to bronze.
 
     Returns the rows of the tables `line` and `segment` of the sources, and the known kinds of
-    lines that may occur in them.
+    lines that may occur in them. `report_step` is called with a text at the start of a step.
     """
     files = current_segments(files)
     store.delete_incomplete_pieces(SEGMENT_FILE.name, LINE_TABLE)

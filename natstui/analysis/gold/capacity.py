@@ -87,7 +87,11 @@ ACCOUNT_CAPACITY = Table(
         ("storage_bytes", "bigint", "Storage used at the end"),
         ("growth_bytes_per_s", "double", "Growth during the recording, bytes per second"),
         ("max_storage_bytes", "bigint", "Limit; null: unlimited"),
-        ("full_in_s", "double", f"Time until the limit is reached at this growth; {_NO_FORECAST_MEANING}"),
+        (
+            "full_in_s",
+            "double",
+            f"Time until the limit is reached at this growth; {_NO_FORECAST_MEANING}",
+        ),
         ("api_errors_count", "bigint", "API errors during the recording"),
     ),
     key=("session",),

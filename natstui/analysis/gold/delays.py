@@ -76,7 +76,7 @@ def compute_delay(inputs: GoldInputs) -> DataFrame:
     width_us = F.col("width_s") * 1_000_000
 
     def value_before(name: str, buckets_count: int) -> Column:
-        """Return the value of a column some buckets before; null if a bucket is missing."""
+        """Return a column's value `buckets_count` buckets before; null if a bucket is missing."""
         if not buckets_count:
             return F.col(name)
         at_us = F.lag("bucket_at_us", buckets_count).over(order)

@@ -36,7 +36,7 @@ def bucket_start(name: str, width_us: int | Column) -> Column:
 
 
 def redelivered_msgs() -> Column:
-    """Return the minimum number of redeliveries of a sample since the previous one."""
+    """Return how many redeliveries, at least, were between the previous sample and this one."""
     return F.greatest(F.col("delivered_msgs") - F.col("fresh_msgs"), F.lit(0))
 
 

@@ -87,7 +87,7 @@ def advisories_count(*kinds: str) -> Column:
 def consumer_advisories(advisories: DataFrame, consumers: DataFrame) -> DataFrame:
     """Return the advisories about consumers, each with the `created_at_us` of its consumer.
 
-    Of consumers with the same name it is the one that existed at the time of the advisory. Both
+    Of consumers with the same name, this is the one that existed at the time of the advisory. Both
     times are of the server's clock.
     """
     names = ["session", "stream", "consumer"]

@@ -48,7 +48,7 @@ class Axis:
     last_us: int
 
     def x(self, at_us: float) -> float:
-        """Return the x position of a time; times outside the axis are at its ends."""
+        """Return the x position of a time, from 0 to `PLOT_WIDTH`; outside the axis that of an end."""
         share = (at_us - self.first_us) / max(self.last_us - self.first_us, 1)
         return min(max(share, 0.0), 1.0) * PLOT_WIDTH
 

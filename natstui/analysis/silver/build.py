@@ -65,7 +65,10 @@ _EVENT_TABLES = (
 def build_silver(
     spark: SparkSession, store: TableStore, sources: list[SessionSource], report_step: ReportStep
 ) -> int:
-    """Update bronze and silver for `sources`; return the number of sessions that were read."""
+    """Update bronze and silver for `sources`; return the number of sessions that were read.
+
+    `report_step` is called with a text at the start of each step.
+    """
     files = segment_files(spark, sources)
     report_step("checking the segments")
     plan = plan_sessions(files, complete_sessions(store), store.shared_part_name)

@@ -241,12 +241,12 @@ def _replace_differences(rows: DataFrame) -> DataFrame:
 
 
 def _restore_sequence(name: str, base_seq: Column) -> Column:
-    """Return a sequence that may be recorded as its distance behind `base_seq`."""
+    """Return the sequence in column `name`, also if its distance behind `base_seq` is recorded."""
     return F.when(F.col(_HAS_DIFFERENCES_COLUMN), base_seq - F.col(name)).otherwise(F.col(name))
 
 
 def _restore_time(name: str, base_us: Column) -> Column:
-    """Return a time (µs) that may be recorded as its difference to `base_us`."""
+    """Return the time (µs) in column `name`, also if its difference to `base_us` is recorded."""
     is_difference = F.col(_HAS_DIFFERENCES_COLUMN) & (F.col(name) < MIN_ABSOLUTE_TIME_US)
     return F.when(is_difference, F.col(name) + base_us).otherwise(F.col(name))
 

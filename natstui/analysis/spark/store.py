@@ -75,7 +75,7 @@ class HadoopFiles:
         self._file_system.delete(self._path_class(path), True)
 
     def rename(self, source: str, target: str) -> None:
-        """Rename a folder; raises OSError."""
+        """Rename a folder; raises OSError if that fails."""
         if not self._file_system.rename(self._path_class(source), self._path_class(target)):
             raise OSError(f"cannot rename {source} to {target}")
 

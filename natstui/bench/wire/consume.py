@@ -67,7 +67,7 @@ class DeliveryReceiver:
         """Number of received messages that wait for their processing delay."""
 
     async def begin(self) -> None:
-        """Subscribe to the confirmations of double acks, and start the processing delay."""
+        """Subscribe to the confirmations of double acks; with a processing delay, start acking."""
         if self.role.acks == "double":
             await self.link.subscribe(
                 f"{self._confirmation_inbox.decode()}.*", self._on_confirmations
@@ -76,9 +76,9 @@ class DeliveryReceiver:
             self._process_task = self.link.start_task(self._process_slowly())
 
     async def end(self) -> None:
-        """Stop the processing delay, and wait for open confirmations of double acks.
+        """Stop acking after the processing delay, and wait for confirmations of double acks.
 
-        It waits for at most the timeout of the role.
+        The wait is at most the timeout of the role.
         """
         if self._process_task is not None:
             self._process_task.cancel()

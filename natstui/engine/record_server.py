@@ -72,7 +72,9 @@ async def record_server(
     SessionError if the recording cannot begin or is not complete, and ConnectionFailed if there
     was never a connection.
     """
-    recorder = EngineRecorder(recorder_settings.sessions, lambda _name: recorder_settings, log.on_recording_change)
+    recorder = EngineRecorder(
+        recorder_settings.sessions, lambda _name: recorder_settings, log.on_recording_change
+    )
     feed = Feed([recorder, log, *extra_sinks])
     # Before the folder is created, so that its first line names the recording engine.
     feed.add(make_engine_started(settings, connection))

@@ -28,7 +28,10 @@ def kept(plan: SessionPlan) -> dict[str, CompleteSession]:
 def test_small_sessions_that_are_read_together_lie_together() -> None:
     plan = plan_sessions(files("a", "b", "c") + files("long", size_bytes=LARGE), {}, many)
     assert plan.part_by_session == {"a": "run/3", "b": "run/3", "c": "run/3", "long": "long"}
-    assert plan.fingerprint_by_session_to_read.keys() == plan.part_by_session.keys() and not plan.kept_parts
+    assert (
+        plan.fingerprint_by_session_to_read.keys() == plan.part_by_session.keys()
+        and not plan.kept_parts
+    )
     assert plan_sessions(files("a"), {}, many).parts == {"a": "a"}
 
 

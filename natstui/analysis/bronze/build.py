@@ -69,7 +69,10 @@ def build_bronze(
         kind for rows in kept_pieces.values() for row in rows for kind in row["kinds"].split()
     }
     for number, chunk in enumerate(_split_files(changed_files)):
-        paths = [f"{source_by_session[file.session].folder}/{escape_glob(file.segment)}" for file in chunk]
+        paths = [
+            f"{source_by_session[file.session].folder}/{escape_glob(file.segment)}"
+            for file in chunk
+        ]
         text_lines = read_text_lines(store.spark, paths)
         new_kinds = find_kinds(text_lines)
         kinds |= new_kinds

@@ -85,7 +85,8 @@ def segment_file_rows(
         file for file in sealed_files if sources[file.session].path and can_read_local_files(spark)
     ]
     last_bytes_by_file = {
-        (file.session, file.segment): _read_last_4_bytes(sources[file.session].path, file) for file in local_files
+        (file.session, file.segment): _read_last_4_bytes(sources[file.session].path, file)
+        for file in local_files
     }
     remote_files = [
         f"{sources[file.session].folder}/{escape_glob(file.segment)}"

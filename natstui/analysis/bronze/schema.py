@@ -30,7 +30,9 @@ def split_optional(hint: Any) -> tuple[Any, bool]:
         return hint, False
     alternatives = typing.get_args(hint)
     other_types = [alternative for alternative in alternatives if alternative is not type(None)]
-    return (other_types[0] if len(other_types) == 1 else object), len(other_types) < len(alternatives)
+    return (other_types[0] if len(other_types) == 1 else object), len(other_types) < len(
+        alternatives
+    )
 
 
 def item_type(hint: Any) -> Any:

@@ -34,7 +34,9 @@ ACK_TIME = Table(
 
 def compute_ack_time(silver: Silver) -> DataFrame:
     """Return `ack_time_summary`: one row per consumer name, from its sampled acks."""
-    percentile_rows = merge_histograms(silver.ack_time.where(F.col("latencies_count") > 0), _KEY_COLUMNS)
+    percentile_rows = merge_histograms(
+        silver.ack_time.where(F.col("latencies_count") > 0), _KEY_COLUMNS
+    )
     ack_counts = silver.ack_time.groupBy(*_KEY_COLUMNS).agg(
         *(F.sum(name).alias(name) for name in ("repeated_count", "left_out_count"))
     )

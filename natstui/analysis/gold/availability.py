@@ -273,7 +273,9 @@ _WEIGHT_BY_KIND = {
 
 def find_availability_problems(periods: DataFrame) -> DataFrame:
     """Return a finding for each row of `availability`."""
-    weights = F.create_map(*(F.lit(key_or_value) for pair in _WEIGHT_BY_KIND.items() for key_or_value in pair))
+    weights = F.create_map(
+        *(F.lit(key_or_value) for pair in _WEIGHT_BY_KIND.items() for key_or_value in pair)
+    )
     duration_weight = F.least(F.coalesce("duration_s", F.lit(0.0)) / 60, F.lit(10.0))
     has_duration = F.col("duration_s").isNotNull()
     duration_clause = F.when(

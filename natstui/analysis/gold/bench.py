@@ -167,7 +167,9 @@ def _with_missing_seconds(
         F.col("start_at_us"), F.col("end_at_us") - 1_000_000, F.lit(1_000_000).cast("bigint")
     )
     workers = bench_seconds.select(*keys).distinct()
-    worker_seconds = workers.join(F.broadcast(steady_rows), [key for key in keys if key != "worker_id"])
+    worker_seconds = workers.join(
+        F.broadcast(steady_rows), [key for key in keys if key != "worker_id"]
+    )
     worker_seconds = worker_seconds.select(*keys, F.explode(seconds).alias("slot_at_us"))
     rows = worker_seconds.join(bench_seconds, [*keys, "slot_at_us"], "left")
     return rows.withColumn("msgs", F.coalesce("msgs", F.lit(0)))

@@ -410,7 +410,9 @@ def find_full_streams(streams: DataFrame) -> DataFrame:
     evidence = F.when(is_full, stored_text).otherwise(
         F.concat_ws(", ", growth_text, forecast_interval)
     )
-    used_shares = (F.col(f"stored_{unit}") / F.nullif(f"max_{unit}", F.lit(0)) for unit in _LIMIT_UNITS)
+    used_shares = (
+        F.col(f"stored_{unit}") / F.nullif(f"max_{unit}", F.lit(0)) for unit in _LIMIT_UNITS
+    )
     cause = F.when(is_full, "full").otherwise(limit_cause(F.greatest(*used_shares)))
     return build_findings(rows, "capacity", F.col("stream"), weight, (sentence, evidence), cause)
 

@@ -165,7 +165,9 @@ def _with_redelivery_counts(rows: DataFrame) -> DataFrame:
 def _strongest_delays(rows: DataFrame) -> DataFrame:
     """Return the delay with the strongest correlation, per consumer and possible cause."""
     strongest_delay_by_driver = F.explode(F.array(*map(_strongest_delay, DRIVERS))).alias("best")
-    rows = rows.select(*_CONSUMER_COLUMNS, "width_s", "wait_s", "growths_count", strongest_delay_by_driver)
+    rows = rows.select(
+        *_CONSUMER_COLUMNS, "width_s", "wait_s", "growths_count", strongest_delay_by_driver
+    )
     rows = rows.where(F.col("best").isNotNull()).select("*", "best.*")
     rows = rows.where(F.col("buckets_count") >= MIN_BUCKETS_COUNT)
     correlation = F.col("strength_ratio")
@@ -203,7 +205,9 @@ def _strongest_delay(driver: str) -> Column:
 
 def find_delayed_consumers(rows: DataFrame) -> DataFrame:
     """Return findings about backlogs whose growth is correlated with a possible cause."""
-    names = F.create_map(*(F.lit(key_or_value) for pair in DRIVERS.items() for key_or_value in pair))
+    names = F.create_map(
+        *(F.lit(key_or_value) for pair in DRIVERS.items() for key_or_value in pair)
+    )
     delay_text = F.when(
         F.col("after_s") > 0, F.concat(F.lit(" "), duration_text("after_s"), F.lit(" later"))
     ).otherwise("")

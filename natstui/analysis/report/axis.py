@@ -48,7 +48,7 @@ class Axis:
     last_us: int
 
     def x(self, at_us: float) -> float:
-        """Return the x position of a time, from 0 to `PLOT_WIDTH`; outside the axis that of an end."""
+        """Return the x position of a time, 0 to `PLOT_WIDTH`; outside the axis that of an end."""
         share = (at_us - self.first_us) / max(self.last_us - self.first_us, 1)
         return min(max(share, 0.0), 1.0) * PLOT_WIDTH
 
@@ -56,7 +56,9 @@ class Axis:
         """Return the HTML of the times below a chart; the script replaces them after a zoom."""
         duration_us = max(self.last_us - self.first_us, 1)
         fitting_steps_s = (
-            tick_step_s for tick_step_s in TICK_STEPS_S if duration_us / (tick_step_s * 1_000_000) < _MAX_TICKS_COUNT
+            tick_step_s
+            for tick_step_s in TICK_STEPS_S
+            if duration_us / (tick_step_s * 1_000_000) < _MAX_TICKS_COUNT
         )
         # A clock that was set by years makes a session long; the ticks are then days apart.
         days_per_tick = -(-duration_us // (_MAX_TICKS_COUNT * _DAY_US))
@@ -70,7 +72,11 @@ class Axis:
         def tick_text(at_us: int) -> str:
             """Return the text of a tick: its time, or at midnight its day."""
             time_text = moment_text(at_us)
-            return time_text[day_start_index:10] if at_us % _DAY_US == 0 else time_text[11:text_end_index]
+            return (
+                time_text[day_start_index:10]
+                if at_us % _DAY_US == 0
+                else time_text[11:text_end_index]
+            )
 
         first_tick_us = -(-self.first_us // step_us) * step_us
         ticks_html = "".join(

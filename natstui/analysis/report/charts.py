@@ -130,7 +130,9 @@ def _charted_consumers(result: Result, session: str) -> list[list[ResultRow]]:
     size_by_family = family_sizes(result)
     buckets_by_family: dict[object, list[ResultRow]] = {}
     for buckets in series:
-        buckets_by_family.setdefault(find_family(buckets[0], size_by_family) or buckets[0]["rank"], buckets)
+        buckets_by_family.setdefault(
+            find_family(buckets[0], size_by_family) or buckets[0]["rank"], buckets
+        )
     return list(buckets_by_family.values())
 
 

@@ -189,7 +189,9 @@ class MessageContent:
             numbers_by_field["subject"] = self._choose_subjects(seqs)
         frame_blocks, payload_bytes, start_index = [], 0, 0
         while start_index < len(due_ns):
-            end_number, template = self._choose_template(first_number + start_index, first_number + len(due_ns))
+            end_number, template = self._choose_template(
+                first_number + start_index, first_number + len(due_ns)
+            )
             part_slice = slice(start_index, end_number - first_number)
             part_values = {name: column[part_slice] for name, column in numbers_by_field.items()}
             rows = template.fill(

@@ -30,7 +30,9 @@ class SequenceSet:
         if not len(seqs):
             return 0
         first_seq, last_seq = int(seqs[0]), int(seqs[-1])
-        if last_seq - first_seq == len(seqs) - 1 and (len(seqs) == 1 or bool((np.diff(seqs) == 1).all())):
+        if last_seq - first_seq == len(seqs) - 1 and (
+            len(seqs) == 1 or bool((np.diff(seqs) == 1).all())
+        ):
             return self._add_range(first_seq, last_seq + 1)
         new_count = 0
         for chunk in np.unique(seqs >> 16).tolist():

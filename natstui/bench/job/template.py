@@ -100,7 +100,9 @@ class FrameTemplate:
         size_tokens = b"%d" % (header_bytes + self.payload_bytes)
         if header_block:
             size_tokens = b"%d " % header_bytes + size_tokens
-        reply_subject: list[FramePart] = [*frame_format.reply_subject, b" "] if frame_format.reply_subject else []
+        reply_subject: list[FramePart] = (
+            [*frame_format.reply_subject, b" "] if frame_format.reply_subject else []
+        )
         verb = b"HPUB " if header_block else b"PUB "
         head = bytearray()
         for part in [

@@ -265,7 +265,9 @@ def _expected_subject_msgs(group: ReceiverGroup, senders: Sequence[WorkerCounts]
             worker.role, sent_before_subscribing_by_publisher[worker.publisher_id]
         )
         received_seqs = seqs_by_publisher.get(worker.publisher_id)
-        expected_count += _count_distinct_msgs(worker.role, worker.reported_counts.sent_msgs) - start
+        expected_count += (
+            _count_distinct_msgs(worker.role, worker.reported_counts.sent_msgs) - start
+        )
         expected_count += (
             0 if received_seqs is None else start - received_seqs.missing_below(start)
         )
@@ -491,7 +493,9 @@ def undelivered_msgs(span: ConsumerSpan | None) -> int:
 def _sum_replies(workers: Sequence[WorkerCounts]) -> int:
     """Return how many replies, and messages of direct gets, the workers received."""
     return sum(
-        worker.reported_counts.received_msgs for worker in workers if worker.role.traits.receives_replies
+        worker.reported_counts.received_msgs
+        for worker in workers
+        if worker.role.traits.receives_replies
     )
 
 

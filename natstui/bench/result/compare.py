@@ -84,11 +84,19 @@ def compute_difference(
             for bound in np.percentile(change_ratios, [_LOW_PERCENTILE, _HIGH_PERCENTILE])
         )
     return Difference(
-        name, before, after, change_ratio, low_ratio, high_ratio, _verdict(name, change_ratio, low_ratio, high_ratio)
+        name,
+        before,
+        after,
+        change_ratio,
+        low_ratio,
+        high_ratio,
+        _verdict(name, change_ratio, low_ratio, high_ratio),
     )
 
 
-def _verdict(name: str, change_ratio: float, low_ratio: float | None, high_ratio: float | None) -> str:
+def _verdict(
+    name: str, change_ratio: float, low_ratio: float | None, high_ratio: float | None
+) -> str:
     if low_ratio is None or high_ratio is None:
         return "one run each cannot rule out chance: use --repeat"
     if low_ratio <= 0 <= high_ratio:

@@ -192,7 +192,8 @@ def steady_received_msgs(role: Role, counts: Counts) -> int:
 def _publish_rate(outcome: RunOutcome) -> float | None:
     senders = [worker for worker in outcome.workers if worker.counts.role.traits.sends]
     total = sum(
-        steady_published_msgs(sender.counts.role, sender.counts.reported_counts) for sender in senders
+        steady_published_msgs(sender.counts.role, sender.counts.reported_counts)
+        for sender in senders
     )
     last_ns = max((worker.times.last_sent_ns for worker in senders), default=0)
     return _rate_per_s(total, outcome.steady_ns, last_ns)

@@ -59,7 +59,10 @@ def _summary_lines(run: SavedRun) -> Iterator[str]:
 
 def _rates_text(result: BenchmarkResult, figures: Metrics) -> str:
     publish_per_s, receive_per_s = figures["publish_rate"], figures["receive_rate"]
-    rate_texts = [f"published {rate_text(publish_per_s)}/s", f"received {rate_text(receive_per_s)}/s"]
+    rate_texts = [
+        f"published {rate_text(publish_per_s)}/s",
+        f"received {rate_text(receive_per_s)}/s",
+    ]
     if result.fan_out_ratio is not None:
         rate_texts.append(f"fan-out {result.fan_out_ratio:.4g}")
     if figures["fairness"] is not None:

@@ -210,7 +210,9 @@ class AtomicPublisher(BatchPublisher):
             return
         for last_number in last_numbers:
             msgs_count = self._msgs_count_by_last_number.get(last_number, 0)
-            numbers = self._window.select_open(np.arange(last_number - msgs_count + 1, last_number + 1))
+            numbers = self._window.select_open(
+                np.arange(last_number - msgs_count + 1, last_number + 1)
+            )
             if len(numbers):
                 data, _ = self._frames(numbers, time.monotonic_ns())
                 self.link.write(data)
@@ -451,7 +453,9 @@ class FastPublisher(BatchPublisher):
         is_last_ack = "stream" in reply
         acked_msgs = reply.get("count", batch.acked_msgs) if is_last_ack else reply["seq"]
         if acked_msgs > batch.acked_msgs:
-            numbers = np.arange(batch.first_number + batch.acked_msgs, batch.first_number + acked_msgs)
+            numbers = np.arange(
+                batch.first_number + batch.acked_msgs, batch.first_number + acked_msgs
+            )
             batch.acked_msgs = acked_msgs
             self._window.close_acked(numbers, now_ns)
         if is_last_ack:
@@ -462,9 +466,7 @@ class FastPublisher(BatchPublisher):
             is_all_acked = batch.first_number + batch.acked_msgs == self._window.next_number
             self._is_batch_broken = not (self._is_closing_batch and is_all_acked)
 
-    def _on_refusal(
-        self, sequence: int, status: int | None, reply: bytes, now_ns: int
-    ) -> bool:
+    def _on_refusal(self, sequence: int, status: int | None, reply: bytes, now_ns: int) -> bool:
         """Mark the messages from batch sequence `sequence` on to be sent again in another batch.
 
         If the refusal is final, count them as refused, end the run and return False.

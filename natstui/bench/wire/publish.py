@@ -58,7 +58,9 @@ class CorePublisher:
         job, link = self._job, self._link
         content, pace = MessageContent(job.sender_settings, job.orders.role.batch_msgs), Pace(job)
         while (due_msgs := await pace.next_messages(block_msgs(job))) is not None:
-            data, payload_bytes = content.frames(due_msgs.first_number, due_msgs.due_ns, due_msgs.now_ns)
+            data, payload_bytes = content.frames(
+                due_msgs.first_number, due_msgs.due_ns, due_msgs.now_ns
+            )
             link.write(data)
             job.tally.count_sent(due_msgs.count, payload_bytes, due_msgs.now_ns)
             await link.drain()
@@ -153,7 +155,9 @@ class AsyncPublisher:
     def _subject(self) -> str:
         return self._job.orders.role.subject
 
-    def _count_equal_replies(self, run: FrameRun, row: int, numbers: np.ndarray, now_ns: int) -> None:
+    def _count_equal_replies(
+        self, run: FrameRun, row: int, numbers: np.ndarray, now_ns: int
+    ) -> None:
         """Count messages with equal replies as acked, as repeats, or as refused.
 
         A final refusal ends the run. `row` is a row of the run with this reply, `numbers` are the

@@ -74,7 +74,11 @@ class Puller(DeliveryReceiver):
             return
         # A slow consumer requests no more than it can process.
         outstanding_msgs = self._requested_msgs + self.backlog_msgs
-        max_open_batches = self.processing_refill_at_open_batches if self.role.think_s else self.refill_at_open_batches
+        max_open_batches = (
+            self.processing_refill_at_open_batches
+            if self.role.think_s
+            else self.refill_at_open_batches
+        )
         if outstanding_msgs <= self._batch_msgs * max_open_batches and self.link.nc.is_connected:
             self.link.write(pull_request(self._head, self._batch_msgs))
             self._requested_msgs += self._batch_msgs

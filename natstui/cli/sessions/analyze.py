@@ -96,7 +96,9 @@ def _verdict_lines(section: SectionText, width_cells: int) -> list[str]:
 def _table_lines(section: SectionText, width_cells: int | None) -> list[str]:
     columns = [
         Column(title, numeric, drop_order=index if numeric else 0, may_be_cut=not numeric)
-        for index, (title, numeric) in enumerate(zip(section.titles, section.is_numeric_by_column, strict=True))
+        for index, (title, numeric) in enumerate(
+            zip(section.titles, section.is_numeric_by_column, strict=True)
+        )
     ]
     lines = table(columns, section.rows[:_MAX_SHOWN_ROWS], width_cells)
     more_count = len(section.rows) - _MAX_SHOWN_ROWS

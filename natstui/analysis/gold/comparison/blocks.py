@@ -120,11 +120,15 @@ def _bench_throughput_values(bench_seconds: DataFrame) -> DataFrame:
     metric = F.concat(F.lit("bench "), "counter", F.lit(" (msg/s)")).alias("metric")
     rows = bench_seconds.where("is_summed")
     rows = rows.groupBy("session", metric, F.col("slot_at_us").alias("at_us"))
-    values_per_second = rows.agg(F.sum("msgs").cast("double").alias("value")).where(F.col("value") > 0)
+    values_per_second = rows.agg(F.sum("msgs").cast("double").alias("value")).where(
+        F.col("value") > 0
+    )
     # Seconds of warm-up and drain, below half of the median, are left out.
     median = F.median("value").over(Window.partitionBy("session", "metric"))
     return (
-        values_per_second.withColumn("usual", median).where(F.col("value") >= F.col("usual") / 2).drop("usual")
+        values_per_second.withColumn("usual", median)
+        .where(F.col("value") >= F.col("usual") / 2)
+        .drop("usual")
     )
 
 

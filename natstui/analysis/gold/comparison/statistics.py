@@ -86,14 +86,21 @@ def to_group(series: SeriesStatistics) -> ValueGroup:
     independent_count = series.n * _independent_share(series.autocorrelation)
     if series.batch_means_variance:
         share = _independent_share(series.batch_means_autocorrelation)
-        independent_count = min(independent_count, batches_count * share * series.variance / series.batch_means_variance)
+        independent_count = min(
+            independent_count,
+            batches_count * share * series.variance / series.batch_means_variance,
+        )
     if independent_count >= MIN_VALUES_COUNT:
         return ValueGroup(independent_count, series.mean, series.variance)
     # The mean of a sum of independent steps has a third of the variance of its last value, and
     # the means of two batches differ by two thirds of the change of the sum between them.
     share = _independent_share(series.steps_autocorrelation)
     independent_count = (batches_count - 1) * share
-    return ValueGroup(independent_count, series.mean, series.steps_variance / share * batches_count / 2 * independent_count)
+    return ValueGroup(
+        independent_count,
+        series.mean,
+        series.steps_variance / share * batches_count / 2 * independent_count,
+    )
 
 
 def _independent_share(autocorrelation: float | None) -> float:
@@ -111,9 +118,16 @@ def compare_groups(first: ValueGroup, second: ValueGroup) -> MeanDifference | No
     if standard_error == 0:
         is_equal = abs(mean_difference) <= MAX_RELATIVE_NOISE * abs(first.mean)
         return MeanDifference(mean_difference, 0.0, math.inf, 1.0 if is_equal else 0.0)
-    denominator = variances_of_means[0] ** 2 / (first.n - 1) + variances_of_means[1] ** 2 / (second.n - 1)
+    denominator = variances_of_means[0] ** 2 / (first.n - 1) + variances_of_means[1] ** 2 / (
+        second.n - 1
+    )
     freedom = sum(variances_of_means) ** 2 / denominator
-    return MeanDifference(mean_difference, standard_error, freedom, two_sided_p(mean_difference / standard_error, freedom))
+    return MeanDifference(
+        mean_difference,
+        standard_error,
+        freedom,
+        two_sided_p(mean_difference / standard_error, freedom),
+    )
 
 
 def two_sided_p(t: float, freedom: float) -> float:

@@ -228,7 +228,9 @@ def _change_columns(metric: str, pair: _MetricPair, p_value: float | None) -> _C
         text = _change_text(metric, before, after, None)
         interval = _interval_text(metric, interval_ends, are_shares=False)
         return _ChangeColumns(None, None, None, p_value, text, interval)
-    change_share, low_share, high_share = (value / before for value in (difference.mean_difference, *interval_ends))
+    change_share, low_share, high_share = (
+        value / before for value in (difference.mean_difference, *interval_ends)
+    )
     text = _change_text(metric, before, after, change_share)
     interval = _interval_text(metric, (low_share, high_share), are_shares=True)
     return _ChangeColumns(change_share, low_share, high_share, p_value, text, interval)

@@ -124,7 +124,9 @@ def with_growth(rows: DataFrame, growth_columns: list[str], part_s: float | Colu
         {f"{name}_inflation": _inflation(f"{name}_r") for name in span_prefixes}
         | {f"{name}_t": t_quantile_of_mean(F.col(f"{name}_count")) for name in span_prefixes}
     )
-    error_sqls = (f"{name}_spread * sqrt({name}_inflation / {name}_count)" for name in span_prefixes)
+    error_sqls = (
+        f"{name}_spread * sqrt({name}_inflation / {name}_count)" for name in span_prefixes
+    )
     rows = rows.selectExpr("*", *map("{} AS {}_error".format, error_sqls, span_prefixes))
     for step in (_certain_growth, partial(_accelerations, part_s=part_s)):
         rows = rows.withColumns(

@@ -222,7 +222,9 @@ def without_repeated_findings(rows: DataFrame, code: Column, harm: Column) -> Da
     table_finding_codes = F.collect_set(F.when(is_of_gold_table, code)).over(subject_window)
     is_of_asset, is_loss = F.col("kind").isin(*_ASSET_STATE_KINDS), harm == "lost"
     max_table_weight = F.max(F.when(is_of_asset, F.col("weight"))).over(subject_window)
-    max_table_loss_weight = F.max(F.when(is_of_asset & is_loss, F.col("weight"))).over(subject_window)
+    max_table_loss_weight = F.max(F.when(is_of_asset & is_loss, F.col("weight"))).over(
+        subject_window
+    )
     is_outweighed = F.when(is_loss, max_table_loss_weight).otherwise(max_table_weight) >= F.col(
         "weight"
     )

@@ -272,7 +272,7 @@ class Worker:
             case RateChange():
                 job.change_rate(command.per_s)
             case PayloadChange():
-                job.sender_settings.change(command.payload)
+                job.sender_settings.change_payload(command.payload)
             case PauseCommand():
                 job.running.clear()
                 # Messages of subscriptions stay in the socket; senders still need their replies.

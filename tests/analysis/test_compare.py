@@ -199,7 +199,7 @@ def test_of_too_many_consumers_a_sample_is_compared_that_is_named(spark: SparkSe
     assert (len(every), none) == (202, None)
     part, sample = summarize_metrics(frame, max_series_count=100)
     assert sample is not None and (sample.series_count, sample.seed) == (200, SAMPLE_HASH_SEED)
-    assert sample.share == 0.5
+    assert sample.sampled_share == 0.5
     chosen = [{one.consumer for one in part if one.session == session} for session in "ab"]
     # The same in both, or there would be nothing to compare; and what is of everything.
     assert chosen[0] == chosen[1] and None in chosen[0] and 30 < len(chosen[0]) < 70

@@ -143,7 +143,7 @@ class Workers:
             latencies=merge_latencies(worker.latencies for worker in workers),
             stored_msgs=stored_msgs,
             waiting_msgs=self.assets.waiting_msgs if self.assets.stream else None,
-            stopped=False,
+            was_stopped=False,
             failure=None,
             consumers={
                 name: ConsumerSpan(self.assets.start_figures_by_role[name], ends[name])

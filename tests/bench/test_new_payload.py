@@ -86,7 +86,7 @@ async def test_every_pattern_sends_another_size_and_every_byte_is_counted(
         while any(workers.sum("sent_msgs", one.name) < CHANGE_AT_MSGS for one in senders):
             await asyncio.sleep(0.01)
         for worker in workers.all:
-            worker.job.sender_settings.change(Payload(size_bytes=AFTER))
+            worker.job.sender_settings.change_payload(Payload(size_bytes=AFTER))
 
     connection = Connection(servers=(account.url,))
     result = await run_here(connection, plan(*beside, *senders, stream=STREAM), change)
@@ -151,10 +151,10 @@ def test_what_is_sent_changes_with_the_next_block_and_keeps_its_stamp() -> None:
     settings = SenderSettings(orders(Role("p", "publish")))
     content = MessageContent(settings, 500)
     assert set(sizes_of(content, [500])) == {BEFORE}
-    settings.change(Payload(size_bytes=AFTER))
+    settings.change_payload(Payload(size_bytes=AFTER))
     assert set(sizes_of(content, [500])) == {AFTER}
     # Of large messages fewer are made at once, whatever was asked for.
-    settings.change(Payload(size_bytes=1 << 20))
+    settings.change_payload(Payload(size_bytes=1 << 20))
     assert sizes_of(content, [11]) == [1 << 20] * 11
     assert settings.stamp_layout.width == 24
 
@@ -163,7 +163,7 @@ def test_what_one_sends_that_waits_for_each_reply_changes_with_the_next_message(
     settings = SenderSettings(orders(Role("p", "request")))
     single = FrameBuilder(settings, b"_INBOX.x")
     assert single.build_frame(1, 0, 0)[1] == BEFORE
-    settings.change(Payload(size_bytes=AFTER))
+    settings.change_payload(Payload(size_bytes=AFTER))
     frame, payload_bytes = single.build_frame(2, 0, 0)
     assert payload_bytes == AFTER and f" {AFTER}\r\n".encode() in frame
 

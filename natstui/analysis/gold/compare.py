@@ -111,7 +111,7 @@ def with_sample_column(
         return [(*row, None) for row in rows]
     text = (
         f"of {sample.series_count} series of single streams and consumers a sample of "
-        f"{sample.share * 100:.2g} % was compared, seed {sample.seed}"
+        f"{sample.sampled_share * 100:.2g} % was compared, seed {sample.seed}"
     )
     return [(*row, text if row[3] is not None else None) for row in rows] + [
         (*rows[0][:2], SAMPLE_METRIC, *(None,) * 10, UNKNOWN, text)

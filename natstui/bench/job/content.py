@@ -133,7 +133,7 @@ class SenderSettings:
         self.stamp_layout = stamp_layout(orders, orders.role.payload)
         """Layout of the stamp, by which receivers read it; constant during the run."""
 
-    def change(self, payload: Payload) -> None:
+    def change_payload(self, payload: Payload) -> None:
         """Change the payload from the next message on, by replacing `orders`."""
         role = replace(self.orders.role, payload=payload)
         self.orders = msgspec.structs.replace(self.orders, role=role)

@@ -50,12 +50,12 @@ def _differences(before: SavedRun, after: SavedRun) -> Iterator[Difference]:
         if is_latency(name) and name.rpartition(".")[2] in COMPARED_PERCENTILES
     ]
     for name in (*_COMPARED_FIGURES, *latencies):
-        before_values, after_values = _values(before, name), _values(after, name)
+        before_values, after_values = _figure_values(before, name), _figure_values(after, name)
         if len(before_values) and len(after_values) and np.median(before_values) > 0:
             yield compute_difference(name, before_values, after_values)
 
 
-def _values(run: SavedRun, name: str) -> np.ndarray:
+def _figure_values(run: SavedRun, name: str) -> np.ndarray:
     values = [repetition.get(name) for repetition in run.repetitions]
     return np.array([value for value in values if value is not None], np.float64)
 
@@ -103,5 +103,5 @@ def _verdict(
         return "no significant change"
     is_worse = change_ratio > 0 if is_latency(name) else change_ratio < 0
     direction = "slower" if is_worse else "faster"
-    margin = (high_ratio - low_ratio) / 2
-    return f"{direction} by {abs(change_ratio):.1%} ± {margin:.1%}"
+    margin_ratio = (high_ratio - low_ratio) / 2
+    return f"{direction} by {abs(change_ratio):.1%} ± {margin_ratio:.1%}"

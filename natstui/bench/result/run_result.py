@@ -54,8 +54,13 @@ def _count_unresponded(
     responses = merge_dumps(
         worker.received_sequences for worker in requesters if worker.received_sequences is not None
     )
-    unhandled_msgs = max((undelivered_msgs(span) for span in consumers.values()), default=0)
-    return max(stored_msgs - sum(seqs.count for seqs in responses.values()) - unhandled_msgs, 0)
+    undelivered_or_unacked_msgs = max(
+        (undelivered_msgs(span) for span in consumers.values()), default=0
+    )
+    return max(
+        stored_msgs - sum(seqs.count for seqs in responses.values()) - undelivered_or_unacked_msgs,
+        0,
+    )
 
 
 CLIENT_BOUND_CPU_RATIO = 0.9
@@ -90,7 +95,7 @@ class RunOutcome:
     latencies: Latencies
     stored_msgs: int | None
     waiting_msgs: int | None
-    stopped: bool
+    was_stopped: bool
     failure: str | None
     notes: Sequence[str] = field(default_factory=tuple)
     consumers: Mapping[str, ConsumerSpan] = field(default_factory=dict)
@@ -244,7 +249,7 @@ def _fairness(workers: Sequence[WorkerEnd]) -> float | None:
 def _verdict(outcome: RunOutcome, accounting: Accounting) -> Verdict:
     if outcome.failure is not None:
         return "failed"
-    if outcome.stopped:
+    if outcome.was_stopped:
         return "stopped"
     return "incomplete" if accounting.incomplete_reasons else "ok"
 

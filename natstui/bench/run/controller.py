@@ -367,7 +367,7 @@ class Benchmark:
         if self._state.failure is not None:
             raise self._state.failure
         missing_names = [member.name for member in pool.members if not member.is_ready]
-        if missing_names and not self._state.stopped:
+        if missing_names and not self._state.was_stopped:
             raise NatstuiError(
                 f"workers {', '.join(missing_names)} were not ready in {timeout_s:g} s"
             )
@@ -396,7 +396,7 @@ class Benchmark:
         while (remaining_s := (state.start_ns - time.monotonic_ns()) / 1e9) > 0:
             if state.failure is not None:
                 raise state.failure
-            if state.stopped:
+            if state.was_stopped:
                 raise ActionRefusal("the run was stopped before it began")
             await state.wait_for_report(remaining_s)
 
@@ -461,7 +461,7 @@ class Benchmark:
             latencies=state.latencies(),
             stored_msgs=stored_msgs,
             waiting_msgs=assets.waiting_msgs if assets.stream else None,
-            stopped=state.stopped,
+            was_stopped=state.was_stopped,
             failure=None if state.failure is None else str(state.failure),
             notes=(*state.remarks, *notes),
             consumers=spans,
@@ -478,13 +478,13 @@ class Benchmark:
             try:
                 return await request()
             except (RequestTimedOut, JetStreamUnavailable):
-                if self._state.stopped or time.monotonic() > deadline_s:
+                if self._state.was_stopped or time.monotonic() > deadline_s:
                     raise
             await asyncio.sleep(_RETRY_DELAY_S)
 
     def stop(self) -> None:
         """End the run now; the result is marked partial."""
-        self._state.stopped = True
+        self._state.was_stopped = True
         self._state.pool.send_all(StopCommand())
         self._state.wake()
 

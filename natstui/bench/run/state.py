@@ -58,7 +58,7 @@ class RunState:
         self.assets: RunAssets | None = None
         self.pool = WorkerPool(self._on_line)
         self.phase: PhaseName = "starting"
-        self.stopped = False
+        self.was_stopped = False
         self.failure: NatstuiError | None = None
         self.knee = KneeDetector(plan)
         self.paused_names: set[str] = set()
@@ -80,7 +80,7 @@ class RunState:
     @property
     def is_over(self) -> bool:
         """Return whether the run was stopped or has failed, and so ends early."""
-        return self.stopped or self.failure is not None
+        return self.was_stopped or self.failure is not None
 
     def read_clock(self) -> None:
         """Set the start of the run to the current time of the wall clock.

@@ -275,8 +275,8 @@ def blocking_socket(link: WireLink) -> Iterator[socket.socket | None]:
     """
     transport = link.nc._transport._io_writer.transport
     plain_socket = transport.get_extra_info("socket")
-    is_wrapped = any(map(transport.get_extra_info, ("ssl_object", "websocket")))
-    if plain_socket is None or is_wrapped:
+    is_tls_or_websocket = any(map(transport.get_extra_info, ("ssl_object", "websocket")))
+    if plain_socket is None or is_tls_or_websocket:
         yield None
         return
     transport.pause_reading()

@@ -31,7 +31,7 @@ class OrderedReceiver(DeliveryReceiver):
         """Create without a consumer; with `filter_subject` it receives only that subject."""
         super().__init__(job, link)
         self._filter = {} if filter_subject is None else {"filter_subject": filter_subject}
-        self._generation = 0
+        self._generation_number = 0
         self._next_consumer_seq = 1
         self._next_stream_seq = 1
         self._requested_msgs = 0
@@ -103,10 +103,11 @@ class OrderedReceiver(DeliveryReceiver):
     async def _create_consumer(self) -> None:
         """Create a consumer that starts at the next message, and subscribe to its deliveries."""
         self._must_recreate.clear()
-        self._generation += 1
+        self._generation_number += 1
         self._next_consumer_seq, self._requested_msgs, self._head = 1, 0, b""
         orders = self.job.orders
-        name = f"natstui-{orders.run_id}-{orders.role.name}-{orders.worker_id}-{self._generation}"
+        worker_name = f"natstui-{orders.run_id}-{orders.role.name}-{orders.worker_id}"
+        name = f"{worker_name}-{self._generation_number}"
         config = {
             "name": name,
             "description": consumer_description(orders.run_id),
@@ -122,10 +123,10 @@ class OrderedReceiver(DeliveryReceiver):
         reply = json.loads(await self.job.client.request(verb, body))
         self.job.delete_verbs = [f"CONSUMER.DELETE.{orders.stream}.{reply['name']}"]
         inbox = self.link.nc.new_inbox()
-        generation = self._generation
+        generation_number = self._generation_number
 
         def on_run(run: FrameRun, now_ns: int) -> None:
-            if generation == self._generation:
+            if generation_number == self._generation_number:
                 self._on_run(run, now_ns)
 
         await self.link.subscribe(inbox, on_run)
@@ -169,7 +170,7 @@ class OrderedReceiver(DeliveryReceiver):
         )
         if in_order_count < len(run):
             # What follows a gap comes again, in order, from the next consumer.
-            self._generation += 1
+            self._generation_number += 1
             self._must_recreate.set()
         if not in_order_count:
             return

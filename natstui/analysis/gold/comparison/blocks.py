@@ -34,7 +34,7 @@ _HASH_BUCKETS_COUNT = 1_000_000
 class SeriesSample:
     """The sample of streams and consumers that is compared if there are too many series."""
 
-    share: float
+    sampled_share: float
     series_count: int
     """Number of series: metrics of streams and consumers in a session."""
     seed: int = SAMPLE_HASH_SEED
@@ -196,11 +196,11 @@ def summarize_metrics(
         values.where(~is_total & F.col("value").isNotNull()).select(*series_columns).distinct()
     )
     sample = SeriesSample(0.0, asset_series.count())
-    sample = replace(sample, share=min(1.0, max_series_count / sample.series_count))
+    sample = replace(sample, sampled_share=min(1.0, max_series_count / sample.series_count))
     hash_bucket = F.pmod(
         F.xxhash64("stream", "consumer", F.lit(SAMPLE_HASH_SEED)), F.lit(_HASH_BUCKETS_COUNT)
     )
-    is_selected = is_total | (hash_bucket < round(sample.share * _HASH_BUCKETS_COUNT))
+    is_selected = is_total | (hash_bucket < round(sample.sampled_share * _HASH_BUCKETS_COUNT))
     # A hash selects about that share of the series, so the list is bounded.
     rows = statistics_rows.where(is_selected).orderBy(~is_total, *series_columns).collect()
     return [_to_summary(*row) for row in rows], sample

@@ -82,7 +82,8 @@ def file_or_secret(reference: str) -> tuple[str | None, str | None]:
 def resolve_secret(reference: str) -> str:
     """Return the secret that a reference points to; a text without a known scheme is the secret.
 
-    Raises UsageError, which shows the reference but never the secret, also for an empty secret.
+    Raises UsageError if the secret cannot be read or is empty; the error shows the reference, but
+    never the secret.
     """
     scheme = _known_scheme(reference)
     if scheme is None:

@@ -69,7 +69,10 @@ def parse_servers(servers: tuple[str, ...]) -> tuple[Address, ...]:
 
 
 def parse_server(entry: str) -> Address:
-    """Return an address; its scheme and its port may be left out. Raises UsageError."""
+    """Return the address in a text, in which scheme and port may be left out.
+
+    Raises UsageError for a text that is not an address.
+    """
     safe_address = clean_line(without_secrets(entry))
     try:
         url = urlsplit(entry if "://" in entry else f"nats://{entry}")

@@ -38,7 +38,11 @@ def load_templates(folder: Path | None = None) -> tuple[Template, ...]:
 
 
 def save_template(name: str, config: Mapping[str, object], folder: Path | None = None) -> Path:
-    """Write a template of the user and return its file; raises UsageError, also if it exists."""
+    """Write a template of the user and return its file.
+
+    Raises UsageError for an invalid name or an existing template, and UsageError or WriteFailed
+    if the file cannot be written.
+    """
     file = (folder or template_folder()) / f"{name}.toml"
     if not name or "/" in name or name.startswith("."):
         raise UsageError(f"{name!r} cannot name a template")

@@ -141,7 +141,10 @@ def refuse_for_other_account(
 
 
 async def _connect(connection: Connection, sink: Sink, on_link: OnLink) -> Client:
-    """Connect, retrying without limit, and return the client; report each new error."""
+    """Connect, retrying without limit, and return the client; report each new error to `sink`.
+
+    `on_link` is called with each change of the connection.
+    """
     sink.add(LinkChanged(_now_us(), "connecting", None))
     reason = None
     while True:

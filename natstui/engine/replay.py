@@ -62,8 +62,8 @@ def _make_engine_started(recording: Recording, viewer_settings: Viewer) -> Engin
 class ReplayProcess:
     """Executes the commands of a replay, and sends records as the replay time passes.
 
-    After each command it sends the `ReplayPosition`, and before that an `Answered` if there is
-    something to report. An Outcome would appear among the events of the recording.
+    After each command it sends the `ReplayPosition`, and before that an `Answered`, the reply, if
+    there is something to report. An Outcome would appear among the events of the recording.
     """
 
     def __init__(

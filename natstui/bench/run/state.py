@@ -92,7 +92,7 @@ class RunState:
         self._wall_less_monotonic_ns = time.time_ns() - time.monotonic_ns()
 
     def enter_phase(self, phase: PhaseName) -> None:
-        """Enter a phase, and send its record."""
+        """Enter a phase, and send a record of the new phase to the sink."""
         if phase != self.phase or phase == "starting":
             self.phase = phase
             self.sink.add(BenchmarkPhase(now_us(), self.run_id, phase))

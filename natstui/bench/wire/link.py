@@ -30,7 +30,7 @@ _SUBSCRIBE_TIMEOUT_S = 10.0
 
 
 class UnsupportedNatsPy(NatstuiError):
-    """An error for a version of nats-py whose internals the link does not know."""
+    """An error for a version of nats-py that does not work with `WireLink`."""
 
 
 class WireLink:

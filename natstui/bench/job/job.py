@@ -289,5 +289,5 @@ class Pace:
 
 
 def consumer_description(run_id: str) -> str:
-    """Return the description of consumers that workers create."""
+    """Return the description of consumers that workers of a run create: a text with its id."""
     return f"made by natstui for benchmark {run_id}"

@@ -27,7 +27,7 @@ _PUBLISHER_NAME_CHARS = 8
 
 
 class BatchPublisher(ABC):
-    """The shared base of both publishers: an inbox, retries, and errors that end the run."""
+    """The base of `AtomicPublisher` and `FastPublisher`: inbox, retries, errors that end a run."""
 
     def __init__(self, job: Job, link: WireLink) -> None:
         self.job, self.link = job, link

@@ -161,9 +161,7 @@ def test_an_engine_that_was_killed_is_reported_with_the_signal() -> None:
         ("kill -36 $$", "the engine was ended by signal 36", 164),
     ],
 )
-def test_an_engine_that_does_not_start_says_why(
-    script: str, reason: str, exit_code: int
-) -> None:
+def test_an_engine_that_does_not_start_says_why(script: str, reason: str, exit_code: int) -> None:
     link = Link(("sh", "-c", script))
     try:
         with pytest.raises(EngineFailed) as failed:

@@ -12,7 +12,7 @@ from natstui.errors import ActionRefusal
 from natstui.model.records.findings import FindingsSoFar
 from natstui.model.records.record import Record
 from natstui.model.records.recording import RecordingChanged
-from natstui.session.files.folder import check_name
+from natstui.session.files.folder import check_recording_name
 from natstui.session.files.keyframe import KeyframeBuilder
 from natstui.session.library import seal_unfinished_sessions
 from natstui.session.write.recorder import Recorder
@@ -61,7 +61,7 @@ class EngineRecorder:
         """
         if self._recorder is not None:
             raise ActionRefusal(f"already recording into {self._recorder.folder}")
-        check_name(name)
+        check_recording_name(name)
         keyframe = self._keyframes.keyframe(time.time_ns() // 1000)
         keyframe = replace(keyframe, findings=findings)
         self._recorder = Recorder(self._make_settings(name), keyframe, self._on_change)

@@ -24,7 +24,7 @@ from natstui.paths import expand_user_path
 from natstui.session.files.folder import (
     INFO,
     LOCK,
-    check_name,
+    check_recording_name,
     folder_name,
     folder_size_bytes,
     is_recording,
@@ -81,15 +81,15 @@ def find_session(sessions: Path, name: str) -> Path:
     folders = list_session_folders(sessions)
     if name == "last" and folders:
         return folders[0]
-    for matches in (
+    for matching_folders in (
         [folder for folder in folders if folder.name == name],
         [folder for folder in folders if _read_name(folder) == name],
         [folder for folder in folders if folder.name.startswith(name)],
     ):
-        if len(matches) == 1:
-            return matches[0]
-        if matches:
-            session_ids = ", ".join(folder.name for folder in matches[:5])
+        if len(matching_folders) == 1:
+            return matching_folders[0]
+        if matching_folders:
+            session_ids = ", ".join(folder.name for folder in matching_folders[:5])
             raise UsageError(f"{name!r} means more than one session: {session_ids}")
     raise UsageError(
         f"no session {name!r} in {sessions}; natstui sessions ls lists the sessions there"
@@ -190,10 +190,12 @@ def _count_rows(recording: Recording) -> tuple[int | None, int | None]:
 
 
 def rename_session(folder: Path, name: str) -> Path:
-    """Rename a session and its folder; return the new folder. Raises UsageError and
-    SessionError.
+    """Rename a session and its folder, and return the new folder.
+
+    Raises UsageError for a name with a path, and SessionError if the new folder exists, or the
+    session is being recorded, is a link, is damaged or cannot be written.
     """
-    check_name(name)
+    check_recording_name(name)
     _refuse_while_recording(folder)
     _refuse_link(folder)
     with _lock_for_change(folder, "rename"):
@@ -206,7 +208,10 @@ def rename_session(folder: Path, name: str) -> Path:
 
 
 def add_note(folder: Path, text: str) -> SessionInfo:
-    """Add a note to a session and return its info; raises SessionError."""
+    """Add a note to a session and return its info.
+
+    Raises SessionError if it is being recorded, is a link, is damaged or cannot be written.
+    """
     _refuse_while_recording(folder)
     _refuse_link(folder)
     with _lock_for_change(folder, "write into"):
@@ -220,7 +225,7 @@ def delete_session(folder: Path) -> str:
     """Delete the files of a session; return the end of a sentence about files that stay, empty if
     none.
 
-    Raises SessionError.
+    Raises SessionError if it is being recorded, is a link or no session, or cannot be deleted.
     """
     read_info(folder)
     _refuse_while_recording(folder)
@@ -297,8 +302,8 @@ def _seal_if_unfinished(folder: Path) -> bool:
         recording = Recording(folder)
         counts = count_records(recording)
         # By the clock of the recorder, which may have been set back: not on the timeline.
-        records_us = [span.index.last_wall_us for span in recording.spans]
-        ended_at_us = next(filter(None, reversed(records_us)), info.started_at_us)
+        last_record_times_us = [span.index.last_wall_us for span in recording.spans]
+        ended_at_us = next(filter(None, reversed(last_record_times_us)), info.started_at_us)
         ended_info = replace(info, ended_at_us=ended_at_us, cut_off=True, records_count=counts)
         write_info(folder, ended_info)
     finally:
@@ -315,7 +320,10 @@ def sessions_folder(settings: Session) -> Path:
 
 
 def execute_change(command: ChangeSession) -> str:
-    """Execute a change of a session and return a sentence; raises SessionError or UsageError."""
+    """Change a session as the command says, and return a sentence that reports the change.
+
+    Raises UsageError for a missing or invalid text, SessionError if the session cannot be changed.
+    """
     folder, text = Path(command.folder), command.text.strip()
     if not text and command.action != "delete":
         raise UsageError(f"{command.action} {folder.name} needs a text")

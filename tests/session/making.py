@@ -39,7 +39,7 @@ class Maker:
 
     def rotate(self, at_us: int = START_US) -> None:
         """Begin the next segment, with all that is known at a time."""
-        self.disk.rotate(self._keyframes.keyframe(at_us, first=False))
+        self.disk.rotate(self._keyframes.keyframe(at_us, is_first=False))
         self.disk.seal()
         self._begin()
 

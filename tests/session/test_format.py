@@ -24,11 +24,11 @@ from natstui.session.files.folder import list_segments
 from natstui.session.files.keyframe import Keyframe
 from natstui.session.read.recording import Recording
 from natstui.session.share.format import (
-    MAYBE_ABSENT,
-    MAYBE_NULL,
-    VALUES_MAYBE_NULL,
+    MAYBE_ABSENT_TEXT,
+    MAYBE_NULL_TEXT,
+    VALUES_MAYBE_NULL_TEXT,
+    describe_presence,
     format_text,
-    presence,
 )
 from natstui.session.share.tables import TABLES
 from natstui.session.share.verify import verify
@@ -142,14 +142,14 @@ def test_a_field_is_there_in_every_version_as_the_documentation_says(version: st
         for cls, value in places(KINDS_OF_LINES[line["kind"]], line):
             hints = get_type_hints(cls)
             for field in dataclasses.fields(cls):
-                there = presence(field, hints[field.name])
+                there = describe_presence(field, hints[field.name])
                 where = (line["kind"], cls.__name__, field.name)
                 if field.name not in value:
-                    assert MAYBE_ABSENT in there, where
+                    assert MAYBE_ABSENT_TEXT in there, where
                 elif value[field.name] is None:
-                    assert re.search(rf"(^|, ){MAYBE_NULL}", there), where
+                    assert re.search(rf"(^|, ){MAYBE_NULL_TEXT}", there), where
                 elif isinstance(value[field.name], list) and None in value[field.name]:
-                    assert VALUES_MAYBE_NULL in there, where
+                    assert VALUES_MAYBE_NULL_TEXT in there, where
                 counted += 1
     assert counted > 2_000
 
@@ -164,7 +164,7 @@ def test_what_may_be_absent_may_be_absent_from_every_line(version: str) -> None:
         for cls, value in list(places(KINDS_OF_LINES[line["kind"]], line)):
             hints = get_type_hints(cls)
             for field in dataclasses.fields(cls):
-                if MAYBE_ABSENT in presence(field, hints[field.name]):
+                if MAYBE_ABSENT_TEXT in describe_presence(field, hints[field.name]):
                     without += value.pop(field.name, None) is not None
         line["of_a_later_version"] = {"not": ["known"]}
         text = json.dumps(line, separators=(",", ":")).encode() + b"\n"

@@ -148,7 +148,7 @@ def test_sampled_acknowledgements_add_up_to_the_same_wherever_reading_begins(
         counted = from_latencies(range(1000 * number, 1000 * number + 50))
         records.append(AcksCounted(at_us + 500, "S", "c", counted, 3, number))
     recording = Recording(made(tmp_path, records, 2))
-    assert plan_seek(recording, recording.end_us).samples_from_segment > 0
+    assert plan_seek(recording, recording.end_us).first_samples_segment > 0
     # In the last second, and five seconds before it.
     for count in range(len(records) - 1, 0, -5 * 402):
         expected = fold(records[: count + 1])

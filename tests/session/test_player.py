@@ -165,7 +165,7 @@ def test_a_segment_that_goes_just_after_it_was_listed_does_not_end_following(
                 added.extend(add(maker, 45, 60))
         return entries
 
-    recording = Recording(folder, salvage=True)
+    recording = Recording(folder, skips_unreadable_parts=True)
     player = Player(recording)
     sent(player.seek(2**62))
     added = add(maker, 40, 45)
@@ -179,7 +179,7 @@ def test_a_segment_that_goes_just_after_it_was_listed_does_not_end_following(
 
 
 def test_a_segment_that_was_deleted_is_not_read_ahead(maker: Maker) -> None:
-    recording = Recording(maker.disk.folder, salvage=True)
+    recording = Recording(maker.disk.folder, skips_unreadable_parts=True)
     drop(maker.disk.folder, 2)
     recording.warm_up()
     assert recording.damaged_segments_count == 0

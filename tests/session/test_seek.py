@@ -97,7 +97,7 @@ def test_a_late_moment_is_built_from_a_part_of_the_polls(recording: Recording) -
     lines = list(lines_until(recording, START_US + 4_200_000_000))
     polls = sum(line.startswith(b'{"kind":"snapshot"') for line in lines)
     assert polls < 900
-    assert plan_seek(recording, START_US + 4_200_000_000).polls_from_segment == 9
+    assert plan_seek(recording, START_US + 4_200_000_000).first_polls_segment == 9
 
 
 @pytest.mark.slow

@@ -133,7 +133,7 @@ def test_going_forward_shows_the_same_as_a_seek(
 def test_a_seek_reads_servers_of_the_last_segments_only(recording: Recording) -> None:
     chosen = plan_seek(recording, recording.end_us)
     last = len(recording.spans) - 1
-    assert chosen.system_from_segment == last - 1
+    assert chosen.first_system_segment == last - 1
     assert all(len(span.index.members) == MEMBERS_COUNT for span in recording.spans)
     read = [
         SYSTEM_MEMBER in chosen.members(number, recording.spans[number])

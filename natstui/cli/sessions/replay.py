@@ -63,7 +63,7 @@ def replay_engine(sessions: Path, session: str, at_text: str | None, *, paused: 
     from natstui.session.library import find_session
     from natstui.session.read.recording import Recording
 
-    recording = Recording(find_session(sessions, session), salvage=True)
+    recording = Recording(find_session(sessions, session), skips_unreadable_parts=True)
     process = ReplayProcess(recording, load().settings.viewer, sessions)
     process.run(playing=not paused, at_us=_parse_time_us(at_text))
     damage = "; ".join(mark.text for mark in recording.damage_marks())

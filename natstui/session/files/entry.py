@@ -33,17 +33,17 @@ from natstui.model.records.record import Record
 from natstui.parsing import describe_parse_error
 from natstui.session.files.keyframe import Keyframe
 
-PART_BYTES = 26_000
+_TARGET_PART_BYTES = 26_000
 """Target length of a part of a poll; the window of gzip is 32,768."""
 
 _MIN_ROWS_PER_PART = 16
 """Minimum of rows in a part: a poll with hardly any rows must not set the size for large ones."""
 
 _KEYFRAME_CODEC: Codec[Keyframe | Snapshot] = Codec(Keyframe | Snapshot)
-_NUMBER_PATTERN = re.compile(
+_LINE_NUMBER_PATTERN = re.compile(
     rb',"line":(\d{1,9})(?:,"part":(\d{1,6}),"parts_count":(\d{1,6}))?\}$'
 )
-_TIME_PATTERN = re.compile(
+_KIND_AND_TIME_PATTERN = re.compile(
     rb'\{"kind":"([a-z_]{1,40})",(?:"taken_mono_us":(-?\d{1,19}),)?"(?:taken_)?at_us":(-?\d{1,19})'
 )
 _COMPLETE_POLL_TEXT = (
@@ -51,7 +51,7 @@ _COMPLETE_POLL_TEXT = (
     b'"unreachable_streams":[],"unreachable_consumers":[]'
 )  # fmt: skip
 
-_COLUMN_NAMES: dict[type, tuple[str, ...]] = {
+_COLUMN_NAMES_BY_TABLE: dict[type, tuple[str, ...]] = {
     table: tuple(column.name for column in fields(table))
     for table in (StreamColumns, ConsumerColumns, ConsumersAsDifferences)
 }
@@ -69,18 +69,18 @@ class EntryPart:
     parts_count: int
     numbered_line: bytes
     """The line in the file, with its number, without its line feed."""
-    number_bytes: int
+    number_text_bytes: int
     """Length of the text at the end of the line: the numbers of entry and part, and `}`."""
 
     @property
     def line(self) -> bytes:
         """Return the line of the record, without the numbers of entry and part."""
-        return self.numbered_line[: len(self.numbered_line) - self.number_bytes] + b"}\n"
+        return self.numbered_line[: len(self.numbered_line) - self.number_text_bytes] + b"}\n"
 
     @property
     def is_numbered(self) -> bool:
         """Return whether the line contains its number: a truncated line has none."""
-        return self.number_bytes > 1
+        return self.number_text_bytes > 1
 
     @property
     def sort_key(self) -> tuple[int, bool, int]:
@@ -158,7 +158,7 @@ def _add_number(
 
 
 class RecordSplitter:
-    """Encodes the records of a segment as lines; the rows per part stay the same within it."""
+    """Encodes the records of a segment as lines; all its polls have the same rows per part."""
 
     def __init__(self) -> None:
         self._stream_and_consumer_rows_per_part: tuple[int, int] | None = None
@@ -172,32 +172,37 @@ class RecordSplitter:
         poll = as_differences(record)
         if self._stream_and_consumer_rows_per_part is None:
             line = encode_record(poll)
-            if len(line) <= PART_BYTES:
+            if len(line) <= _TARGET_PART_BYTES:
                 return [_add_number(line, line_number)]
             self._stream_and_consumer_rows_per_part = _count_rows_per_part(poll, len(line))
         parts = _split_poll(poll, *self._stream_and_consumer_rows_per_part)
-        total_count = len(parts)
+        parts_count = len(parts)
         return [
-            _add_number(encode_record(part), line_number, (number, total_count))
+            _add_number(encode_record(part), line_number, (number, parts_count))
             for number, part in enumerate(parts)
         ]
 
 
 def _count_rows_per_part(snapshot: WrittenPoll, size_bytes: int) -> tuple[int, int]:
-    """Return how many streams and how many consumers fit into a part."""
-    parts_count = -(-size_bytes // PART_BYTES)
+    """Return how many streams and how many consumers fit into a part of a poll.
+
+    `size_bytes` is the length of the line of the complete poll.
+    """
+    parts_count = -(-size_bytes // _TARGET_PART_BYTES)
     streams_count = -(-len(snapshot.streams.name) // parts_count)
     consumers_count = -(-len(snapshot.consumers.name) // parts_count)
     return max(_MIN_ROWS_PER_PART, streams_count), max(_MIN_ROWS_PER_PART, consumers_count)
 
 
-def _slice_rows(columns: ColumnsT, start: int, stop: int) -> ColumnsT:
-    names = _COLUMN_NAMES[type(columns)]
-    return type(columns)(*[getattr(columns, name)[start:stop] for name in names])
+def _slice_rows(columns: ColumnsT, start_row: int, stop_row: int) -> ColumnsT:
+    names = _COLUMN_NAMES_BY_TABLE[type(columns)]
+    return type(columns)(*[getattr(columns, name)[start_row:stop_row] for name in names])
 
 
 def _split_poll(snapshot: WrittenPoll, stream_rows: int, consumer_rows: int) -> list[WrittenPoll]:
-    """Split a poll into parts; the first part has the fields that are not rows."""
+    """Return the parts of a poll, each with at most `stream_rows` streams and `consumer_rows`
+    consumers; only the first part has the fields that are not rows.
+    """
     parts_count = max(
         1,
         -(-len(snapshot.streams.name) // stream_rows),
@@ -227,18 +232,18 @@ def _split_poll(snapshot: WrittenPoll, stream_rows: int, consumer_rows: int) -> 
     ]
 
 
-def parse_part(line: bytes, default_number: int) -> EntryPart:
+def parse_part(line: bytes, default_line_number: int) -> EntryPart:
     """Return the part in a line without its line feed.
 
-    `default_number` is the number of the entry if the line contains none.
+    `default_line_number` is the number of the entry if the line contains none.
     """
-    match = _NUMBER_PATTERN.search(line, max(0, len(line) - 60))
+    match = _LINE_NUMBER_PATTERN.search(line, max(0, len(line) - 60))
     if match is None:
-        return EntryPart(default_number, 0, 1, line, 1)
-    number_bytes = len(line) - match.start()
+        return EntryPart(default_line_number, 0, 1, line, 1)
+    number_text_bytes = len(line) - match.start()
     if match[2] is None:
-        return EntryPart(int(match[1]), 0, 1, line, number_bytes)
-    return EntryPart(int(match[1]), int(match[2]), int(match[3]), line, number_bytes)
+        return EntryPart(int(match[1]), 0, 1, line, number_text_bytes)
+    return EntryPart(int(match[1]), int(match[2]), int(match[3]), line, number_text_bytes)
 
 
 def join_parts(parts: Sequence[EntryPart]) -> Entry | None:
@@ -249,7 +254,7 @@ def join_parts(parts: Sequence[EntryPart]) -> Entry | None:
     first_part = parts[0]
     if [part.part_number for part in parts] != list(range(first_part.parts_count)):
         return None
-    match = _TIME_PATTERN.match(first_part.numbered_line)
+    match = _KIND_AND_TIME_PATTERN.match(first_part.numbered_line)
     if match is None:
         raise BadLine(f"a line is not a record: {first_part.numbered_line[:60]!r}")
     mono_us = None if match[2] is None else int(match[2])
@@ -260,8 +265,9 @@ _OBJECT_DECODER = decoder_of(dict[str, msgspec.Raw])
 
 
 def _join_lines(lines: list[bytes]) -> bytes:
-    """Join the parts of a poll column by column as text, without decoding the values; raises
-    BadLine.
+    """Join the parts of a poll column by column as text, without decoding the values.
+
+    Raises BadLine if the parts do not match each other.
     """
     try:
         parts = [_OBJECT_DECODER.decode(line) for line in lines]
@@ -279,7 +285,7 @@ def _join_lines(lines: list[bytes]) -> bytes:
 def _join_columns(tables: list[dict[str, msgspec.Raw]]) -> msgspec.Raw:
     columns = []
     for name in tables[0]:
-        values = (bytes(table[name]).strip()[1:-1] for table in tables)
-        column = b",".join(value for value in values if value)
+        part_texts = (bytes(table[name]).strip()[1:-1] for table in tables)
+        column = b",".join(part_text for part_text in part_texts if part_text)
         columns.append(msgspec.json.encode(name) + b":[" + column + b"]")
     return msgspec.Raw(b"{" + b",".join(columns) + b"}")

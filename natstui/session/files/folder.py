@@ -80,11 +80,11 @@ def find_missing_segments(
     expected_number, missing_text_by_segment_number = dropped_count + 1, dict[int, str]()
     for number in (*numbers, last_number + 1):
         if number > expected_number:
-            first_missing, last_missing = expected_number, number - 1
+            first_missing_number, last_missing_number = expected_number, number - 1
             missing_segments_text = (
-                f"segment {first_missing} is"
-                if first_missing == last_missing
-                else f"segments {first_missing}–{last_missing} are"
+                f"segment {first_missing_number} is"
+                if first_missing_number == last_missing_number
+                else f"segments {first_missing_number}–{last_missing_number} are"
             )
             missing_text_by_segment_number[number] = f"{missing_segments_text} missing"
         expected_number = max(expected_number, number + 1)
@@ -97,14 +97,14 @@ def no_segment_texts(files: Sequence[object]) -> Iterator[str]:
         yield "there is no segment"
 
 
-def missing_record_texts(records_count: int, written_count: int) -> Iterator[str]:
+def missing_record_texts(records_count: int, written_records_count: int) -> Iterator[str]:
     """Yield a sentence if a closed recording has fewer records than its recorder wrote.
 
     Only this detects a deleted last segment when the index is missing, too.
     """
-    if records_count < written_count:
-        missing_text = counted(written_count - records_count, "record")
-        yield f"{missing_text} of {written_count} that were written are missing"
+    if records_count < written_records_count:
+        missing_text = counted(written_records_count - records_count, "record")
+        yield f"{missing_text} of {written_records_count} that were written are missing"
 
 
 def is_session(folder: Path) -> bool:
@@ -138,7 +138,7 @@ def folder_name(at_us: int, name: str) -> str:
     return f"{folder_time_text(at_us)}-{safe_name}" if safe_name else folder_time_text(at_us)
 
 
-def check_name(name: str) -> None:
+def check_recording_name(name: str) -> None:
     """Raise UsageError for a name with a path, because a recording stays in its library."""
     path_parts = re.split(r"[/\\]", name)
     if (

@@ -52,8 +52,8 @@ class SegmentIndex:
 
     @property
     def last_wall_us(self) -> int | None:
-        """Return the time of the latest record by the clock of that time; None without a
-        record.
+        """Return the time (UTC µs) of the latest record as the clock showed it, also after the
+        clock was set back; None without a record.
         """
         return None if self.last_at_us is None else self.last_at_us - self.set_back_us
 
@@ -62,7 +62,7 @@ _INDEX_DECODER = decoder_of(SegmentIndex)
 
 
 def append_index(folder: Path, index: SegmentIndex) -> None:
-    """Append the index of a segment to index.jsonl; raises OSError."""
+    """Append the index of a segment to index.jsonl; raises OSError if it cannot be written."""
     with open(open_log(folder / INDEX), "ab") as file:
         file.write(msgspec.json.encode(index) + b"\n")
 
@@ -104,13 +104,13 @@ def _decode_index(line: bytes) -> SegmentIndex | None:
 
 def _has_contiguous_members(index: SegmentIndex) -> bool:
     """Return whether the members are contiguous, from the start to the end of the file."""
-    members_end = 0
+    members_end_offset = 0
     for offset, length in index.members:
-        if offset != members_end or length < 0:
+        if offset != members_end_offset or length < 0:
             return False
-        members_end += length
+        members_end_offset += length
     return len(index.members) in (0, *VALID_MEMBERS_COUNTS) and (
-        not index.members or members_end == index.size_bytes
+        not index.members or members_end_offset == index.size_bytes
     )
 
 

@@ -123,7 +123,7 @@ def updated_info(info: SessionInfo, record: Record) -> SessionInfo:
 
 
 def write_info(folder: Path, info: SessionInfo) -> None:
-    """Write session.json; raises OSError."""
+    """Write session.json into the folder of a recording; raises OSError if that fails."""
     write_atomic_file(folder / INFO, info_json(info))
 
 
@@ -175,7 +175,10 @@ def read_info(folder: Path) -> SessionInfo:
 
 
 def read_checked_info(folder: Path) -> tuple[SessionInfo, bool]:
-    """Return the info of a recording, and whether its checksum is right; raises SessionError."""
+    """Return the info of a recording, and whether its checksum is right.
+
+    Raises SessionError if the folder has no info, or it is not valid.
+    """
     content = _read_info_content(folder)
     info = parse_info(content, str(folder / INFO))
     return info, _has_valid_checksum(content, info)

@@ -117,9 +117,9 @@ class KeyframeBuilder:
             ack_samples=(),
         )
 
-    def keyframe(self, at_us: int, *, first: bool = True) -> Keyframe:
-        """Return the keyframe of the current state; only the `first` one has a benchmark that is
-        over.
+    def keyframe(self, at_us: int, *, is_first: bool = True) -> Keyframe:
+        """Return the keyframe of the current state; only with `is_first` it has a benchmark that
+        is over.
 
         Later keyframes need not repeat that benchmark, because a reader finds it in the segment
         where it ended.
@@ -139,7 +139,7 @@ class KeyframeBuilder:
             unavailable=tuple(state.unavailable.values()),
             snapshot=_complete_snapshot(state),
             benchmark=make_benchmark_so_far(benchmark, at_us)
-            if benchmark and (first or is_running)
+            if benchmark and (is_first or is_running)
             else None,
             evidence=evidence_to_record(state.evidence, at_us),
             findings=make_keyframe_findings(state.findings, at_us),
@@ -168,7 +168,7 @@ def _complete_snapshot(state: State) -> Snapshot | None:
             OfflineAsset(*name, reason) for name, reason in sorted(state.offline.items())
         ),
         unlisted=tuple(
-            UnlistedConsumers(*unlisted)
-            for unlisted in sorted(state.unlisted_consumers_count.items())
+            UnlistedConsumers(*stream_and_count)
+            for stream_and_count in sorted(state.unlisted_consumers_count.items())
         ),
     )

@@ -65,12 +65,12 @@ class _PollGrid:
         )
         is_kept = False
         for table, cells_count in enumerate(cells_counts):
-            last_us, max_samples = (
+            last_kept_us, max_samples = (
                 self._last_kept_us_by_table[table],
                 max_samples_count(cells_count),
             )
-            if last_us is None or begins_period(
-                last_us, poll.mono_us, self._window_s, max_samples
+            if last_kept_us is None or begins_period(
+                last_kept_us, poll.mono_us, self._window_s, max_samples
             ):
                 self._last_kept_us_by_table[table] = poll.mono_us
                 is_kept = True
@@ -109,8 +109,10 @@ def find_needed_polls(polls: list[PollLayout], group_by_line: dict[int, int]) ->
     These are every poll outside OTHER_POLLS_MEMBER, and the polls on the grid of five minutes.
     `group_by_line` is the result of `group_polls`.
     """
-    grid = _PollGrid(WINDOWS_S[1])
-    needed_line_numbers = {poll.line_number for poll in polls if grid.should_keep(poll)}
+    five_minutes_grid = _PollGrid(WINDOWS_S[1])
+    needed_line_numbers = {
+        poll.line_number for poll in polls if five_minutes_grid.should_keep(poll)
+    }
     return needed_line_numbers | {
         line_number
         for line_number, member in group_by_line.items()

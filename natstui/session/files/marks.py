@@ -67,7 +67,7 @@ class MarkBuilder:
             case Gap():
                 return _create_mark(record.at_us, "gap", record.reason)
             case ClockStepped():
-                return _create_mark(record.at_us, "gap", step_text(record.step_us))
+                return _create_mark(record.at_us, "gap", clock_step_text(record.step_us))
             case _:
                 return _benchmark_mark(record)
 
@@ -126,7 +126,7 @@ def _benchmark_mark(record: Record) -> Mark | None:
             return None
 
 
-def step_text(step_us: int) -> str:
+def clock_step_text(step_us: int) -> str:
     """Return a sentence that says by how much the clock was set, forward or back."""
     direction = "forward" if step_us > 0 else "back"
     return f"the clock was set {direction} by {duration_text(abs(step_us) / 1e6)}"

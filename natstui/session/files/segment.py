@@ -110,27 +110,29 @@ def parse_segment(lines: bytes, lines_before_count: int = 0) -> SegmentContent:
         for line_number, line in enumerate(complete_lines.split(b"\n"), lines_before_count)
         if line
     ]
-    keyframe, keyframe_line, damaged_count = None, b"", 0
+    keyframe, keyframe_line, damaged_lines_count = None, b"", 0
     if parts and not lines_before_count and parts[0].numbered_line.startswith(_KEYFRAME_START):
         try:
             keyframe = decode_keyframe(parts[0].line)
             keyframe_line = parts[0].numbered_line
         except BadLine:
-            damaged_count += 1
+            damaged_lines_count += 1
         del parts[0]
     parts.sort(key=lambda part: part.sort_key)
     entries: list[Entry] = []
-    unfinished_count = 0
+    unfinished_lines_count = 0
     # A line without a number is an entry of its own, even if another line has its number.
     for _, part_group in groupby(parts, key=lambda part: (part.line_number, part.is_numbered)):
         entry_parts = tuple(part_group)
         entry = _join_parts_or_none(entry_parts)
-        unfinished_count = 0 if entry is not None else _count_unfinished_lines(entry_parts)
+        unfinished_lines_count = 0 if entry is not None else _count_unfinished_lines(entry_parts)
         if entry is None:
-            damaged_count += len(entry_parts)
+            damaged_lines_count += len(entry_parts)
         else:
             entries.append(entry)
-    return SegmentContent(keyframe, keyframe_line, tuple(entries), damaged_count, unfinished_count)
+    return SegmentContent(
+        keyframe, keyframe_line, tuple(entries), damaged_lines_count, unfinished_lines_count
+    )
 
 
 def _count_unfinished_lines(parts: tuple[EntryPart, ...]) -> int:
@@ -155,7 +157,7 @@ class _SizeCheck:
     def __init__(self, file_name: str) -> None:
         self._file_name = file_name
         self._bytes_count = self._lines_count = self._records_count = 0
-        self._line_bytes = 0
+        self._last_line_bytes = 0
 
     def add(self, text: bytes) -> None:
         """Count inflated text; raises SessionError above a limit of segments."""
@@ -163,11 +165,13 @@ class _SizeCheck:
         self._lines_count += text.count(b"\n")
         # A record across two chunks is not counted: too few to reach the limit.
         self._records_count += text.count(_RECORD_START)
-        end = text.rfind(b"\n")
-        self._line_bytes = len(text) - end - 1 if end >= 0 else self._line_bytes + len(text)
+        last_line_feed = text.rfind(b"\n")
+        if last_line_feed >= 0:
+            self._last_line_bytes = 0
+        self._last_line_bytes += len(text) - last_line_feed - 1
         if (
             self._bytes_count > MAX_SEGMENT_BYTES
-            or self._line_bytes > MAX_LINE_BYTES
+            or self._last_line_bytes > MAX_LINE_BYTES
             or self._lines_count > _MAX_SEGMENT_LINES
             or self._lines_count - self._records_count > _MAX_NON_RECORD_LINES
         ):
@@ -187,20 +191,21 @@ def _inflate_member(
     compressed: bytes, offset: int, file_name: str, size_check: _SizeCheck
 ) -> tuple[list[bytes], int]:
     """Return the gzip member at an offset, inflated, in chunks, and the offset of the next member.
-    Raises DamagedSegment.
+
+    Raises DamagedSegment if the member is truncated or damaged.
     """
     inflater = zlib.decompressobj(_GZIP_WINDOW_BITS)
-    view, chunks, input_bytes = memoryview(compressed), list[bytes](), b""
+    view, chunks, input_chunk = memoryview(compressed), list[bytes](), b""
     while not inflater.eof:
-        input_bytes = inflater.unconsumed_tail
-        if not input_bytes:
-            input_bytes = bytes(view[offset : offset + _INPUT_CHUNK_BYTES])
-            offset += len(input_bytes)
-        if not input_bytes:
+        input_chunk = inflater.unconsumed_tail
+        if not input_chunk:
+            input_chunk = bytes(view[offset : offset + _INPUT_CHUNK_BYTES])
+            offset += len(input_chunk)
+        if not input_chunk:
             problem = f"{file_name} is damaged: it ends in the middle"
             raise DamagedSegment(problem, b"".join(chunks))
         try:
-            chunks.append(inflater.decompress(input_bytes, _OUTPUT_CHUNK_BYTES))
+            chunks.append(inflater.decompress(input_chunk, _OUTPUT_CHUNK_BYTES))
         except zlib.error as error:
             # It is unknown where in the member the changed byte is.
             raise DamagedSegment(f"{file_name} is damaged: {error}") from error
@@ -231,8 +236,8 @@ def _read_raw(path: Path) -> bytes:
 
 def read_content(path: Path, *, sealed: bool) -> SegmentContent:
     """Return the content of a segment; raises SessionError if it is damaged."""
-    file_bytes = _read_raw(path)
-    return parse_segment(b"".join(inflate(file_bytes, str(path))) if sealed else file_bytes)
+    file_content = _read_raw(path)
+    return parse_segment(b"".join(inflate(file_content, str(path))) if sealed else file_content)
 
 
 def read_damaged(path: Path) -> tuple[SegmentContent, str]:
@@ -275,12 +280,15 @@ class GrowingSegment:
         """Up to the end of the last complete line."""
         self._complete_content = SegmentContent(None, b"", (), 0)
         self._complete_lines_count = 0
-        self._last_lines = b""
+        self._last_record_lines = b""
         """The lines of the last record: a poll may still get more of them."""
         self._content = self._complete_content
 
     def content(self) -> SegmentContent:
-        """Return the content of the segment so far; raises SessionError."""
+        """Return the content of the segment so far.
+
+        Raises SessionError if the file cannot be read or is too large.
+        """
         new_lines = self._read_new_lines()
         if new_lines:
             self._append_lines(new_lines)
@@ -298,15 +306,15 @@ class GrowingSegment:
                 self._reset()
                 self._file_identity = file_identity
             file.seek(self._complete_lines_bytes)
-            new_bytes = file.read(MAX_SEGMENT_BYTES + 1 - self._complete_lines_bytes)
-        if self._complete_lines_bytes + len(new_bytes) > MAX_SEGMENT_BYTES:
+            new_text = file.read(MAX_SEGMENT_BYTES + 1 - self._complete_lines_bytes)
+        if self._complete_lines_bytes + len(new_text) > MAX_SEGMENT_BYTES:
             raise SessionError(f"{self.path} is too large for a segment")
-        complete_lines = new_bytes[: new_bytes.rfind(b"\n") + 1]
+        complete_lines = new_text[: new_text.rfind(b"\n") + 1]
         self._complete_lines_bytes += len(complete_lines)
         return complete_lines
 
     def _append_lines(self, new_lines: bytes) -> None:
-        lines = [line + b"\n" for line in (self._last_lines + new_lines).split(b"\n")[:-1]]
+        lines = [line + b"\n" for line in (self._last_record_lines + new_lines).split(b"\n")[:-1]]
         lines_before_count = self._complete_lines_count
         line_numbers = [
             parse_part(line[:-1], line_number).line_number
@@ -316,10 +324,9 @@ class GrowingSegment:
         added_content = parse_segment(b"".join(lines[:start]), lines_before_count)
         self._complete_content = _join_contents(self._complete_content, added_content)
         self._complete_lines_count += start
-        self._last_lines = b"".join(lines[start:])
-        self._content = _join_contents(
-            self._complete_content, parse_segment(self._last_lines, self._complete_lines_count)
-        )
+        self._last_record_lines = b"".join(lines[start:])
+        last_content = parse_segment(self._last_record_lines, self._complete_lines_count)
+        self._content = _join_contents(self._complete_content, last_content)
 
 
 def _join_contents(before: SegmentContent, after: SegmentContent) -> SegmentContent:
@@ -370,15 +377,15 @@ def build_index(
     """Return the index of a segment; `members` is empty for the open segment."""
     mark_builder, marks = MarkBuilder(content.keyframe), []
     # What an open segment ends with is being written.
-    damaged_count = content.damaged_lines_count
-    damaged_count -= 0 if members else content.unfinished_lines_count
-    counts: dict[str, int] = {}
+    damaged_lines_count = content.damaged_lines_count
+    damaged_lines_count -= 0 if members else content.unfinished_lines_count
+    count_by_kind: dict[str, int] = {}
     polls = list_polls(content) if polls is None else polls
     times_us, set_back_us = entry_times(content.entries)
     for entry, at_us in zip(content.entries, times_us, strict=True):
-        counts[entry.kind] = counts.get(entry.kind, 0) + 1
+        count_by_kind[entry.kind] = count_by_kind.get(entry.kind, 0) + 1
         record = None if entry.is_poll else decode_or_none(entry)
-        damaged_count += record is None and not entry.is_poll
+        damaged_lines_count += record is None and not entry.is_poll
         mark = mark_builder.mark_of(record) if record else None
         if mark:
             marks.append(replace(mark, at_us=at_us))
@@ -389,10 +396,10 @@ def build_index(
         last_at_us=times_us[-1] if times_us else None,
         set_back_us=set_back_us,
         members=_member_ranges(members),
-        records_count=counts,
+        records_count=count_by_kind,
         stream_samples_count=sum(poll.streams_count for poll in polls),
         consumer_samples_count=sum(poll.consumers_count for poll in polls),
-        damaged_lines_count=damaged_count,
+        damaged_lines_count=damaged_lines_count,
         marks=tuple(marks[:MAX_MARKS]),
         marks_left_out_count=max(0, len(marks) - MAX_MARKS),
     )

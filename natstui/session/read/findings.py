@@ -25,9 +25,10 @@ def read_findings(folder: Path) -> list[FindingReport]:
     """Return the last report of each finding in a recording, without reading its polls.
 
     A finding that is not in the keyframe after a loss ended before the loss. Empty for a recording
-    without findings. Raises SessionError.
+    without findings. Raises SessionError if the folder is no readable recording.
     """
-    recording, report_by_key = Recording(folder, salvage=True), dict[_FindingKey, FindingReport]()
+    recording = Recording(folder, skips_unreadable_parts=True)
+    report_by_key = dict[_FindingKey, FindingReport]()
     for number, span in enumerate(recording.spans):
         counts = span.index.records_count
         if number and not (counts.get(kind_of(FindingsChanged)) or counts.get(kind_of(Gap))):
@@ -80,9 +81,12 @@ def _end_lost_findings(
 
 
 def iterate_states(folder: Path) -> Iterator[State]:
-    """Yield the state after every poll of a recording, with its findings; raises SessionError."""
+    """Yield the state after every poll of a recording, with its findings.
+
+    Raises SessionError if the folder is no readable recording.
+    """
     state, has_poll = State(), False
-    for record in Recording(folder, salvage=True).records():
+    for record in Recording(folder, skips_unreadable_parts=True).records():
         # The findings of a poll, and readings during it, are recorded after the poll.
         if has_poll and not isinstance(record, FindingsChanged | ServersRead | ConnectionsRead):
             yield state
@@ -96,7 +100,7 @@ def iterate_states(folder: Path) -> Iterator[State]:
 def compute_changes(folder: Path) -> Iterator[FindingsChanged]:
     """Yield every change of findings, computed for a recording that does not contain findings."""
     state, findings_recorder = State(), FindingsRecorder()
-    for record in Recording(folder, salvage=True).records():
+    for record in Recording(folder, skips_unreadable_parts=True).records():
         previous_state, state = state, apply_and_evaluate(state, record)
         if state.findings is not previous_state.findings:
             change = findings_recorder.find_changes(state.findings, state.now_at_us)

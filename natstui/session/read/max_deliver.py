@@ -21,7 +21,7 @@ def read_dropped_messages(
     """Return the messages that a consumer dropped after max deliver, and how many of its
     advisories have no sequence.
 
-    Raises SessionError.
+    Raises SessionError if a segment cannot be read.
     """
     drops, advisories_without_seq_count = list[MaxDeliverDrop](), 0
     created_at_us: int | None = None

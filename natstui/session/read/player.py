@@ -54,7 +54,7 @@ class Player:
         """The current segment was deleted; the keyframe of the next one has the state then."""
 
     def position(self) -> bytes:
-        """Return the line with the current position."""
+        """Return the current position and speed as a line of JSON, a ReplayPosition record."""
         recording = self._recording
         return encode_record(
             ReplayPosition(
@@ -70,7 +70,7 @@ class Player:
         )
 
     def marks(self) -> Iterator[bytes]:
-        """Yield the line with the marks, if they changed since the last call."""
+        """Yield all marks as one line of JSON if they changed since the last call."""
         marks, self._damaged_segments_count = (
             self._recording.marks(),
             self._recording.damaged_segments_count,
@@ -84,13 +84,13 @@ class Player:
             yield encode_record(ReplayMarks(self.at_us, sent_marks, left_out_count))
 
     def new_damage_marks(self) -> Iterator[bytes]:
-        """Yield the line with the marks, if new damage was found since they were sent."""
+        """Yield all marks as one line of JSON if damage was found since the last line of marks."""
         if self._recording.damaged_segments_count != self._damaged_segments_count:
             yield from self.marks()
 
     def seek(self, at_us: int) -> Iterator[bytes]:
-        """Yield the lines that build the state at `at_us`, or at the nearest end, and move
-        there.
+        """Move to `at_us`, within the recording, and yield the lines that build the state of that
+        time.
         """
         recording = self._recording
         at_us = max(recording.start_us, min(recording.end_us, at_us))
@@ -108,7 +108,7 @@ class Player:
         self.speed_ratio = SPEEDS_RATIO[max(0, min(speed_index, len(SPEEDS_RATIO) - 1))]
 
     def play_until(self, until_us: int) -> Iterator[bytes]:
-        """Yield the lines recorded until `until_us`, and move there."""
+        """Yield the lines recorded from the current position until `until_us`, and move there."""
         if self._was_segment_deleted:
             self._was_segment_deleted = False
             yield from self._keyframe_lines()
@@ -131,13 +131,13 @@ class Player:
     def step(self, polls_count: int) -> Iterator[bytes]:
         """Pause, and move by `polls_count` polls, back if negative; yields the lines to send."""
         self.playing = False
-        moment_us = self._find_poll_time(polls_count)
-        if moment_us is None:
+        poll_time_us = self._find_poll_time(polls_count)
+        if poll_time_us is None:
             return
         if polls_count > 0:
-            yield from self.play_until(moment_us)
+            yield from self.play_until(poll_time_us)
         else:
-            yield from self.seek(moment_us)
+            yield from self.seek(poll_time_us)
 
     def seek_mark(self, *, forward: bool) -> Iterator[bytes]:
         """Pause, and move to the next or previous mark; yields the lines to send. Raises
@@ -181,8 +181,8 @@ class Player:
     def _newest_us(self) -> int | None:
         """Return the time of the newest record that was sent; None if there is none."""
         _, moments_us = self._content()
-        if sent_us := moments_us[: self._next_entry_index]:
-            return sent_us[-1]
+        if sent_times_us := moments_us[: self._next_entry_index]:
+            return sent_times_us[-1]
         return self._recording.spans[self._span_index].previous_end_us if moments_us else None
 
     def _content(self) -> tuple[SegmentContent, list[int]]:
@@ -226,7 +226,7 @@ class Player:
         """Return the time of the poll that is `polls_count` polls away, or of the farthest one;
         None without a poll there.
         """
-        poll_us, direction = None, 1 if polls_count > 0 else -1
+        found_poll_us, direction = None, 1 if polls_count > 0 else -1
         remaining_count, span_index = abs(polls_count), self._span_index
         spans = self._recording.spans
         while remaining_count and 0 <= span_index < len(spans):
@@ -236,10 +236,10 @@ class Player:
             else:
                 polls_us = [time_us for time_us in polls_us if time_us > self.at_us]
             if polls_us:
-                poll_us = polls_us[min(remaining_count, len(polls_us)) - 1]
+                found_poll_us = polls_us[min(remaining_count, len(polls_us)) - 1]
             remaining_count -= min(remaining_count, len(polls_us))
             span_index += direction
-        return poll_us
+        return found_poll_us
 
     def _poll_times(self, span_index: int) -> list[int]:
         if span_index == self._span_index:
@@ -249,4 +249,4 @@ class Player:
             content = self._recording.content(span)
             moments_us = self._recording.entry_times(span, content)
         entries_and_times = zip(content.entries, moments_us, strict=True)
-        return [moment_us for entry, moment_us in entries_and_times if entry.is_poll]
+        return [poll_time_us for entry, poll_time_us in entries_and_times if entry.is_poll]

@@ -52,7 +52,7 @@ _MAX_CACHED_MEMBERS_BYTES = 2048
 """Limit of the compressed size of a group of members that is cached."""
 _MAX_CACHED_CONTENTS = 4096
 """Limit of cached groups of members: together some 30 MiB."""
-_MAX_LISTINGS = 5
+_MAX_LISTING_ATTEMPTS = 5
 """How often segments are listed: again if one is no longer there when it is read."""
 
 
@@ -90,13 +90,13 @@ class Recording:
     read.
     """
 
-    def __init__(self, folder: Path, *, salvage: bool = False) -> None:
-        """Open a recording; with `salvage`, unreadable parts are skipped, and `damage_marks` lists
-        them.
+    def __init__(self, folder: Path, *, skips_unreadable_parts: bool = False) -> None:
+        """Open a recording; with `skips_unreadable_parts`, unreadable parts are skipped, and
+        `damage_marks` lists them.
         """
         self.folder = folder
-        self._salvage = salvage
-        self._damaged_numbers: set[int] = set()
+        self._skips_unreadable_parts = skips_unreadable_parts
+        self._damaged_segment_numbers: set[int] = set()
         self.info: SessionInfo = read_info(folder)
         self._index_by_number: dict[int, SegmentIndex] = {}
         self._cached_contents: dict[tuple[int, ...], SegmentContent] = {}
@@ -124,12 +124,12 @@ class Recording:
         longer now.
         """
         previous_end_us = self.end_us
-        for listings_left in reversed(range(_MAX_LISTINGS)):
+        for attempts_left in reversed(range(_MAX_LISTING_ATTEMPTS)):
             try:
                 self.spans = self._list_spans()
                 break
             except SessionError as error:
-                if not (listings_left and _is_file_missing(error)):
+                if not (attempts_left and _is_file_missing(error)):
                     raise
         return self.end_us != previous_end_us
 
@@ -143,9 +143,9 @@ class Recording:
             self._index_by_number |= read_index(self.folder)
         open_segment_numbers = {file.number for file in files if not file.sealed}
         self._growing_segments = {
-            n: segment
-            for n, segment in self._growing_segments.items()
-            if n in open_segment_numbers
+            number: segment
+            for number, segment in self._growing_segments.items()
+            if number in open_segment_numbers
         }
         spans: list[Span] = []
         for file in files:
@@ -182,7 +182,7 @@ class Recording:
             members = read_members(file.path) if file.sealed else []
             content = self._read_segment(file)
         except SessionError as error:
-            if not self._salvage or _is_file_missing(error):
+            if not self._skips_unreadable_parts or _is_file_missing(error):
                 raise
             members, content = [], self._read_damaged_segment(file)
         index = build_index(file.number, content, members, size_bytes)
@@ -201,18 +201,18 @@ class Recording:
             sealed_file = self._find_sealed_file(span)
             if sealed_file is not None:
                 return read_content(sealed_file, sealed=True)
-            if not self._salvage:
+            if not self._skips_unreadable_parts:
                 raise
             if not span.index.members:
                 return self._read_damaged_segment(span.file)
-            self._damaged_numbers.add(span.file.number)
+            self._damaged_segment_numbers.add(span.file.number)
             return parse_segment(
                 b"".join(self._inflate_members(span, range(len(span.index.members))))
             )
 
     def _read_damaged_segment(self, file: SegmentFile) -> SegmentContent:
         """Mark a segment as damaged; return its readable content."""
-        self._damaged_numbers.add(file.number)
+        self._damaged_segment_numbers.add(file.number)
         try:
             return read_damaged(file.path)[0]
         except SessionError:
@@ -221,11 +221,11 @@ class Recording:
     @property
     def damaged_segments_count(self) -> int:
         """Return how many segments are known to be damaged."""
-        return len(self._damaged_numbers)
+        return len(self._damaged_segment_numbers)
 
     def is_damaged(self, span: Span) -> bool:
         """Return whether a segment is known to be damaged."""
-        return span.file.number in self._damaged_numbers
+        return span.file.number in self._damaged_segment_numbers
 
     def read_members(self, span: Span, members: Iterable[int]) -> SegmentContent:
         """Return the content of some members of a segment; of an open segment, the complete
@@ -263,9 +263,9 @@ class Recording:
         try:
             return b"".join(inflate(member, str(span.file.path)))
         except SessionError:
-            if not self._salvage:
+            if not self._skips_unreadable_parts:
                 raise
-            self._damaged_numbers.add(span.file.number)
+            self._damaged_segment_numbers.add(span.file.number)
             return b""
 
     @property
@@ -330,8 +330,8 @@ class Recording:
         )
         start_by_number = {span.file.number: span.start_us for span in self.spans}
         marks = [
-            Mark(start_by_number.get(n, self.end_us), "gap", text)
-            for n, text in missing_segments.items()
+            Mark(start_by_number.get(number, self.end_us), "gap", text)
+            for number, text in missing_segments.items()
         ]
         damage_texts = list(no_segment_texts(self.spans))
         if not missing_segments and not dropped_segments:

@@ -1,11 +1,11 @@
 """The lines that build the state of a time, read from as few segments as possible.
 
-    events_from_segment: the base records of its keyframe, then every event
-    samples_from_segment: the ack samples that a state keeps
-    reports_from_segment: the benchmark of its keyframe, then later records; or all records
-    findings_from_segment: the open findings of its keyframe, then the changes
-    system_from_segment: the servers of its keyframe, then readings of servers and connections
-    polls_from_segment: the rows of its keyframe, then a poll in 24 s, in 6 s, in 2 s, then all
+    first_events_segment: the base records of its keyframe, then every event
+    first_samples_segment: the ack samples that a state keeps
+    first_reports_segment: the benchmark of its keyframe, then later records; or all records
+    first_findings_segment: the open findings of its keyframe, then the changes
+    first_system_segment: the servers of its keyframe, then readings of servers and connections
+    first_polls_segment: the rows of its keyframe, then a poll in 24 s, in 6 s, in 2 s, then all
 
 A state keeps a history on a grid of time (`natstui.model.live.history`): the polls that are not
 read here are exactly the polls that the history would not have kept.
@@ -89,29 +89,29 @@ def _count_cells(span: Span) -> int:
 class SeekPlan:
     """The first segment (numbers from 0) from which each kind of record is read for a seek."""
 
-    last: int
-    events_from_segment: int
-    samples_from_segment: int
-    findings_from_segment: int
-    reports_from_segment: int
+    last_segment: int
+    first_events_segment: int
+    first_samples_segment: int
+    first_findings_segment: int
+    first_reports_segment: int
     benchmark: BenchmarkSoFar | None
     """The benchmark in the keyframe of the first segment of reports."""
-    polls_from_segment: int
-    quarter_polls_from_segment: int
-    minutes_polls_from_segment: int
-    all_polls_from_segment: int
-    system_from_segment: int
+    first_polls_segment: int
+    first_quarter_polls_segment: int
+    first_minutes_polls_segment: int
+    first_all_polls_segment: int
+    first_system_segment: int
 
     @property
     def first_segment(self) -> int:
         """Return the number of the first segment that is read."""
         return min(
-            self.events_from_segment,
-            self.polls_from_segment,
-            self.samples_from_segment,
-            self.findings_from_segment,
-            self.reports_from_segment,
-            self.system_from_segment,
+            self.first_events_segment,
+            self.first_polls_segment,
+            self.first_samples_segment,
+            self.first_findings_segment,
+            self.first_reports_segment,
+            self.first_system_segment,
         )
 
     def members(self, segment_number: int, span: Span) -> list[int]:
@@ -127,71 +127,75 @@ class SeekPlan:
         ):
             members.append(FREQUENT_MEMBER)
         first_segments = (
-            self.polls_from_segment,
-            self.quarter_polls_from_segment,
-            self.minutes_polls_from_segment,
+            self.first_polls_segment,
+            self.first_quarter_polls_segment,
+            self.first_minutes_polls_segment,
         )
-        polls = (HOUR_POLLS_MEMBER, QUARTER_POLLS_MEMBER, OTHER_POLLS_MEMBER)
-        if members and segment_number < self.polls_from_segment:
+        poll_members = (HOUR_POLLS_MEMBER, QUARTER_POLLS_MEMBER, OTHER_POLLS_MEMBER)
+        if members and segment_number < self.first_polls_segment:
             # Always the same two members, because the cache has them together.
             return [EVENTS_MEMBER, FREQUENT_MEMBER]
         members += [
             member
-            for member, first_segment in zip(polls, first_segments, strict=True)
+            for member, first_segment in zip(poll_members, first_segments, strict=True)
             if segment_number >= first_segment
         ]
         has_system_member = (
             len(span.index.members) == MEMBERS_COUNT and kinds.keys() & SYSTEM_KINDS
         )
-        if has_system_member and segment_number >= self.system_from_segment:
+        if has_system_member and segment_number >= self.first_system_segment:
             members.append(SYSTEM_MEMBER)
         return members
 
     def reads_events(self, kind: str, segment_number: int) -> bool:
         """Return whether events of a kind are read from a segment."""
         if kind in _FINDING_KINDS:
-            return segment_number >= self.findings_from_segment
+            return segment_number >= self.first_findings_segment
         if kind in SYSTEM_KINDS:
-            return segment_number >= self.system_from_segment
+            return segment_number >= self.first_system_segment
         return segment_number >= (
-            self.reports_from_segment if _is_benchmark_kind(kind) else self.events_from_segment
+            self.first_reports_segment if _is_benchmark_kind(kind) else self.first_events_segment
         )
 
     def reads_frequent(self, kind: str, segment_number: int) -> bool:
         """Return whether samples or reports of a kind are read from a segment."""
         return segment_number >= (
-            self.samples_from_segment if kind in _ACK_KINDS else self.reports_from_segment
+            self.first_samples_segment if kind in _ACK_KINDS else self.first_reports_segment
         )
 
 
 def plan_seek(recording: Recording, at_us: int) -> SeekPlan:
     """Return the segments that must be read to build the state of a time."""
-    last = recording.span_index_at(at_us)
+    last_segment = recording.span_index_at(at_us)
     spans = recording.spans
     cells_count = max(_count_cells(span) for span in spans)
-    reports_from_segment, benchmark = _find_benchmark_segment(recording, last)
+    first_reports_segment, benchmark = _find_benchmark_segment(recording, last_segment)
     minute_ago_segment = recording.span_index_at(at_us - (WINDOWS_S[0] + 1) * 1_000_000)
     return SeekPlan(
-        last=last,
-        events_from_segment=_find_first_segment(spans, last, _EVENT_KINDS, EVENTS_KEPT),
-        samples_from_segment=_find_first_segment(spans, last, _SAMPLE_KINDS, ACK_SAMPLES_KEPT),
-        findings_from_segment=_find_first_segment(spans, last, _FINDING_KINDS, MAX_ENDED_FINDINGS),
-        reports_from_segment=reports_from_segment,
+        last_segment=last_segment,
+        first_events_segment=_find_first_segment(spans, last_segment, _EVENT_KINDS, EVENTS_KEPT),
+        first_samples_segment=_find_first_segment(
+            spans, last_segment, _SAMPLE_KINDS, ACK_SAMPLES_KEPT
+        ),
+        first_findings_segment=_find_first_segment(
+            spans, last_segment, _FINDING_KINDS, MAX_ENDED_FINDINGS
+        ),
+        first_reports_segment=first_reports_segment,
         benchmark=benchmark,
-        polls_from_segment=recording.span_index_at(
+        first_polls_segment=recording.span_index_at(
             at_us - _read_back_us(WINDOWS_S[-1], cells_count)
         ),
-        quarter_polls_from_segment=recording.span_index_at(
+        first_quarter_polls_segment=recording.span_index_at(
             at_us - _read_back_us(WINDOWS_S[-2], cells_count)
         ),
-        minutes_polls_from_segment=recording.span_index_at(
+        first_minutes_polls_segment=recording.span_index_at(
             at_us - _read_back_us(WINDOWS_S[1], cells_count)
         ),
-        all_polls_from_segment=min(
-            minute_ago_segment, _find_first_segment(spans, last, ("snapshot",), COSTS_KEPT)
+        first_all_polls_segment=min(
+            minute_ago_segment, _find_first_segment(spans, last_segment, ("snapshot",), COSTS_KEPT)
         ),
         # Rates are between two readings.
-        system_from_segment=min(minute_ago_segment, max(0, last - 1)),
+        first_system_segment=min(minute_ago_segment, max(0, last_segment - 1)),
     )
 
 
@@ -202,8 +206,8 @@ def _count_records(span: Span, kinds: Sequence[str]) -> int:
 def _find_first_segment(
     spans: Sequence[Span], last_segment: int, kinds: Sequence[str], min_count: int
 ) -> int:
-    """Return the latest segment from which `min_count` records of these kinds come before segment
-    `last_segment`; 0 without so many.
+    """Return the number of the latest segment such that it and the later ones before segment
+    `last_segment` have `min_count` records of these kinds; 0 if there are fewer records.
     """
     count = 0
     for number in range(last_segment - 1, -1, -1):
@@ -225,7 +229,7 @@ def _find_benchmark_segment(
     """
     spans = recording.spans
     kinds_by_segment = [span.index.records_count.keys() for span in spans[:last_segment]]
-    # A run that was over before `last` is in no later keyframe, but in the segment of its end.
+    # A run that was over before is in no later keyframe, but in the segment of its end.
     benchmark_segments = [
         number
         for number, kinds in enumerate(kinds_by_segment)
@@ -248,9 +252,9 @@ def lines_until(recording: Recording, at_us: int) -> Iterator[bytes]:
     seek_plan = plan_seek(recording, at_us)
     line_builder = HistoryLineBuilder()
     first_segment = seek_plan.first_segment
-    for number in range(first_segment, seek_plan.last + 1):
+    for number in range(first_segment, seek_plan.last_segment + 1):
         span = recording.spans[number]
-        if number == seek_plan.reports_from_segment and seek_plan.benchmark is not None:
+        if number == seek_plan.first_reports_segment and seek_plan.benchmark is not None:
             yield from line_builder.add_line(encode_record(seek_plan.benchmark))
         for record in _keyframe_records(recording, span, number, seek_plan):
             if isinstance(record, Snapshot):
@@ -276,25 +280,25 @@ def _keyframe_records(
     reads from this segment on.
     """
     is_first_events_segment, is_first_polls_segment = (
-        number == seek_plan.events_from_segment,
-        number == seek_plan.polls_from_segment,
+        number == seek_plan.first_events_segment,
+        number == seek_plan.first_polls_segment,
     )
     # Samples before this segment are not read: its keyframe has their sums.
     is_first_samples_segment = (
-        number == seek_plan.samples_from_segment > seek_plan.events_from_segment
+        number == seek_plan.first_samples_segment > seek_plan.first_events_segment
     )
     is_first_findings_segment, is_first_system_segment = (
-        number == seek_plan.findings_from_segment,
-        number == seek_plan.system_from_segment,
+        number == seek_plan.first_findings_segment,
+        number == seek_plan.first_system_segment,
     )
-    is_needed = (
+    is_keyframe_needed = (
         is_first_events_segment
         or is_first_polls_segment
         or is_first_samples_segment
         or is_first_findings_segment
         or is_first_system_segment
     )
-    if not is_needed and not span.index.records_count.get("gap"):
+    if not is_keyframe_needed and not span.index.records_count.get("gap"):
         return []
     content = recording.read_members(span, (KEYFRAME_MEMBER, EVENTS_MEMBER))
     keyframe = content.keyframe
@@ -327,10 +331,10 @@ def _needed_entries(
     seek_plan: SeekPlan,
     at_us: int,
 ) -> Iterator[Entry]:
-    """Yield the entries of a segment up to a time that `seek_plan` reads, without polls that no
-    history keeps.
+    """Yield the entries of segment `number` that `seek_plan` reads, up to `at_us`, without polls
+    that no history keeps.
     """
-    polls = list_polls(content) if number < seek_plan.all_polls_from_segment else []
+    polls = list_polls(content) if number < seek_plan.first_all_polls_segment else []
     needed_poll_lines = find_needed_polls(polls, group_polls(polls))
     times_us = recording.entry_times(span, content)
     for entry, time_us in zip(content.entries, times_us, strict=True):
@@ -344,9 +348,11 @@ def _is_needed(
     entry: Entry, needed_poll_lines: set[int], number: int, seek_plan: SeekPlan
 ) -> bool:
     if entry.is_poll:
-        if number < seek_plan.polls_from_segment:
+        if number < seek_plan.first_polls_segment:
             return False
-        return number >= seek_plan.all_polls_from_segment or entry.line_number in needed_poll_lines
+        return (
+            number >= seek_plan.first_all_polls_segment or entry.line_number in needed_poll_lines
+        )
     if entry.kind in FREQUENT_KINDS:
         return seek_plan.reads_frequent(entry.kind, number)
     return seek_plan.reads_events(entry.kind, number)
@@ -365,7 +371,7 @@ _STREAM_AHEAD_COLUMN, _CONSUMER_FLOOR_BEHIND_COLUMN, _STREAM_FLOOR_BEHIND_COLUMN
 _FLOOR_COLUMNS = ("ack_floor_consumer_seq", "ack_floor_stream_seq")
 _SEQUENCE_COLUMNS = (*_FLOOR_COLUMNS, "delivered_stream_seq")
 """Columns that a recording stores as differences."""
-_OTHER_CONSUMER_COLUMNS = tuple(
+_CONSUMER_COLUMNS_WITHOUT_SEQUENCES = tuple(
     column for column in CONSUMER_COLUMNS if column not in _SEQUENCE_COLUMNS
 )
 
@@ -394,7 +400,7 @@ def _part_decoder(consumer_columns: tuple[str, ...]) -> Any:
 _PLAIN_DECODER = _part_decoder(CONSUMER_COLUMNS)
 _DIFFERENCES_DECODER = _part_decoder(
     (
-        *_OTHER_CONSUMER_COLUMNS,
+        *_CONSUMER_COLUMNS_WITHOUT_SEQUENCES,
         _STREAM_AHEAD_COLUMN,
         _CONSUMER_FLOOR_BEHIND_COLUMN,
         _STREAM_FLOOR_BEHIND_COLUMN,
@@ -458,7 +464,7 @@ class HistoryLineBuilder:
         """Yield all delayed lines, then a poll that is sent complete."""
         yield from self.flush()
         yield encode_record(snapshot)
-        self._update_rows(snapshot)
+        self._update_row_names(snapshot)
 
     def add_poll(self, entry: Entry) -> Iterator[bytes]:
         """Delay a poll until enough others follow; yield the lines that can be sent before it."""
@@ -468,7 +474,7 @@ class HistoryLineBuilder:
             yield line_or_empty(entry)
             snapshot = decode_or_none(entry)
             if isinstance(snapshot, Snapshot):
-                self._update_rows(snapshot)
+                self._update_row_names(snapshot)
             return
         lacks_account_counts = history_poll.poll.api_requests_count is None
         if (
@@ -507,8 +513,8 @@ class HistoryLineBuilder:
         if not self._block_polls:
             return
         columns = [
-            b"".join(texts)
-            for texts in zip(*(poll.columns for poll in self._block_polls), strict=True)
+            b"".join(column_parts)
+            for column_parts in zip(*(poll.columns for poll in self._block_polls), strict=True)
         ]
         streams_count = len(STREAM_COLUMNS)
         polls = tuple(history_poll.poll for history_poll in self._block_polls)
@@ -522,7 +528,7 @@ class HistoryLineBuilder:
         )
         self._block_polls = []
 
-    def _update_rows(self, snapshot: Snapshot) -> None:
+    def _update_row_names(self, snapshot: Snapshot) -> None:
         """Store the names of the rows of a poll."""
         state = self._state.after(snapshot)
         streams, consumers = state.streams.columns, state.consumers.columns
@@ -592,14 +598,17 @@ def _join_consumer_columns(parts: list[Any], *, has_differences: bool) -> list[l
     """Return the consumer columns that a history keeps, computed from differences if needed."""
     if not has_differences:
         return [_join_column(parts, "consumers", name) for name in CONSUMER_COLUMNS]
-    columns = {name: _join_column(parts, "consumers", name) for name in _OTHER_CONSUMER_COLUMNS}
+    columns = {
+        name: _join_column(parts, "consumers", name)
+        for name in _CONSUMER_COLUMNS_WITHOUT_SEQUENCES
+    }
     delivered_seqs = columns["delivered_consumer_seq"]
-    consumer_floor_behind = _join_column(parts, "consumers", _CONSUMER_FLOOR_BEHIND_COLUMN)
-    stream_seq = list(
+    consumer_floor_distances = _join_column(parts, "consumers", _CONSUMER_FLOOR_BEHIND_COLUMN)
+    stream_seqs = list(
         map(add, delivered_seqs, _join_column(parts, "consumers", _STREAM_AHEAD_COLUMN))
     )
-    stream_floor_behind = _join_column(parts, "consumers", _STREAM_FLOOR_BEHIND_COLUMN)
-    columns["delivered_stream_seq"] = stream_seq
-    columns["ack_floor_consumer_seq"] = list(map(sub, delivered_seqs, consumer_floor_behind))
-    columns["ack_floor_stream_seq"] = list(map(sub, stream_seq, stream_floor_behind))
+    stream_floor_distances = _join_column(parts, "consumers", _STREAM_FLOOR_BEHIND_COLUMN)
+    columns["delivered_stream_seq"] = stream_seqs
+    columns["ack_floor_consumer_seq"] = list(map(sub, delivered_seqs, consumer_floor_distances))
+    columns["ack_floor_stream_seq"] = list(map(sub, stream_seqs, stream_floor_distances))
     return [columns[name] for name in CONSUMER_COLUMNS]

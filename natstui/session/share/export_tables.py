@@ -38,14 +38,14 @@ from natstui.session.share.verify import read_readable_segments
 ExportFormat = Literal["csv", "jsonl"]
 
 
-class ReportProgress(Protocol):
+class ProgressCallback(Protocol):
     """A callback that shows progress."""
 
     def __call__(self, finished_count: int, all_count: int, /) -> None:
         """Show how many of all segments are finished."""
 
 
-class _Writer(Protocol):
+class _RowWriter(Protocol):
     def write(self, values: tuple[CellValue, ...]) -> None: ...
 
 
@@ -73,7 +73,7 @@ def csv_cell(value: CellValue) -> str:
     text = escape_line(value)
     if text[:1] in ("=", "+", "-", "@", "'"):
         text = "'" + text
-    if text and not any(letter in text for letter in ',"'):
+    if text and not any(character in text for character in ',"'):
         return text
     escaped_text = text.replace('"', '""')
     return f'"{escaped_text}"'
@@ -94,7 +94,7 @@ def export(
     folder: Path,
     target: Path,
     file_format: ExportFormat,
-    progress: ReportProgress,
+    progress: ProgressCallback,
     report_damage: Callable[[str], None],
 ) -> dict[str, int]:
     """Write the tables of a session into a new folder, and return the row count of each table.
@@ -154,7 +154,7 @@ def _export_records(
         create_private_folder(target.absolute().parent)
         with create_atomic_folder(target) as folder, ExitStack() as files:
             (folder / "columns.csv").write_text(columns_text(tables), encoding="utf-8")
-            writers = {
+            writer_by_table = {
                 table.name: _open_writer(files, folder, file_format, table) for table in tables
             }
             for record in records:
@@ -162,7 +162,7 @@ def _export_records(
                     if table.name in rows_count_by_table and (
                         is_selected is None or is_selected(table, values)
                     ):
-                        writers[table.name].write(values)
+                        writer_by_table[table.name].write(values)
                         rows_count_by_table[table.name] += 1
     except OSError as error:
         raise SessionError(f"cannot export to {target}: {error.strerror}") from error
@@ -171,7 +171,7 @@ def _export_records(
 
 def _open_writer(
     files: ExitStack, folder: Path, file_format: ExportFormat, table: Table
-) -> _Writer:
+) -> _RowWriter:
     # csv ends its own lines.
     path = folder / f"{table.name}.{file_format}"
     file = files.enter_context(path.open("w", encoding="utf-8", newline=""))
@@ -179,24 +179,26 @@ def _open_writer(
 
 
 def _all_records(
-    folder: Path, progress: ReportProgress, report_damage: Callable[[str], None]
+    folder: Path, progress: ProgressCallback, report_damage: Callable[[str], None]
 ) -> Iterator[Record]:
     """Yield the records of a session, with the configurations in keyframes at its start and after
     gaps.
     """
-    segments_count, previous_number = len(list_segments(folder)), None
+    segments_count, previous_segment_number = len(list_segments(folder)), None
     progress(0, segments_count)
     for done_count, segment in enumerate(
         read_readable_segments(folder, read_info(folder), report_damage)
     ):
-        keyframe, is_first = (
+        keyframe, is_first_or_after_missing = (
             segment.content.keyframe,
-            previous_number is None or segment.number > previous_number + 1,
+            previous_segment_number is None or segment.number > previous_segment_number + 1,
         )
-        if keyframe is not None and (is_first or begins_after_loss(segment.content)):
+        if keyframe is not None and (
+            is_first_or_after_missing or begins_after_loss(segment.content)
+        ):
             yield keyframe.configured
         yield from segment.records
-        previous_number = segment.number
+        previous_segment_number = segment.number
         progress(done_count + 1, segments_count)
     progress(segments_count, segments_count)
 
@@ -224,7 +226,7 @@ def execute_export(command: ExportSelection, records: Callable[[], Iterable[Reco
     selection = Selection(frozenset(command.streams), frozenset(command.consumers))
     target = expand_user_path(command.folder).absolute()
     rows_count_by_table = export_selection(records(), target, command.format, selection)
-    counts_text = ", ".join(
+    row_counts_text = ", ".join(
         f"{count:,} of {name}" for name, count in rows_count_by_table.items() if count
     )
-    return f"exported {counts_text or 'no rows'} to {target}"
+    return f"exported {row_counts_text or 'no rows'} to {target}"

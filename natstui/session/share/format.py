@@ -124,12 +124,12 @@ def _json_type(hint: Any) -> str:
     return text.replace("tuple[", "list[").replace(", ...", "")
 
 
-ALWAYS, MAYBE_ABSENT, MAYBE_NULL, VALUES_MAYBE_NULL = (
+ALWAYS_PRESENT_TEXT, MAYBE_ABSENT_TEXT, MAYBE_NULL_TEXT, VALUES_MAYBE_NULL_TEXT = (
     "always", "may be absent", "may be null", "values may be null",
 )  # fmt: skip
 
 
-def presence(field: dataclasses.Field[Any], hint: Any) -> str:
+def describe_presence(field: dataclasses.Field[Any], hint: Any) -> str:
     """Return a text about a field: it is always present, or may be absent, or may be null."""
     is_required = (
         field.default is dataclasses.MISSING and field.default_factory is dataclasses.MISSING
@@ -138,13 +138,13 @@ def presence(field: dataclasses.Field[Any], hint: Any) -> str:
         item_type for item_type in typing.get_args(hint) if typing.get_origin(hint) is tuple
     ]
     parts = [
-        "" if is_required else MAYBE_ABSENT,
-        MAYBE_NULL if type(None) in typing.get_args(hint) else "",
-        VALUES_MAYBE_NULL
+        "" if is_required else MAYBE_ABSENT_TEXT,
+        MAYBE_NULL_TEXT if type(None) in typing.get_args(hint) else "",
+        VALUES_MAYBE_NULL_TEXT
         if any(type(None) in typing.get_args(item_type) for item_type in tuple_item_types)
         else "",
     ]
-    return ", ".join(filter(None, parts)) or ALWAYS
+    return ", ".join(filter(None, parts)) or ALWAYS_PRESENT_TEXT
 
 
 def _field_table_lines(cls: Any) -> Iterator[str]:
@@ -158,7 +158,7 @@ def _field_table_lines(cls: Any) -> Iterator[str]:
         json_type = _json_type(hints[field.name])
         is_numeric = re.search(r"\b(int|float)\b", json_type)
         unit = unit_of(field.name) if is_numeric else ""
-        presence_text = presence(field, hints[field.name])
+        presence_text = describe_presence(field, hints[field.name])
         cells = (f"`{field.name}`", json_type, presence_text, unit, texts.get(field.name, ""))
         yield "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
 
@@ -186,7 +186,7 @@ def _iterate_dataclasses(hint: Any) -> Iterator[Any]:
 
 
 def format_text() -> str:
-    """Return the complete description, in Markdown."""
+    """Return the complete description of the format of a recording, in Markdown."""
     record_classes = [
         record_class
         for record_class in typing.get_args(Record)

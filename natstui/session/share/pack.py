@@ -57,18 +57,19 @@ _MAX_SEGMENTS = 1_000_000
 _MAX_INFO_BYTES = 1 << 20
 
 
-class ReportProgress(Protocol):
+class ProgressCallback(Protocol):
     """A callback that shows progress."""
 
     def __call__(self, finished_count: int, all_count: int, /) -> None:
         """Show how many of all segments are finished."""
 
 
-def pack(folder: Path, target: Path, *, redact: bool, progress: ReportProgress) -> Path:
-    """Write a session into a new file, sealed in its current state, and return the file; raises
-    SessionError.
+def pack(folder: Path, target: Path, *, redact: bool, progress: ProgressCallback) -> Path:
+    """Write a session into a new file, sealed in its current state, and return the file.
 
-    A session that was cut off, or is still being recorded, is marked as cut off in the pack.
+    `redact`: names are replaced by pseudonyms. A session that was cut off, or is still being
+    recorded, is marked as cut off in the pack. Raises SessionError if the session is damaged, or
+    the file exists or cannot be written.
     """
     if not target.name:
         raise SessionError(f"{target} is not a file name")
@@ -92,9 +93,9 @@ def pack(folder: Path, target: Path, *, redact: bool, progress: ReportProgress) 
         for done_count, segment in enumerate(files):
             progress(done_count, len(files))
             name = segment_path(folder, segment.number, sealed=True).name
-            data = _segment_bytes(segment, pseudonyms)
-            if data:
-                _write_member(file, name, data)
+            content = _segment_bytes(segment, pseudonyms)
+            if content:
+                _write_member(file, name, content)
         file.write(pack_end())
     progress(len(files), len(files))
     return target
@@ -109,8 +110,9 @@ def _translate_write_errors(target: Path) -> Iterator[None]:
 
 
 def _segment_bytes(segment: SegmentFile, pseudonyms: Pseudonyms | None) -> bytes:
-    """Return a segment as sealed; empty if its recorder was killed before its first line was
-    complete.
+    """Return the bytes of a segment in sealed form, with names replaced if there are `pseudonyms`.
+
+    Empty if the recorder was killed before the first line of the segment was complete.
     """
     if segment.sealed and pseudonyms is None:
         with translate_read_errors(str(segment.path)):
@@ -123,8 +125,8 @@ def _segment_bytes(segment: SegmentFile, pseudonyms: Pseudonyms | None) -> bytes
     return b"".join(compress_members(content, list_polls(content)))
 
 
-def _write_member(file: BinaryIO, name: str, data: bytes) -> None:
-    file.write(member_header(name, len(data)) + data + member_padding(len(data)))
+def _write_member(file: BinaryIO, name: str, content: bytes) -> None:
+    file.write(member_header(name, len(content)) + content + member_padding(len(content)))
 
 
 def unpack(source: Path, sessions: Path) -> Path:
@@ -159,8 +161,9 @@ def _create_from_pack(source: Path, sessions: Path, temporary_folder: Path) -> P
 
 
 def _unpack_members(file: BinaryIO, folder: Path) -> SessionInfo:
-    """Write the members of a pack into a folder, and return its session info; raises
-    SessionError.
+    """Write the members of a pack into a folder, and return its session info.
+
+    Raises SessionError if a member is missing, repeated, too large, or no part of a session.
     """
     info: SessionInfo | None = None
     for count, member in enumerate(read_headers(file)):
@@ -276,10 +279,10 @@ def read_member(file: BinaryIO, member: PackMember) -> Iterator[bytes]:
     """Yield the bytes of a member; raises SessionError if the pack ends before the member does."""
     remaining_bytes = member.size_bytes
     while remaining_bytes:
-        data = _read_bytes(file, min(remaining_bytes, _COPY_CHUNK_BYTES))
-        if not data:
+        content = _read_bytes(file, min(remaining_bytes, _COPY_CHUNK_BYTES))
+        if not content:
             raise SessionError("the pack ends in the middle")
-        remaining_bytes -= len(data)
-        yield data
+        remaining_bytes -= len(content)
+        yield content
     if _read_bytes(file, -member.size_bytes % _TAR_BLOCK_BYTES).strip(b"\0"):
         raise SessionError("the pack is damaged: a file does not end where it should")

@@ -24,7 +24,8 @@ def read_recorded_findings(
     `report_progress` is called with two lengths in µs: of the recording read so far, and of the
     complete recording. Raises SessionError if nothing can be read.
     """
-    recording, ended_findings, state = Recording(folder, salvage=True), list[Finding](), State()
+    recording = Recording(folder, skips_unreadable_parts=True)
+    ended_findings, state = list[Finding](), State()
     unknown_codes = set[str]()
     duration_us = max(1, recording.end_us - recording.start_us)
     for record in recording.records():

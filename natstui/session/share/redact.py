@@ -34,91 +34,98 @@ _KEPT_FIELDS = frozenset(
         "ClientConnection.protocol", "ClientConnection.tls_version",
     }
 )  # fmt: skip
-_STREAM, _CONSUMER, _SERVER, _ACCOUNT, _USER, _ROLE, _CLIENT, _FINDING_PART, _RUN = (
-    "stream", "consumer", "server", "account", "user", "role", "client", "part", "run"
-)  # fmt: skip
-_SERVER_ID, _ADDRESS = "id", "address"
+_STREAM_CATEGORY = "stream"
+_CONSUMER_CATEGORY = "consumer"
+_SERVER_CATEGORY = "server"
+_ACCOUNT_CATEGORY = "account"
+_USER_CATEGORY = "user"
+_ROLE_CATEGORY = "role"
+_CLIENT_CATEGORY = "client"
+_FINDING_PART_CATEGORY = "part"
+_RUN_CATEGORY = "run"
+_SERVER_ID_CATEGORY = "id"
+_ADDRESS_CATEGORY = "address"
 _CATEGORY_BY_FIELD = {
-    "EngineStarted.account": _ACCOUNT,
-    "StreamColumns.name": _STREAM,
-    "StreamColumns.leader": _SERVER,
-    "ConsumerColumns.stream": _STREAM,
-    "ConsumerColumns.name": _CONSUMER,
-    "ConsumerColumns.leader": _SERVER,
-    "ConsumerColumns.pinned_client": _CLIENT,
-    "Peer.name": _SERVER,
-    "StoredReplica.name": _SERVER,
-    "DesiredPlacement.servers": _SERVER,
-    "Upstream.name": _STREAM,
-    "Snapshot.swept_streams": _STREAM,
-    "Snapshot.unreachable_streams": _STREAM,
-    "OfflineAsset.stream": _STREAM,
-    "OfflineAsset.consumer": _CONSUMER,
-    "UnlistedConsumers.stream": _STREAM,
-    "Account.domain": _SERVER,
-    "StreamConfiguration.name": _STREAM,
-    "StreamConfiguration.mirror": _STREAM,
-    "StreamConfiguration.sources": _STREAM,
-    "ConsumerConfiguration.stream": _STREAM,
-    "ConsumerConfiguration.name": _CONSUMER,
-    "ConsumerConfiguration.deliver_group": _CONSUMER,
-    "Advisory.stream": _STREAM,
-    "Advisory.consumer": _CONSUMER,
-    "AdvisoriesCounted.stream": _STREAM,
-    "AdvisoriesCounted.consumer": _CONSUMER,
-    "FindingReport.stream": _STREAM,
-    "FindingReport.consumer": _CONSUMER,
-    "FindingReport.part": _FINDING_PART,
-    "AdvisoryCounts.stream": _STREAM,
-    "AdvisoryCounts.consumer": _CONSUMER,
-    "AckSample.stream": _STREAM,
-    "AckSample.consumer": _CONSUMER,
-    "AcksCounted.stream": _STREAM,
-    "SubjectsCounted.stream": _STREAM,
-    "AcksCounted.consumer": _CONSUMER,
-    "LinkChanged.server_name": _SERVER,
-    "LinkChanged.cluster": _SERVER,
-    "LinkChanged.domain": _SERVER,
-    "LinkChanged.account": _ACCOUNT,
-    "LinkChanged.user": _USER,
-    "Role.name": _ROLE,
-    "Role.consumer": _CONSUMER,
-    "Role.queue": _CONSUMER,
-    "StreamPlan.name": _STREAM,
-    "BenchmarkPlanned.run_id": _RUN,
-    "BenchmarkPhase.run_id": _RUN,
-    "BenchmarkReport.run_id": _RUN,
-    "BenchmarkProgress.run_id": _RUN,
-    "BenchmarkLog.run_id": _RUN,
-    "BenchmarkFinished.run_id": _RUN,
-    "BenchmarkSoFar.run_id": _RUN,
-    "BenchmarkReport.role": _ROLE,
-    "WorkerResult.role": _ROLE,
-    "WorkerSoFar.role": _ROLE,
-    "Fault.role": _ROLE,
-    "ServersRead.leaving": _SERVER,
-    "RefusedLogin.server": _SERVER,
-    "RefusedLogin.client": _CLIENT,
-    "RefusedLogin.user": _USER,
-    "Servers.silent": _SERVER,
-    "ServerState.server_id": _SERVER_ID,
-    "ServerState.name": _SERVER,
-    "ServerState.cluster": _SERVER,
-    "ServerState.domain": _SERVER,
-    "Meta.cluster": _SERVER,
-    "Meta.leader": _SERVER,
-    "MetaPeer.name": _SERVER,
-    "AccountTotals.name": _ACCOUNT,
-    "AccountServer.server_id": _SERVER_ID,
-    "AccountServer.name": _SERVER,
-    "AccountServer.cluster": _SERVER,
-    "Connections.silent": _SERVER,
-    "ClientConnection.server_id": _SERVER_ID,
-    "ClientConnection.server_name": _SERVER,
-    "ClientConnection.name": _CLIENT,
-    "ClientConnection.user": _USER,
-    "ClientConnection.address": _ADDRESS,
-    "Subscription.queue": _CONSUMER,
+    "EngineStarted.account": _ACCOUNT_CATEGORY,
+    "StreamColumns.name": _STREAM_CATEGORY,
+    "StreamColumns.leader": _SERVER_CATEGORY,
+    "ConsumerColumns.stream": _STREAM_CATEGORY,
+    "ConsumerColumns.name": _CONSUMER_CATEGORY,
+    "ConsumerColumns.leader": _SERVER_CATEGORY,
+    "ConsumerColumns.pinned_client": _CLIENT_CATEGORY,
+    "Peer.name": _SERVER_CATEGORY,
+    "StoredReplica.name": _SERVER_CATEGORY,
+    "DesiredPlacement.servers": _SERVER_CATEGORY,
+    "Upstream.name": _STREAM_CATEGORY,
+    "Snapshot.swept_streams": _STREAM_CATEGORY,
+    "Snapshot.unreachable_streams": _STREAM_CATEGORY,
+    "OfflineAsset.stream": _STREAM_CATEGORY,
+    "OfflineAsset.consumer": _CONSUMER_CATEGORY,
+    "UnlistedConsumers.stream": _STREAM_CATEGORY,
+    "Account.domain": _SERVER_CATEGORY,
+    "StreamConfiguration.name": _STREAM_CATEGORY,
+    "StreamConfiguration.mirror": _STREAM_CATEGORY,
+    "StreamConfiguration.sources": _STREAM_CATEGORY,
+    "ConsumerConfiguration.stream": _STREAM_CATEGORY,
+    "ConsumerConfiguration.name": _CONSUMER_CATEGORY,
+    "ConsumerConfiguration.deliver_group": _CONSUMER_CATEGORY,
+    "Advisory.stream": _STREAM_CATEGORY,
+    "Advisory.consumer": _CONSUMER_CATEGORY,
+    "AdvisoriesCounted.stream": _STREAM_CATEGORY,
+    "AdvisoriesCounted.consumer": _CONSUMER_CATEGORY,
+    "FindingReport.stream": _STREAM_CATEGORY,
+    "FindingReport.consumer": _CONSUMER_CATEGORY,
+    "FindingReport.part": _FINDING_PART_CATEGORY,
+    "AdvisoryCounts.stream": _STREAM_CATEGORY,
+    "AdvisoryCounts.consumer": _CONSUMER_CATEGORY,
+    "AckSample.stream": _STREAM_CATEGORY,
+    "AckSample.consumer": _CONSUMER_CATEGORY,
+    "AcksCounted.stream": _STREAM_CATEGORY,
+    "SubjectsCounted.stream": _STREAM_CATEGORY,
+    "AcksCounted.consumer": _CONSUMER_CATEGORY,
+    "LinkChanged.server_name": _SERVER_CATEGORY,
+    "LinkChanged.cluster": _SERVER_CATEGORY,
+    "LinkChanged.domain": _SERVER_CATEGORY,
+    "LinkChanged.account": _ACCOUNT_CATEGORY,
+    "LinkChanged.user": _USER_CATEGORY,
+    "Role.name": _ROLE_CATEGORY,
+    "Role.consumer": _CONSUMER_CATEGORY,
+    "Role.queue": _CONSUMER_CATEGORY,
+    "StreamPlan.name": _STREAM_CATEGORY,
+    "BenchmarkPlanned.run_id": _RUN_CATEGORY,
+    "BenchmarkPhase.run_id": _RUN_CATEGORY,
+    "BenchmarkReport.run_id": _RUN_CATEGORY,
+    "BenchmarkProgress.run_id": _RUN_CATEGORY,
+    "BenchmarkLog.run_id": _RUN_CATEGORY,
+    "BenchmarkFinished.run_id": _RUN_CATEGORY,
+    "BenchmarkSoFar.run_id": _RUN_CATEGORY,
+    "BenchmarkReport.role": _ROLE_CATEGORY,
+    "WorkerResult.role": _ROLE_CATEGORY,
+    "WorkerSoFar.role": _ROLE_CATEGORY,
+    "Fault.role": _ROLE_CATEGORY,
+    "ServersRead.leaving": _SERVER_CATEGORY,
+    "RefusedLogin.server": _SERVER_CATEGORY,
+    "RefusedLogin.client": _CLIENT_CATEGORY,
+    "RefusedLogin.user": _USER_CATEGORY,
+    "Servers.silent": _SERVER_CATEGORY,
+    "ServerState.server_id": _SERVER_ID_CATEGORY,
+    "ServerState.name": _SERVER_CATEGORY,
+    "ServerState.cluster": _SERVER_CATEGORY,
+    "ServerState.domain": _SERVER_CATEGORY,
+    "Meta.cluster": _SERVER_CATEGORY,
+    "Meta.leader": _SERVER_CATEGORY,
+    "MetaPeer.name": _SERVER_CATEGORY,
+    "AccountTotals.name": _ACCOUNT_CATEGORY,
+    "AccountServer.server_id": _SERVER_ID_CATEGORY,
+    "AccountServer.name": _SERVER_CATEGORY,
+    "AccountServer.cluster": _SERVER_CATEGORY,
+    "Connections.silent": _SERVER_CATEGORY,
+    "ClientConnection.server_id": _SERVER_ID_CATEGORY,
+    "ClientConnection.server_name": _SERVER_CATEGORY,
+    "ClientConnection.name": _CLIENT_CATEGORY,
+    "ClientConnection.user": _USER_CATEGORY,
+    "ClientConnection.address": _ADDRESS_CATEGORY,
+    "Subscription.queue": _CONSUMER_CATEGORY,
 }
 _SUBJECT_FIELDS = frozenset(
     {
@@ -185,7 +192,7 @@ class Pseudonyms:
         )
 
     def redact(self, value: Any) -> Any:
-        """Return a dataclass with its names replaced."""
+        """Return a copy of a dataclass with names replaced, also in the dataclasses inside it."""
         cls = type(value)
         if cls not in self._literal_field_names_by_class:
             self._literal_field_names_by_class[cls] = _literal_field_names(cls)
@@ -199,7 +206,10 @@ class Pseudonyms:
         }
         if isinstance(value, Snapshot):
             value_by_field["unreachable_consumers"] = tuple(
-                (self.pseudonym_of(_STREAM, stream), self.pseudonym_of(_CONSUMER, consumer))
+                (
+                    self.pseudonym_of(_STREAM_CATEGORY, stream),
+                    self.pseudonym_of(_CONSUMER_CATEGORY, consumer),
+                )
                 for stream, consumer in value.unreachable_consumers
             )
         return cls(**value_by_field)
@@ -227,7 +237,9 @@ class Pseudonyms:
         return lambda text: REDACTED if text else ""
 
     def _redact_configuration(self, text: str) -> str:
-        """Return JSON that differs as configurations do, so that their changes are found."""
+        """Return a replacement of a configuration's JSON, another one for each configuration, so
+        that changes are still found.
+        """
         return json.dumps({"redacted": self.pseudonym_of("configuration", text)})
 
     def _redact_value(self, value: Any, redact_text: Callable[[str], str]) -> Any:
@@ -245,10 +257,10 @@ class Pseudonyms:
             info,
             name="redacted",
             target=REDACTED,
-            server_name=info.server_name and self.pseudonym_of(_SERVER, info.server_name),
+            server_name=info.server_name and self.pseudonym_of(_SERVER_CATEGORY, info.server_name),
             server_url=None,
-            cluster=info.cluster and self.pseudonym_of(_SERVER, info.cluster),
-            account=info.account and self.pseudonym_of(_ACCOUNT, info.account),
+            cluster=info.cluster and self.pseudonym_of(_SERVER_CATEGORY, info.cluster),
+            account=info.account and self.pseudonym_of(_ACCOUNT_CATEGORY, info.account),
             notes=(REDACTED,) * len(info.notes),
             redacted=True,
         )

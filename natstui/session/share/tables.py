@@ -34,7 +34,7 @@ from natstui.model.records.record import (
 )
 from natstui.model.records.recording import ClockStepped, Gap
 from natstui.model.servers.watch import ServersRead
-from natstui.session.files.marks import step_text
+from natstui.session.files.marks import clock_step_text
 from natstui.units import counted
 
 _UNIT_BY_SUFFIX = {
@@ -535,7 +535,7 @@ def _event_cells(record: Record) -> EventCells | None:
                 record.reason,
             )
         case ClockStepped():
-            return EventCells("gap", None, "clock", step_text(record.step_us))
+            return EventCells("gap", None, "clock", clock_step_text(record.step_us))
         case AdvisoriesCounted():
             count_text = counted(record.said_count, record.type.replace("_", " "))
             text = f"{count_text} not listed individually"

@@ -38,7 +38,7 @@ from natstui.session.files.segment import (
 )
 from natstui.units import bytes_text, counted, duration_text
 
-_MAX_KILL_LOSS_US = 1_000_000
+_MAX_TIME_LOST_BY_KILL_US = 1_000_000
 _MIN_MISSED_POLLS = 3
 """Number of missed polls in a row that count as a gap."""
 
@@ -55,7 +55,7 @@ class SessionFinding:
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """The result of a verification."""
+    """The result of the verification of a session."""
 
     findings: tuple[SessionFinding, ...]
     segments_count: int
@@ -97,11 +97,11 @@ class _SessionChecker:
         if isinstance(record, Snapshot):
             self._add_poll(record)
         elif isinstance(record, Gap):
-            lost_count = record.lost_records_count
+            lost_records_count = record.lost_records_count
             self.add_finding(
                 f"gap from {millisecond_text(record.from_at_us)} to"
                 f" {millisecond_text(record.at_us)}: {record.reason};"
-                f" {counted(lost_count, 'record')} lost",
+                f" {counted(lost_records_count, 'record')} lost",
                 damage=False,
             )
 
@@ -214,8 +214,9 @@ def read_readable_segments(
 def _read_content(
     file: SegmentFile, index: SegmentIndex | None, report_damage: Callable[[str], None]
 ) -> SegmentContent:
-    """Return the content of a segment; of a damaged one, report what is missing. Raises
-    SessionError.
+    """Return the content of a segment; of a damaged one, report what is missing.
+
+    Raises SessionError if the file cannot be opened.
     """
     try:
         return read_segment(file)
@@ -225,10 +226,9 @@ def _read_content(
     if index is None:
         report_damage(f"{problem}; {counted(records_count, 'record')} of it can be read")
     else:
-        indexed_count = sum(index.records_count.values()) + index.damaged_lines_count
-        report_damage(
-            f"{problem}; {records_count} of its {counted(indexed_count, 'record')} can be read"
-        )
+        indexed_records_count = sum(index.records_count.values()) + index.damaged_lines_count
+        all_records_text = counted(indexed_records_count, "record")
+        report_damage(f"{problem}; {records_count} of its {all_records_text} can be read")
     return content
 
 
@@ -242,11 +242,13 @@ def _decode_records(file: SegmentFile, content: SegmentContent) -> ReadableSegme
     """Return the decoded records of a segment, with the number of unreadable lines."""
     decoded_entries = [(entry, decode_or_none(entry)) for entry in content.entries]
     records = tuple(record for _, record in decoded_entries if record is not None)
-    unreadable_count = sum(len(entry.parts) for entry, record in decoded_entries if record is None)
-    unreadable_count += content.damaged_lines_count
+    unreadable_lines_count = content.damaged_lines_count
+    unreadable_lines_count += sum(
+        len(entry.parts) for entry, record in decoded_entries if record is None
+    )
     if not file.sealed:
-        unreadable_count -= content.unfinished_lines_count
-    return ReadableSegment(file.number, content, records, unreadable_count)
+        unreadable_lines_count -= content.unfinished_lines_count
+    return ReadableSegment(file.number, content, records, unreadable_lines_count)
 
 
 def _damage_texts(file: SegmentFile, segment: ReadableSegment) -> Iterator[str]:
@@ -314,7 +316,10 @@ def _verify_end(
 
 def _cut_off_text(info: SessionInfo, last_at_us: int | None, last_text: str) -> str:
     """Return a sentence about what is missing at the end of a session."""
-    if info.ended_at_us is not None and info.ended_at_us - (last_at_us or 0) > _MAX_KILL_LOSS_US:
+    if (
+        info.ended_at_us is not None
+        and info.ended_at_us - (last_at_us or 0) > _MAX_TIME_LOST_BY_KILL_US
+    ):
         return (
             f"the recorder could not write any more: the last record is of {last_text}; all that "
             f"happened after that, up to {millisecond_text(info.ended_at_us)}, is missing"

@@ -38,7 +38,7 @@ from natstui.model.servers.watch import ServersRead
 from natstui.session.files.entry import RecordSplitter
 from natstui.session.files.info import DroppedSegments, updated_info, without_userinfo
 from natstui.session.files.keyframe import Keyframe, KeyframeBuilder
-from natstui.session.files.marks import step_text
+from natstui.session.files.marks import clock_step_text
 from natstui.session.write.recording_folder import RecordingFolder
 from natstui.session.write.settings import RecorderSettings
 from natstui.units import bytes_text, counted, moment_text
@@ -257,9 +257,9 @@ class RecordQueue:
 
     def count_newly_lost(self) -> int:
         """Return how many records were lost since the last call because the queue was full."""
-        lost_count = self._lost_records_count - self._reported_lost_records_count
-        self._reported_lost_records_count += lost_count
-        return lost_count
+        newly_lost_count = self._lost_records_count - self._reported_lost_records_count
+        self._reported_lost_records_count += newly_lost_count
+        return newly_lost_count
 
 
 _REPORT_INTERVAL_US = 1_000_000
@@ -475,7 +475,7 @@ class Recorder:
             records = self._queue.get_all(0 if is_stopping else _QUEUE_POLL_S)
             self._record_clock_step()
             for record in records:
-                self._process_record(record)
+                self._add_unwritten_record(record)
                 if (
                     self._unwritten_bytes > _WRITE_THRESHOLD_BYTES
                     and not self._reporter.write_error
@@ -488,7 +488,7 @@ class Recorder:
             self._run_due_tasks()
             self._queue.mark_written()
 
-    def _process_record(self, record: Record) -> None:
+    def _add_unwritten_record(self, record: Record) -> None:
         """Add the lines of a record to the unwritten lines; pass the record to the evaluator."""
         written_record = prepare_for_recording(record, payloads=self._settings.payloads)
         # Connections may not be written, but findings about them are.
@@ -508,9 +508,9 @@ class Recorder:
         with the new engine, its findings with the last record.
         """
         now_us = self._clock.wall_us()
-        self._process_record(Gap(now_us, from_us, 0, "the recording engine was killed"))
+        self._add_unwritten_record(Gap(now_us, from_us, 0, "the recording engine was killed"))
         if started is not None:
-            self._process_record(started)
+            self._add_unwritten_record(started)
         ended_findings = tuple(
             replace(finding, until_at_us=max(from_us, finding.since_at_us))
             for finding in self._disk.findings_left_open
@@ -543,15 +543,15 @@ class Recorder:
         try:
             if self._reporter.write_error and self._disk.restore(self._build_keyframe()):
                 self._lost_records_count += self._segment_records_count
-                lost_count = self._lost_records_count
+                lost_records_count = self._lost_records_count
                 self._reset_segment()
-                self._lost_records_count = lost_count
+                self._lost_records_count = lost_records_count
             self._append_unwritten()
         except (OSError, SessionError) as error:
             self._reporter.report_failure(error, self._disk.size_bytes)
             return
         if self._reporter.write_error or self._lost_records_count:
-            self._recover()
+            self._start_segment_after_failure()
         self._last_record_written_us = self._clock.wall_us()
 
     def _append_unwritten(self) -> None:
@@ -560,9 +560,9 @@ class Recorder:
             self._disk.append(b"".join(self._unwritten_lines))
             self._unwritten_lines, self._unwritten_bytes = [], 0
 
-    def _recover(self) -> None:
-        """Start a segment with a Gap after a failure, because readers start again from its
-        keyframe.
+    def _start_segment_after_failure(self) -> None:
+        """Start a segment with a Gap after a failure or lost records: readers continue with the
+        keyframe of this segment.
         """
         try:
             self._disk.check_writable()
@@ -581,13 +581,16 @@ class Recorder:
         self._reporter.report(self._disk.size_bytes)
 
     def _start_next_segment(self, first_record: Record | None = None) -> None:
-        """Start the next segment, with `first_record` as its first record; raises OSError."""
+        """Start the next segment, with `first_record` as its first record.
+
+        Raises OSError if it cannot be created, or the lines before it cannot be written.
+        """
         # A gap that was noted just now would be lost.
         self._append_unwritten()
         self._disk.rotate(self._build_keyframe())
         self._reset_segment()
         if first_record is not None:
-            self._process_record(first_record)
+            self._add_unwritten_record(first_record)
 
     def _rotate_when_due(self) -> None:
         """Start the next segment if the current one is old or large enough."""
@@ -599,7 +602,7 @@ class Recorder:
             self._reporter.report_failure(error, self._disk.size_bytes)
 
     def _build_keyframe(self) -> Keyframe:
-        return self._keyframe_builder.keyframe(self._clock.wall_us(), first=False)
+        return self._keyframe_builder.keyframe(self._clock.wall_us(), is_first=False)
 
     def _record_clock_step(self) -> None:
         """If the wall clock was set, record that and start a segment with the new time."""
@@ -610,16 +613,16 @@ class Recorder:
         self._write_lines()
         try:
             if self._reporter.write_error:
-                self._process_record(clock_step)
+                self._add_unwritten_record(clock_step)
             else:
                 self._start_next_segment(clock_step)
         except OSError as error:
-            self._process_record(clock_step)
+            self._add_unwritten_record(clock_step)
             self._reporter.report_failure(error, self._disk.size_bytes)
         notice = "the recording continues"
         if self._settings.retain_s is not None:
             notice += ", and --retain deletes nothing sooner because of it"
-        self._reporter.report(self._disk.size_bytes, f"{step_text(step_us)}; {notice}")
+        self._reporter.report(self._disk.size_bytes, f"{clock_step_text(step_us)}; {notice}")
 
     def _run_due_tasks(self) -> None:
         """Update session.json, start, seal and delete segments, and report the size, each when

@@ -96,15 +96,15 @@ class RecordingFolder:
             )
             self.folder = continued_folder
         try:
-            self._start_recording(keyframe, continued=continued_folder is not None)
+            self._start_recording(keyframe, is_continued=continued_folder is not None)
         except (OSError, SessionError):
             self.abandon()
             raise
 
-    def _start_recording(self, keyframe: Keyframe, *, continued: bool = False) -> None:
+    def _start_recording(self, keyframe: Keyframe, *, is_continued: bool = False) -> None:
         """Lock the folder and open the first segment in it, or the next one."""
         self._lock_descriptor = lock_recording(self.folder)
-        if continued:
+        if is_continued:
             self._continue_recording()
         write_info(self.folder, self.info)
         self._segment = self._open_next_segment(keyframe)
@@ -209,14 +209,14 @@ class RecordingFolder:
         while self._bytes_by_closed_segment:
             number = next(iter(self._bytes_by_closed_segment))
             # Read before the sealed segment is visible: from then on a user may set the clock.
-            began_us = self._read_steady_clock_us()
+            seal_began_us = self._read_steady_clock_us()
             index = seal(self.folder, number)
             del self._bytes_by_closed_segment[number]
             if index is not None:
-                self._add_sealed(index, began_us)
+                self._add_sealed(index, seal_began_us)
 
     def _add_sealed(self, index: SegmentIndex, sealed_steady_us: int) -> None:
-        last_us = index.last_at_us
+        last_at_us = index.last_at_us
         self._sealed_bytes += index.size_bytes
         if index.last_wall_us is not None:
             self._last_sealed_record_us = index.last_wall_us
@@ -224,7 +224,7 @@ class RecordingFolder:
             # Not the complete index, as a recording may last for months.
             self._sealed_segments.append(
                 _SealedSegment(
-                    index.number, index.size_bytes, index.first_at_us, last_us, sealed_steady_us
+                    index.number, index.size_bytes, index.first_at_us, last_at_us, sealed_steady_us
                 )
             )
         for kind, count in index.records_count.items():
@@ -308,7 +308,10 @@ class RecordingFolder:
 
 
 def _read_open_findings(sealed_segment: Path) -> tuple[FindingReport, ...]:
-    """Return the findings that are open at the end of a segment; raises SessionError."""
+    """Return the findings that are open at the end of a segment.
+
+    Raises SessionError if the segment cannot be read.
+    """
     content, _ = read_damaged(sealed_segment)
     keyframe_findings = content.keyframe.findings if content.keyframe else None
     reports = list(keyframe_findings.findings) if keyframe_findings else []
@@ -316,11 +319,11 @@ def _read_open_findings(sealed_segment: Path) -> tuple[FindingReport, ...]:
         if entry.kind == kind_of(FindingsChanged):
             record = decode_or_none(entry)
             reports += record.findings if isinstance(record, FindingsChanged) else ()
-    last_reports = {
+    last_report_by_key = {
         (report.code, report.stream, report.consumer, report.created_at_us, report.part): report
         for report in reports
     }
-    return tuple(report for report in last_reports.values() if report.until_at_us is None)
+    return tuple(report for report in last_report_by_key.values() if report.until_at_us is None)
 
 
 def _create_folder(sessions: Path, name: str) -> Path:

@@ -40,7 +40,7 @@ def seal(folder: Path, number: int) -> SegmentIndex | None:
     """Compress an open segment, then delete its plain file.
 
     Returns the index of the segment, which is also appended to index.jsonl if that can be
-    written: without its line the segment itself is read. Returns None if the segment was sealed
+    written; otherwise readers read the segment itself. Returns None if the segment was sealed
     already, or has no record. Raises OSError, also for a file that is larger than a segment, and
     leaves the file unchanged.
     """

@@ -17,12 +17,12 @@ _FLAG_OPTIONS = {"--ascii", "--read-only"}
 
 def _has_command_name(arguments: list[str]) -> bool:
     """Return whether the arguments contain a command name; a value of an option does not count."""
-    remaining = iter(arguments)
-    for argument in remaining:
+    remaining_arguments = iter(arguments)
+    for argument in remaining_arguments:
         if not argument.startswith("-"):
             return True
         if argument not in _FLAG_OPTIONS and "=" not in argument:
-            next(remaining, None)
+            next(remaining_arguments, None)
     return False
 
 
@@ -32,7 +32,9 @@ def _is_short_option(argument: str) -> bool:
 
 
 def _prepare_process() -> None:
-    """Set the umask and the environment of child processes, and make stdout write completely."""
+    """Set the umask and the environment of child processes, and replace stdout by a file that
+    writes every text completely.
+    """
     protect_stdout()
     # Whatever the umask of the shell is, other users must not write into our files and folders.
     os.umask(os.umask(0o077) | 0o002)
@@ -46,8 +48,8 @@ def _prepare_process() -> None:
 
 
 def main() -> None:
-    """Run the command line; `--version` and the viewer start without importing the command
-    line.
+    """Run the command of this process, or the viewer without a command; `--version` and the viewer
+    start without importing the commands.
     """
     _prepare_process()
     arguments = sys.argv[1:]

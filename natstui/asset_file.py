@@ -2,7 +2,7 @@
 reply.
 
 Forms, command line and templates read it here, with the same result. This module is not in
-`config`, because the terminal room must not import `config`.
+`natstui.config`, because `natstui.tui` must not import that package.
 """
 
 from __future__ import annotations
@@ -54,13 +54,13 @@ def parse_asset(content: bytes, name: str, kind: AssetKind | None = None) -> Con
     try:
         text = content.decode("utf-8-sig")
         _refuse_kubernetes_manifest(text, name)
-        values = _to_json_value(_parse_document(text, name), count())
+        document = _to_json_value(_parse_document(text, name), count())
     except UnicodeDecodeError as error:
         raise UsageError(f"{name} cannot be read: it is not text in UTF-8") from error
     except ValueError as error:
         error_text = clean_line(" ".join(str(error).split()))
         raise UsageError(f"{name} cannot be understood: {error_text}") from error
-    config = values.get("config", values) if isinstance(values, dict) else None
+    config = document.get("config", document) if isinstance(document, dict) else None
     if not isinstance(config, dict) or not config:
         raise UsageError(f"{name} has no configuration: it must be an object with keys")
     metadata = config.get("metadata")
@@ -69,7 +69,7 @@ def parse_asset(content: bytes, name: str, kind: AssetKind | None = None) -> Con
     config = without_server_metadata(config)
     if kind is None:
         return config
-    if not (isinstance(values, dict) and "config" in values):
+    if not (isinstance(document, dict) and "config" in document):
         _refuse_unknown_fields(kind, config, text, name)
     return _parse_text_values(kind, config, text, name)
 
@@ -95,14 +95,14 @@ def _refuse_unknown_fields(kind: AssetKind, config: Config, text: str, name: str
     } | _FIELDS_ABSENT_FROM_FORMS[kind]
     inner_names_by_field = dict[str, set[str]]()
     for field in fields_of(kind):
-        outer, separator, inner = field.path.partition(".")
+        outer_name, separator, inner_name = field.path.partition(".")
         if separator and field.kind != "threshold":
-            inner_names_by_field.setdefault(outer, set()).add(inner)
+            inner_names_by_field.setdefault(outer_name, set()).add(inner_name)
     sentences = [
         _unknown_field_text(key, known_fields, text) for key in config if key not in known_fields
     ]
-    for outer, inner_names in inner_names_by_field.items():
-        value = config.get(outer)
+    for outer_name, inner_names in inner_names_by_field.items():
+        value = config.get(outer_name)
         if isinstance(value, dict):
             sentences += [
                 _unknown_field_text(key, inner_names, text)
@@ -140,8 +140,10 @@ _LEADING_ZERO_PATTERN = re.compile(r"[-+]?0\d+")
 
 
 def _parse_text_values(kind: AssetKind, config: Config, text: str, name: str) -> Config:
-    """Return the configuration with numbers for values such as `1h` or `100MB`; raises
-    UsageError.
+    """Return the configuration with numbers for values such as `1h` or `100MB`.
+
+    Raises UsageError for a value that its field cannot have; `text` and `name` are those of the
+    file, for the error.
     """
     for field in fields_of(kind):
         value = read(config, field.path)
@@ -156,7 +158,8 @@ def _parse_text_values(kind: AssetKind, config: Config, text: str, name: str) ->
             )
             raise UsageError(f"{name}: {_line_number_prefix(key, text)}{key}: {hint}")
         if field.kind == "durations" and isinstance(value, list):
-            value = ",".join(map(str, value)) if any(isinstance(v, str) for v in value) else None
+            has_text = any(isinstance(item, str) for item in value)
+            value = ",".join(map(str, value)) if has_text else None
         if isinstance(value, str):
             try:
                 config = with_field(config, field, parse_field(field, value))
@@ -192,9 +195,17 @@ def _parse_document(text: str, name: str) -> object:
 
 
 _TEXT_FIELD_KINDS = {"text", "subject", "subjects", "words", "choice", "time"}
-_TEXT_KEYS_IN_SOURCES = {"name", "filter_subject", "src", "dest", "api", "deliver", "domain"}
+_SOURCE_KEYS_WITH_TEXT_VALUES = {
+    "name",
+    "filter_subject",
+    "src",
+    "dest",
+    "api",
+    "deliver",
+    "domain",
+}
 _ASSET_KINDS: tuple[AssetKind, ...] = ("stream", "consumer")
-_TEXT_KEYS = _TEXT_KEYS_IN_SOURCES | {
+_KEYS_WITH_TEXT_VALUES = _SOURCE_KEYS_WITH_TEXT_VALUES | {
     field.path.rpartition(".")[2]
     for kind in _ASSET_KINDS
     for field in fields_of(kind)
@@ -244,19 +255,21 @@ def _parse_yaml(text: str) -> object:
                     continue
                 mark_as_text(key)
                 if key.value == "metadata" and isinstance(value, yaml.MappingNode):
-                    for inner in (part for pair in value.value for part in pair):
-                        mark_as_text(inner)
-                elif key.value in _TEXT_KEYS:
-                    items = value.value if isinstance(value, yaml.SequenceNode) else [value]
-                    for item in items:
-                        mark_as_text(item)
+                    for inner_node in (child for pair in value.value for child in pair):
+                        mark_as_text(inner_node)
+                elif key.value in _KEYS_WITH_TEXT_VALUES:
+                    text_nodes = value.value if isinstance(value, yaml.SequenceNode) else [value]
+                    for text_node in text_nodes:
+                        mark_as_text(text_node)
             mapping: dict[Any, Any] = super().construct_mapping(node, deep)
             return mapping
 
     dropped_resolver_tags = ("tag:yaml.org,2002:timestamp", "tag:yaml.org,2002:int")
     Loader.yaml_implicit_resolvers = {
-        letter: [resolver for resolver in resolvers if resolver[0] not in dropped_resolver_tags]
-        for letter, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
+        first_character: [
+            resolver for resolver in resolvers if resolver[0] not in dropped_resolver_tags
+        ]
+        for first_character, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
     }
     Loader.add_implicit_resolver(
         "tag:yaml.org,2002:int", _YAML_INTEGER_PATTERN, list("-+0123456789")
@@ -277,20 +290,20 @@ def _parse_toml_or_raise(first_error: ValueError | None, text: str) -> object:
         raise first_error or ValueError("it is neither JSON nor YAML nor TOML") from toml_error
 
 
-def _to_json_value(value: object, value_numbers: Iterator[int]) -> object:
+def _to_json_value(value: object, value_counter: Iterator[int]) -> object:
     """Return a value as JSON can represent it: times and keys of YAML and TOML become text.
 
-    `value_numbers` counts the values: an alias of YAML counts as a copy of its anchor. Raises
+    `value_counter` counts the values: an alias of YAML counts as a copy of its anchor. Raises
     ValueError for too many values, and for a value that JSON or the server cannot have.
     """
-    if next(value_numbers) > _MAX_VALUES:
+    if next(value_counter) > _MAX_VALUES:
         raise ValueError(f"it has more than {_MAX_VALUES:,} values")
     if isinstance(value, Mapping):
         return {
-            metadata_text(key): _to_json_value(item, value_numbers) for key, item in value.items()
+            metadata_text(key): _to_json_value(item, value_counter) for key, item in value.items()
         }
     if isinstance(value, (list, tuple)):
-        return [_to_json_value(item, value_numbers) for item in value]
+        return [_to_json_value(item, value_counter) for item in value]
     if isinstance(value, datetime):
         time = value if value.tzinfo else value.replace(tzinfo=UTC)
         return time.isoformat().replace("+00:00", "Z")

@@ -52,24 +52,24 @@ def run_program(command: Sequence[str], timeout_s: float) -> subprocess.Complete
             selector.register(descriptor, selectors.EVENT_READ)
         try:
             while selector.get_map():
-                ready = selector.select(max(0.0, deadline_s - time.monotonic()))
-                if not ready:
+                ready_keys = selector.select(max(0.0, deadline_s - time.monotonic()))
+                if not ready_keys:
                     raise subprocess.TimeoutExpired(command, timeout_s)
-                for key, _ in ready:
-                    data = os.read(key.fd, _READ_CHUNK_BYTES)
-                    if not data:
+                for key, _ in ready_keys:
+                    chunk = os.read(key.fd, _READ_CHUNK_BYTES)
+                    if not chunk:
                         selector.unregister(key.fd)
-                    output_by_fd[key.fd] += data
+                    output_by_fd[key.fd] += chunk
                     if len(output_by_fd[key.fd]) > MAX_OUTPUT_BYTES:
                         reason = f"it printed more than {MAX_OUTPUT_BYTES:,} bytes"
                         raise OSError(errno.EFBIG, reason)
             exit_code = process.wait(max(0.0, deadline_s - time.monotonic()))
         except subprocess.TimeoutExpired as error:
-            overrun_text = "took"
+            verb_before_duration = "took"
             if process.poll() is not None:
-                overrun_text = "ended, but what it has started kept its output open for"
+                verb_before_duration = "ended, but what it has started kept its output open for"
             process.kill()
-            reason = f"it {overrun_text} longer than {timeout_s:g} s"
+            reason = f"it {verb_before_duration} longer than {timeout_s:g} s"
             raise TimeoutError(errno.ETIMEDOUT, reason) from error
         except BaseException:
             process.kill()
@@ -87,9 +87,10 @@ def kill(process: asyncio.subprocess.Process) -> None:
 async def start_process_session(
     command: Sequence[str], *, stdout: int, stderr: int | None, env: Mapping[bytes, bytes] | None
 ) -> tuple[asyncio.SubprocessTransport, asyncio.subprocess.Process]:
-    """Start a program as the leader of a POSIX session, with a pipe to its stdin; raises OSError.
+    """Start a program as the leader of a POSIX session, with a pipe to its stdin.
 
-    asyncio's own function does not return the transport, which closes the pipes.
+    Returns its process, and the transport, which asyncio's own function does not return: only the
+    transport can close the pipes. Raises OSError if the program cannot be started.
     """
     import asyncio
 

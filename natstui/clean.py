@@ -18,12 +18,12 @@ _UNSAFE_PATTERN = re.compile(f"[\x00-\x1f\x7f-\x9f\ud800-\udfff{_INVISIBLE_CHARA
 
 def _visible_replacement(match: re.Match[str]) -> str:
     """Return the visible replacement of one unsafe character."""
-    code = ord(match[0])
-    if code < 0x20:
-        return chr(0x2400 + code)
-    if code == 0x7F:
+    code_point = ord(match[0])
+    if code_point < 0x20:
+        return chr(0x2400 + code_point)
+    if code_point == 0x7F:
         return "\u2421"
-    return "\ufffd" if code < 0xA0 or 0xD800 <= code < 0xE000 else "·"
+    return "\ufffd" if code_point < 0xA0 or 0xD800 <= code_point < 0xE000 else "·"
 
 
 def clean_line(text: str) -> str:

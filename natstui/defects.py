@@ -27,7 +27,7 @@ class _ReportedDefect(NamedTuple):
     """The crash log of a defect, and when the defect was last reported."""
 
     path: Path | None
-    mono_s: float
+    reported_mono_s: float
 
 
 _reported_defects: dict[str, _ReportedDefect] = {}
@@ -40,8 +40,9 @@ def report_defects(
 ) -> Iterator[None]:
     """Write a crash log and report a sentence for an unexpected error in the block, then continue.
 
-    The same error in the same source line is logged once, and reported again after
-    `repeat_after_s` seconds. A NatstuiError passes through: it has its own sentence.
+    The sentence begins with `task`, the name of what failed. The same error in the same source
+    line is logged once, and reported again after `repeat_after_s` seconds. A NatstuiError passes
+    through: it has its own sentence.
     """
     try:
         yield
@@ -88,8 +89,8 @@ def write_crash_log(error: BaseException, folder: Path) -> Path | None:
     path = folder / f"crash-{now:%Y%m%dT%H%M%S%f}.log"
     try:
         create_private_folder(folder)
-        handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-        with os.fdopen(handle, "w", encoding="utf-8") as file:
+        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        with os.fdopen(descriptor, "w", encoding="utf-8") as file:
             file.write(report)
     except OSError:
         return None
@@ -108,8 +109,9 @@ def _remove_old_logs(folder: Path) -> None:
 
 
 def crash_line(error: BaseException, path: Path | None) -> str:
-    """Return the one line that the user sees, without the error's message, which may contain a
-    secret.
+    """Return the line that reports a crash to the user, with the path of its crash log.
+
+    It is without the error's message, which may contain a secret.
     """
     return f"natstui: stopped by a defect ({type(error).__name__}); {_crash_log_text(path)}"
 

@@ -108,9 +108,9 @@ def open_atomic_file(
     """
     check_replaceable(target, replaces=replaces)
     folder = target.absolute().parent
-    temporary = folder / f"{_hidden_name(target)}.{secrets.token_hex(8)}.part"
+    temporary_path = folder / f"{_hidden_name(target)}.{secrets.token_hex(8)}.part"
     flags = os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_NOFOLLOW | os.O_CLOEXEC
-    descriptor = os.open(temporary, flags, 0o666 if mode is None else mode)
+    descriptor = os.open(temporary_path, flags, 0o666 if mode is None else mode)
     try:
         with open(descriptor, "wb") as file:
             if mode is None:
@@ -119,40 +119,43 @@ def open_atomic_file(
             yield file
             file.flush()
             os.fsync(file.fileno())
-        publish_file(temporary, target, replaces=replaces)
+        publish_file(temporary_path, target, replaces=replaces)
     finally:
-        temporary.unlink(missing_ok=True)
+        temporary_path.unlink(missing_ok=True)
 
 
-def publish_file(temporary: Path, target: Path, *, replaces: bool) -> None:
+def publish_file(temporary_path: Path, target: Path, *, replaces: bool) -> None:
     """Rename a complete file to its target; raises OSError if the target may not be replaced."""
     check_replaceable(target, replaces=replaces)
     if replaces:
-        temporary.replace(target)
+        temporary_path.replace(target)
     else:
         try:
             # Unlike a rename, a link never replaces a file that was created there meanwhile.
-            os.link(temporary, target)
+            os.link(temporary_path, target)
         except FileExistsError as error:
             raise FileExistsError(errno.EEXIST, "it exists already", str(target)) from error
         except OSError as error:
             if error.errno not in (errno.EPERM, errno.ENOTSUP, errno.ENOSYS, errno.EMLINK):
                 raise
             # This file system has no hard links.
-            temporary.rename(target)
+            temporary_path.rename(target)
         else:
-            temporary.unlink()
+            temporary_path.unlink()
     sync_folder(target.absolute().parent)
 
 
 def write_atomic_file(target: Path, content: bytes, *, mode: int | None = None) -> None:
-    """Write a file; after a crash, it has its old or its new content. Raises OSError."""
+    """Write a file; after a crash, it has its old or its new content.
+
+    Raises OSError if it cannot be written or replaced.
+    """
     with open_atomic_file(target, replaces=True, mode=mode) as file:
         file.write(content)
 
 
 def sync_folder(folder: Path) -> None:
-    """Make renames in a folder durable; raises OSError."""
+    """Make renames in a folder durable; raises OSError if the disk fails."""
     descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         os.fsync(descriptor)
@@ -272,7 +275,10 @@ def _is_private_sibling(folder: Path, target: Path) -> bool:
 
 
 def clear_folder(folder: Path) -> None:
-    """Remove the files in a partial folder that an earlier process left; raises OSError."""
+    """Remove the files in a partial folder that an earlier process left.
+
+    Raises OSError if one cannot be removed.
+    """
     for entry in folder.iterdir():
         _remove_path(entry)
 
@@ -297,7 +303,7 @@ def lock_for_change(folder: Path) -> Iterator[None]:
     """Lock a folder during the block, so that no other process of natstui changes its files.
 
     It waits for the lock. A process that reads a file and writes it again does both in the block.
-    Raises OSError.
+    Raises OSError if the folder cannot be opened.
     """
     descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
@@ -458,11 +464,12 @@ def file_name(name: str) -> str:
     UTF-8, and a long name is cut and ends with a checksum. Different names get different file
     names.
     """
-    encoded = _UNSAFE_IN_NAME_PATTERN.sub(
+    encoded_name = _UNSAFE_IN_NAME_PATTERN.sub(
         lambda match: "".join(f"%{byte:02X}" for byte in match[0].encode("utf-8", "replace")), name
     )
-    encoded_bytes = encoded.encode()
+    encoded_bytes = encoded_name.encode()
     if len(encoded_bytes) > _MAX_NAME_BYTES:
         checksum = hashlib.sha256(name.encode("utf-8", "replace")).hexdigest()[:16]
-        encoded = f"{encoded_bytes[: _MAX_NAME_BYTES - 17].decode(errors='ignore')}~{checksum}"
-    return encoded or "%"
+        cut_name = encoded_bytes[: _MAX_NAME_BYTES - 17].decode(errors="ignore")
+        encoded_name = f"{cut_name}~{checksum}"
+    return encoded_name or "%"

@@ -35,14 +35,15 @@ async def http_request(
     body: bytes | None = None,
     headers: Mapping[str, str] | None = None,
     tls: ssl.SSLContext | None = None,
-    environment_proxy: bool = False,
+    uses_environment_proxy: bool = False,
     max_bytes: int = 0,
 ) -> HttpReply:
     """Return a reply with a status of 2xx; with `max_bytes` of 0 its body is not read.
 
     `deadline_s` is the limit for the complete request, from name resolution to the last byte.
-    Raises RequestFailed for any other status, redirects included, for a body above `max_bytes`,
-    and when no complete reply comes in time.
+    `uses_environment_proxy`: the proxy that environment variables name is used, if any. Raises
+    RequestFailed for any other status, redirects included, for a body above `max_bytes`, and when
+    no complete reply comes in time.
     """
     # Only here: it takes 0.2 s that no other command needs.
     import aiohttp
@@ -52,7 +53,7 @@ async def http_request(
         async with (
             asyncio.timeout(deadline_s),
             aiohttp.ClientSession(
-                trust_env=environment_proxy,
+                trust_env=uses_environment_proxy,
                 connector=aiohttp.TCPConnector(ssl=tls or True, force_close=True),
                 timeout=aiohttp.ClientTimeout(total=None, sock_connect=None),
                 # What is packed could grow beyond all measure.

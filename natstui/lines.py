@@ -113,17 +113,17 @@ def complete_snapshot(snapshot: Snapshot, kind: str) -> Snapshot:
 
 
 def _complete_table(
-    table: TableT, names: tuple[str, ...], counters: tuple[str, ...], kind: str
+    table: TableT, column_names: tuple[str, ...], counter_names: tuple[str, ...], kind: str
 ) -> TableT:
     rows_count, unknown_columns = len(table.name), dict[str, tuple[Any, ...]]()
-    for name in names:
+    for name in column_names:
         values = getattr(table, name)
         if not values and name in _UNKNOWN_VALUE_BY_ADDED_COLUMN:
             unknown_columns[name] = (_UNKNOWN_VALUE_BY_ADDED_COLUMN[name],) * rows_count
         elif len(values) != rows_count:
             raise BadLine(f"a {kind} line has columns of different lengths")
     try:
-        for name in counters:
+        for name in counter_names:
             array("Q", getattr(table, name))
     except OverflowError:
         raise BadLine(f"a {kind} line has impossible counters") from None
@@ -131,7 +131,7 @@ def _complete_table(
 
 
 def _find_histograms(value: Any) -> list[LatencyCounts]:
-    """Return the latency histograms in a value."""
+    """Return the latency histograms in a record; empty for a kind of record that has none."""
     match value:
         case BenchmarkReport(latencies=latencies):
             return [getattr(latencies, name) for name in LATENCY_FIELDS]
@@ -146,7 +146,9 @@ def _find_histograms(value: Any) -> list[LatencyCounts]:
 
 
 def check_histograms(value: Any, kind: str) -> None:
-    """Raise BadLine for a decoded value with latencies that a state could not be updated with."""
+    """Raise BadLine for a decoded value with a latency histogram that is inconsistent or has
+    impossible latencies.
+    """
     for histogram in _find_histograms(value):
         if len(histogram.buckets) != len(histogram.counts):
             raise BadLine(f"a {kind} line has columns of different lengths")
@@ -156,10 +158,10 @@ def check_histograms(value: Any, kind: str) -> None:
 
 
 def _quote_huge_integer(match: re.Match[bytes]) -> bytes:
-    token = match[0]
-    if token.startswith(b'"') or int(token) <= _MAX_INT64:
-        return token
-    return b'"%s"' % token
+    string_or_integer = match[0]
+    if string_or_integer.startswith(b'"') or int(string_or_integer) <= _MAX_INT64:
+        return string_or_integer
+    return b'"%s"' % string_or_integer
 
 
 T = TypeVar("T")
@@ -169,11 +171,13 @@ class Codec(Generic[T]):
     """Encodes values of a union of dataclasses as lines of JSON, and decodes them."""
 
     def __init__(self, record_types: Any) -> None:
-        self._line_starts = {
+        self._line_start_by_class = {
             cls: b'{"kind":"%s",' % kind_of(cls).encode() for cls in get_args(record_types)
         }
-        self._line_starts[SnapshotAsDifferences] = b'{"kind":"%s",' % kind_of(Snapshot).encode()
-        self._classes = {kind_of(cls).encode(): cls for cls in get_args(record_types)}
+        self._line_start_by_class[SnapshotAsDifferences] = (
+            b'{"kind":"%s",' % kind_of(Snapshot).encode()
+        )
+        self._class_by_kind = {kind_of(cls).encode(): cls for cls in get_args(record_types)}
         # Created when first used: all of them at once would delay every start.
         self._decoders: dict[bytes, msgspec.json.Decoder[Any]] = {}
         self._encoder = msgspec.json.Encoder()
@@ -185,14 +189,14 @@ class Codec(Generic[T]):
             _DIGITS_TO_ZEROS
         ):
             body = _STRING_OR_INTEGER_PATTERN.sub(_quote_huge_integer, body)
-        return self._line_starts[type(value)] + body[1:] + b"\n"
+        return self._line_start_by_class[type(value)] + body[1:] + b"\n"
 
     def _decoder(self, kind: bytes) -> msgspec.json.Decoder[Any]:
         if kind not in self._decoders:
-            if kind not in self._classes:
+            if kind not in self._class_by_kind:
                 raise BadLine(f"unknown kind of line: {kind[:40]!r}")
             # Not strict: a sequence beyond 2**63 comes back from its string form.
-            self._decoders[kind] = decoder_of(self._classes[kind], strict=False)
+            self._decoders[kind] = decoder_of(self._class_by_kind[kind], strict=False)
         return self._decoders[kind]
 
     def decode(self, line: bytes) -> T:
@@ -221,8 +225,8 @@ class Codec(Generic[T]):
             value = complete_snapshot(value, kind.decode())
         else:
             check_histograms(value, kind.decode())
-        decoded: T = value
-        return decoded
+        decoded_value: T = value
+        return decoded_value
 
 
 _RECORD_CODEC: Codec[Record] = Codec(Record)

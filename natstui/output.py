@@ -36,7 +36,7 @@ class OutputFailed(OSError):
 
 
 def write_all(fd: int, data: bytes) -> None:
-    """Write all bytes to a descriptor, waiting for the reader; raises OSError."""
+    """Write all bytes to a descriptor, waiting for the reader; raises OSError if that fails."""
     remaining = memoryview(data)
     while remaining:
         remaining = remaining[os.write(fd, remaining) :]
@@ -49,12 +49,15 @@ class CompleteWriteFile(io.FileIO):
 
     def __init__(self, fd: int) -> None:
         super().__init__(fd, "w", closefd=False)
-        is_file = stat.S_ISREG(os.fstat(fd).st_mode)
+        is_regular_file = stat.S_ISREG(os.fstat(fd).st_mode)
         # The size that a pipe accepts without blocking, once it is ready.
-        self._max_write_bytes = sys.maxsize if is_file else select.PIPE_BUF
+        self._max_write_bytes = sys.maxsize if is_regular_file else select.PIPE_BUF
 
     def write(self, data: ReadableBuffer, /) -> int:
-        """Write all bytes and return their number; raises OSError."""
+        """Write all bytes and return their number.
+
+        Raises OutputFailed if they cannot be written, BrokenPipeError without a reader.
+        """
         remaining = memoryview(data).cast("B")
         written_bytes = 0
         while written_bytes < len(remaining):
@@ -97,24 +100,24 @@ def _note_end_signals() -> Iterator[None]:
     """Set `end_requested` on a signal to end in the block; asyncio would handle it only after the
     block.
     """
-    handlers = {
+    handler_by_signal = {
         number: handler
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
         if callable(handler := signal.getsignal(number))
     }
     if threading.current_thread() is not threading.main_thread():
-        handlers.clear()
+        handler_by_signal.clear()
 
     def note_signal(number: int, frame: FrameType | None) -> None:
         end_requested.set()
-        handlers[signal.Signals(number)](number, frame)
+        handler_by_signal[signal.Signals(number)](number, frame)
 
-    for number in handlers:
+    for number in handler_by_signal:
         signal.signal(number, note_signal)
     try:
         yield
     finally:
-        for number, handler in handlers.items():
+        for number, handler in handler_by_signal.items():
             signal.signal(number, handler)
 
 

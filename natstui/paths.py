@@ -18,10 +18,12 @@ def expand_user_path(text: str) -> Path:
 
 
 def create_private_folder(path: Path) -> Path:
-    """Create a folder, and its missing parents, for their owner alone; raises OSError.
+    """Create a folder, and its missing parents, that only their owner may enter; return its path.
 
     `Path.mkdir` applies its mode to the last folder only: under umask 000 everybody could replace
     the folders above it. An existing folder keeps its mode.
+
+    Raises OSError if a folder cannot be created.
     """
     for folder in reversed(path.parents):
         if not folder.exists():

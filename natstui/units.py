@@ -21,8 +21,8 @@ def count_text(count: int | float | None) -> str:
     for unit in "kMGTPE":
         count /= 1000
         if count < 999.5:
-            digits = 2 if count < 9.995 else 1 if count < 99.95 else 0
-            return f"{count:.{digits}f}{unit}"
+            decimals_count = 2 if count < 9.995 else 1 if count < 99.95 else 0
+            return f"{count:.{decimals_count}f}{unit}"
     return f"{count:.0f}E"
 
 
@@ -55,8 +55,8 @@ def bytes_text(size_bytes: int | float | None) -> str:
     for unit in ("KiB", "MiB", "GiB", "TiB", "PiB", "EiB"):
         size_bytes /= 1024
         if size_bytes < 999.5:
-            digits = 2 if size_bytes < 9.995 else 1 if size_bytes < 99.95 else 0
-            return f"{size_bytes:.{digits}f} {unit}"
+            decimals_count = 2 if size_bytes < 9.995 else 1 if size_bytes < 99.95 else 0
+            return f"{size_bytes:.{decimals_count}f} {unit}"
     return f"{size_bytes:.0f} EiB"
 
 
@@ -161,14 +161,14 @@ def _duration_unit_ns(unit: str) -> int:
     return _DURATION_UNITS_NS[unit_key]
 
 
-def _multiply_exactly(number: str, unit: int) -> int:
-    """Return `number` × `unit`, without the rounding error of a float if the number is an integer.
+def _multiply_exactly(number: str, multiplier: int) -> int:
+    """Return `number` × `multiplier`, without the rounding error of a float for an integer.
 
     A number with too many digits gives a result above every limit.
     """
     if _has_too_many_digits(number):
         return MAX_UINT64 + 1
-    return int(number) * unit if number.isdigit() else round(float(number) * unit)
+    return int(number) * multiplier if number.isdigit() else round(float(number) * multiplier)
 
 
 def parse_integer(text: str, min_value: int, max_value: int) -> int:
@@ -216,9 +216,10 @@ _RELATIVE_TIME_PATTERN = re.compile(r"(.+)\s+ago|in\s+(.+)|now")
 
 
 def parse_moment(text: str, now: datetime | None = None) -> datetime:
-    """Return the time of `2m ago`, `in 1h`, `now` or a timestamp; raises ValueError.
+    """Return the time of `2m ago`, `in 1h`, `now` or a timestamp.
 
-    A timestamp without a time zone is in local time. The error explains the format.
+    A timestamp without a time zone is in local time. Raises ValueError for any other text, with a
+    sentence that explains the format.
     """
     text = text.strip()
     if match := _RELATIVE_TIME_PATTERN.fullmatch(text):
@@ -279,7 +280,7 @@ def parse_count(text: str) -> int:
 
 
 def quantity_text(name: str, value: int | float) -> str:
-    """Return a number with its unit, which is the suffix of the column's name."""
+    """Return the value of a column with its unit, which is the suffix of the column's `name`."""
     for suffixes, formatter in _FORMATTER_BY_SUFFIXES:
         if name.endswith(suffixes):
             return formatter(value)

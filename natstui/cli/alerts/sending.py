@@ -313,7 +313,7 @@ async def post_json(address: str, body: bytes, *, deadline_s: float) -> None:
             deadline_s,
             body=body,
             headers={"Content-Type": "application/json"},
-            environment_proxy=True,
+            uses_environment_proxy=True,
         )
     except RequestFailed as error:
         raise RequestFailed(f"webhook: {error}", code=error.code) from error

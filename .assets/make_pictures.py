@@ -18,7 +18,7 @@ from pathlib import Path
 from textual.pilot import Pilot
 
 from natstui.cli.demo import run_shop
-from natstui.cli.open_viewer import ENGINE_COMMAND, replay_engine
+from natstui.cli.open_viewer import ENGINE_COMMAND, replay_engine_command
 from natstui.tui.analysis.screen import AnalysisScreen
 from natstui.tui.app.app import NatstuiApp
 from natstui.tui.app.link import Link
@@ -246,7 +246,7 @@ async def make(url: str) -> None:
         await asyncio.to_thread(link.wait_started),
         lambda *words: Link((*argv, *words)),
         link,
-        lambda folder: Link(replay_engine(folder)),
+        lambda folder: Link(replay_engine_command(folder)),
     )
     try:
         async with app.run_test(size=SIZE) as pilot:

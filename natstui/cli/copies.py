@@ -152,8 +152,9 @@ def _parse_time_us(text: str | None, option: str) -> int | None:
 def _read_recorded_drops(
     names: tuple[str, ...], settings: Any, stream: str, consumer: str
 ) -> tuple[MaxDeliverDrop, ...]:
-    """Return the messages that recordings report as dropped after max deliver; raises
-    SessionError.
+    """Return the messages of a consumer that recordings report as dropped after max deliver.
+
+    Raises UsageError for an unknown recording, SessionError for one that cannot be read.
     """
     # Imported here: they take a third of the start of a copy, and few copies read recordings.
     from natstui.session.library import find_session, sessions_folder

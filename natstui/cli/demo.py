@@ -142,17 +142,17 @@ def _stop_process(process: subprocess.Popen[bytes]) -> None:
     _end_servers(process.pid)
 
 
-def _end_servers(process_group: int) -> None:
+def _end_servers(process_group_id: int) -> None:
     """End the servers of a killed shop, which would write into its folder again; kill them after
     10 s.
     """
     kill_at_mono_s = time.monotonic() + _STOP_TIMEOUT_S
     with suppress(ProcessLookupError):
-        os.killpg(process_group, signal.SIGTERM)
+        os.killpg(process_group_id, signal.SIGTERM)
         while time.monotonic() < kill_at_mono_s:
             time.sleep(_END_CHECK_INTERVAL_S)
-            os.killpg(process_group, 0)
-        os.killpg(process_group, signal.SIGKILL)
+            os.killpg(process_group_id, 0)
+        os.killpg(process_group_id, signal.SIGKILL)
 
 
 @command()

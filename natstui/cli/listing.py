@@ -57,7 +57,10 @@ def _print_list(
     *,
     as_json: bool,
 ) -> None:
-    """Print the rows of a list, then to stderr the names without a row; raises RequestFailed."""
+    """Print the rows of a list of the API, then to stderr the names without a row.
+
+    Raises RequestFailed if a request fails, or if there are names without a row.
+    """
 
     async def read(client: Client) -> list[Any]:
         return [json.loads(page) async for page in client.pages(api_verb, body)]

@@ -33,7 +33,7 @@ STDIN_ADDRESS_PLACEHOLDER = "-"
 """Placeholder of a server address, which is the first line on stdin, a JSON string."""
 
 
-def replay_engine(folder: str) -> tuple[str, ...]:
+def replay_engine_command(folder: str) -> tuple[str, ...]:
     """Return the command line of an engine that replays the recording in a folder."""
     return (*ENGINE_COMMAND[:-1], "replay-engine", folder)
 
@@ -193,8 +193,8 @@ def open_viewer(engine_argv: Sequence[str], *, is_guided: bool = False) -> None:
     def create_starter(name: str) -> EngineStarter:
         return _create_named_engine_starter(flag, name, other_arguments)
 
-    several_starters = [create_starter(name) for name in names] if len(names) > 1 else []
-    starters = several_starters or [create_engine_starter(engine_argv)]
+    system_starters = [create_starter(name) for name in names] if len(names) > 1 else []
+    starters = system_starters or [create_engine_starter(engine_argv)]
     processes = _start_engines(starters)
 
     from natstui.tui.app.link import Link
@@ -218,7 +218,7 @@ def open_viewer(engine_argv: Sequence[str], *, is_guided: bool = False) -> None:
         first_record,
         starters[0],
         links[0],
-        lambda folder: Link(replay_engine(folder)),
+        lambda folder: Link(replay_engine_command(folder)),
         is_guided=is_guided,
         other_systems=_other_systems(names, first_records, links, starters),
         contexts=Contexts(

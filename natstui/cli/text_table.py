@@ -69,7 +69,7 @@ def wrap_hanging(text: str, width_cells: int | None, indent_cells: int) -> str:
         or [""]
         for text_line in text.split("\n")
     ]
-    return "\n".join(part for parts in lines for part in parts)
+    return "\n".join(wrapped_line for wrapped_lines in lines for wrapped_line in wrapped_lines)
 
 
 def colour_severities(text: str) -> str:

@@ -175,8 +175,8 @@ def test_the_command_does_what_the_form_does(
     seen: list[BenchmarkPlan] = []
 
     def keep(planned: BenchmarkPlan, _connection: object, options: object) -> None:
-        seen.append(with_changes(planned, options.changes))  # type: ignore[attr-defined]
-        assert options.checks == plan.assertions  # type: ignore[attr-defined]
+        seen.append(with_changes(planned, options.plan_changes))  # type: ignore[attr-defined]
+        assert options.check_texts == plan.assertions  # type: ignore[attr-defined]
 
     monkeypatch.setattr(run, "run_benchmark", keep)
     done = CliRunner().invoke(bench, shlex.split(command)[2:], catch_exceptions=False)

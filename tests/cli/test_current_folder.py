@@ -14,7 +14,7 @@ import pytest
 from natstui.analysis.launch import AnalysisRequest, run_job
 from natstui.children import module_command
 from natstui.cli.demo import run_shop
-from natstui.cli.open_viewer import ENGINE_COMMAND, replay_engine
+from natstui.cli.open_viewer import ENGINE_COMMAND, replay_engine_command
 from natstui.cli.watch.run import WatchedSystem, watch_several_systems
 from natstui.engine.analyzing import start_child
 from natstui.errors import NatstuiError
@@ -65,7 +65,7 @@ def analyze(_server: Broker, folder: Path) -> None:
 
 def engine(server: Broker, folder: Path) -> None:
     recorded = made(folder.parent / "sessions", Scenario().beginning())
-    for argv in ((*ENGINE_COMMAND, "--server", server.url), replay_engine(str(recorded))):
+    for argv in ((*ENGINE_COMMAND, "--server", server.url), replay_engine_command(str(recorded))):
         link = Link(argv)
         try:
             assert link.wait_started()
@@ -194,4 +194,8 @@ def test_a_checkout_that_is_not_installed_starts_its_own_processes(
 
 
 def test_a_replay_is_started_as_every_other_process_of_ours() -> None:
-    assert replay_engine("recorded") == (*module_command("natstui"), "replay-engine", "recorded")
+    assert replay_engine_command("recorded") == (
+        *module_command("natstui"),
+        "replay-engine",
+        "recorded",
+    )

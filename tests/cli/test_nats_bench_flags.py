@@ -79,7 +79,7 @@ def plan_of(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Any:
         seen: list[tuple[BenchmarkPlan, RunOptions]] = []
 
         def keep(plan: BenchmarkPlan, _connection: object, options: RunOptions) -> None:
-            seen.append((with_changes(plan, options.changes), options))
+            seen.append((with_changes(plan, options.plan_changes), options))
 
         monkeypatch.setattr(run, "run_benchmark", keep)
         words = shlex.split(line.replace("FILE", str(tmp_path / "body")))

@@ -115,9 +115,9 @@ def _test_rules_on_recording(
             "once" if opened_count_by_rule[name] == 1 else f"{opened_count_by_rule[name]} times"
         )
         click.echo(f"{name} would have fired {fired_times_text}")
-    if reasons := describe_unreadable_parts(folder):
+    if damage_texts := describe_unreadable_parts(folder):
         raise SessionError(
-            f"{folder.name}: {'; '.join(reasons)}; the alerts were tried on what can be read"
+            f"{folder.name}: {'; '.join(damage_texts)}; the alerts were tried on what can be read"
         )
 
 

@@ -61,8 +61,8 @@ class Notices:
                 if not matches_rule(alert, finding):
                     continue
                 notice_key = _NoticeKey(name, finding.kind.code, finding.entity, finding.since_us)
-                is_held = now_us - finding.since_us >= alert.hold_s * 1e6
-                if is_held or notice_key in self._reported_findings:
+                is_hold_time_over = now_us - finding.since_us >= alert.hold_s * 1e6
+                if is_hold_time_over or notice_key in self._reported_findings:
                     due_findings[notice_key] = finding
         opened_notices = [
             Notice(notice_key.alert, "open", finding)

@@ -109,8 +109,8 @@ def notice_json(notice: Notice) -> dict[str, Any]:
 
     It has `schema`, `alert` (name of the rule) and `status`, then the fields of `finding_json`.
     """
-    envelope = {"schema": 1, "alert": notice.alert, "status": notice.status}
-    return {**envelope, **finding_json(notice.finding)}
+    notice_fields = {"schema": 1, "alert": notice.alert, "status": notice.status}
+    return {**notice_fields, **finding_json(notice.finding)}
 
 
 _SendFunction = Callable[[bytes], Awaitable[None]]

@@ -43,7 +43,7 @@ def _create_stream_plan(
     """
     from natstui.model.bench.plan import StreamPlan
 
-    name = options.changes.get("stream")
+    name = options.plan_changes.get("stream")
     creates_stream = name is None or create
     return StreamPlan(
         name=name or "NATSTUI_BENCH",
@@ -57,7 +57,7 @@ def _create_stream_plan(
 def _existing_stream_plan(options: RunOptions) -> StreamPlan:
     from natstui.model.bench.plan import StreamPlan
 
-    name = options.changes.get("stream")
+    name = options.plan_changes.get("stream")
     if name is None:
         raise UsageError("name the stream to read: --stream NAME")
     return StreamPlan(name=name, create=False)
@@ -93,9 +93,9 @@ def _add_read_command(name: str, pattern: Pattern, text: str) -> None:
         from natstui.cli.bench.run import run_benchmark
         from natstui.model.bench.patterns import traits
 
-        reads_stored = traits(pattern).reads_stored
+        reads_stored_messages = traits(pattern).reads_stored
         create_plan: Callable[..., BenchmarkPlan] = (
-            flags.direct_get_plan if reads_stored else flags.consume_plan
+            flags.direct_get_plan if reads_stored_messages else flags.consume_plan
         )
         run_benchmark(create_plan(pattern, 1, _existing_stream_plan(options)), connection, options)
 
@@ -412,7 +412,8 @@ def _add_bucket_command(name: str, pattern: Pattern, text: str) -> None:
 
         if bucket is None and traits(pattern).reads_stored:
             raise UsageError("name the bucket to read: --bucket NAME")
-        plan = bucket_plan(pattern, bucket, options.changes.get("msgs"), create=bucket is None)
+        msgs_text = options.plan_changes.get("msgs")
+        plan = bucket_plan(pattern, bucket, msgs_text, create=bucket is None)
         run_benchmark(plan, connection, options)
 
 

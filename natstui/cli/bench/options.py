@@ -179,10 +179,10 @@ _RUN_FLAG_NAMES = (
 class RunOptions:
     """The options of a run: how to run a plan, and what to do with its result."""
 
-    changes: dict[str, str]
+    plan_changes: dict[str, str]
     """Overrides of the plan, as typed."""
     repeat_count: int
-    checks: tuple[str, ...]
+    check_texts: tuple[str, ...]
     as_json: bool
     library_folder: Path | None
     """Folder to save the result in; None: it is not saved."""
@@ -290,18 +290,18 @@ def run_options(command: Callable[..., Any]) -> Callable[..., Any]:
         flags = {name: other_options.pop(name) for name in _RUN_FLAG_NAMES}
         flags["rate"] = flags["rate"] or flags.pop("throughput")
         flag_values = {name: flags.pop(name) for name in _PLAN_FLAG_NAMES}
-        csv_file, progress = flags.pop("csv_file"), flags.pop("progress")
+        csv_file, shows_progress = flags.pop("csv_file"), flags.pop("progress")
         repeat_count = flags.pop("repeat_count")
         if at is not None and repeat_count > 1:
             raise UsageError("--at starts one run: give each repetition a moment of its own")
-        changes = {name: value for name, value in flag_values.items() if value is not None}
-        changes |= _nats_bench_changes(flags)
+        plan_changes = {name: value for name, value in flag_values.items() if value is not None}
+        plan_changes |= _nats_bench_changes(flags)
         from natstui.bench.result.library import library_folder
 
         folder = library_folder(settings.benchmark.folder) if save else None
         options = RunOptions(
-            changes, repeat_count, checks, as_json, folder, record, settings,
-            Path(csv_file) if csv_file else None, progress,
+            plan_changes, repeat_count, checks, as_json, folder, record, settings,
+            Path(csv_file) if csv_file else None, shows_progress,
             None if at is None else _parse_start_at_us(at), yes, confirm,
         )  # fmt: skip
         return command(options=options, **other_options)

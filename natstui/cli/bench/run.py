@@ -61,7 +61,7 @@ _MIN_PREPARATION_S, _PREPARATION_PER_WORKER_S = 10.0, 0.5
 
 
 class _Repetition(NamedTuple):
-    """The results of one repetition."""
+    """The result of one repetition of a plan, and its timeline."""
 
     result: BenchmarkResult
     timeline: Timeline
@@ -106,13 +106,13 @@ class ProgressLine:
         """
         start_text = f"{datetime.fromtimestamp(start_at_us / 1e6, UTC):%Y-%m-%dT%H:%M:%SZ}"
         interval_s = 1 if self._is_rewriting else 60
-        while (left_s := start_at_us / 1e6 - time.time()) > 0:
-            text = f"starts at {start_text}, in {duration_text(math.ceil(left_s))}"
+        while (remaining_s := start_at_us / 1e6 - time.time()) > 0:
+            text = f"starts at {start_text}, in {duration_text(math.ceil(remaining_s))}"
             if self._is_rewriting:
                 self._rewrite_line(text)
             else:
                 self._print_line(text)
-            await asyncio.sleep(left_s % interval_s or interval_s)
+            await asyncio.sleep(remaining_s % interval_s or interval_s)
 
     def end(self) -> None:
         """End the line, so that further output starts on its own line."""
@@ -137,12 +137,12 @@ def _echo_stderr(text: str) -> None:
 
 def _progress_text(progress: BenchmarkProgress) -> str:
     percent_text = "" if progress.done_ratio is None else f"{progress.done_ratio:4.0%}  "
-    left_text = "" if progress.left_s is None else f"  {duration_text(progress.left_s)} left"
+    remaining_text = "" if progress.left_s is None else f"  {duration_text(progress.left_s)} left"
     counts = progress.counts
     return (
         f"{percent_text}{progress.phase}  sent {count_text(counts.sent_msgs)}"
         f"  acked {count_text(counts.acked_msgs)}"
-        f"  received {count_text(counts.received_msgs)}{left_text}"
+        f"  received {count_text(counts.received_msgs)}{remaining_text}"
     )
 
 
@@ -155,16 +155,16 @@ def run_benchmark(plan: BenchmarkPlan, connection: Connection, options: RunOptio
     printed.
     """
     refuse_read_only(connection)
-    checks = parse_checks((*plan.assertions, *options.checks))
+    checks = parse_checks((*plan.assertions, *options.check_texts))
     # Checked before a long run, not behind it.
     if options.csv_file is not None:
         _check_csv_writable(options.csv_file)
-    plan = with_changes(plan, options.changes)
+    plan = with_changes(plan, options.plan_changes)
     line = ProgressLine(shows_progress=options.shows_progress)
     recording = _begin_recording(connection, options, line)
     try:
-        runs, failure = _run_repetitions(plan, connection, line, options, recording)
-        saved_run = _create_saved_run(plan, runs, line, is_partial=failure is not None)
+        repetitions, failure = _run_repetitions(plan, connection, line, options, recording)
+        saved_run = _create_saved_run(plan, repetitions, line, is_partial=failure is not None)
         failure = _save_run(saved_run, options) or failure
         if recording is not None:
             recording.feed.add(_summary_record(saved_run, failure, options.library_folder))
@@ -222,10 +222,10 @@ def _run_repetitions(
     """Run the repetitions until one ends early; return their results, and the error of the
     last.
     """
-    runs: list[_Repetition] = []
+    repetitions: list[_Repetition] = []
     failure = None
-    while len(runs) < options.repeat_count and failure is None:
-        run, failure = _run_once(plan, connection, line, options, recording)
+    while len(repetitions) < options.repeat_count and failure is None:
+        repetition, failure = _run_once(plan, connection, line, options, recording)
         if isinstance(failure, MissingConfirmation) and options.confirm is None:
             flags = {"yes": options.yes, "confirm": None}
             shown_confirmation = failure.confirmation
@@ -234,11 +234,11 @@ def _run_repetitions(
                 replace(options, confirm=typed_name, confirmation=shown_confirmation),
                 None,
             )
-        if run is not None:
-            runs.append(run)
+        if repetition is not None:
+            repetitions.append(repetition)
             # Each repetition works on what the first one did.
-            options = replace(options, confirmation=run.confirmation)
-    return runs, failure
+            options = replace(options, confirmation=repetition.confirmation)
+    return repetitions, failure
 
 
 def _run_once(
@@ -316,23 +316,23 @@ async def _wait_for_start(
     workers_count = sum(role.workers_count for role in plan.roles)
     preparation_s = _MIN_PREPARATION_S + _PREPARATION_PER_WORKER_S * workers_count
     workers_start_s = start_at_us / 1e6 - preparation_s
-    while (left_s := workers_start_s - time.time()) > 0 and not stop_event.is_set():
+    while (remaining_s := workers_start_s - time.time()) > 0 and not stop_event.is_set():
         # Not all of it at once: the clock may be set meanwhile.
         try:
-            async with asyncio.timeout(min(left_s, 1.0)):
+            async with asyncio.timeout(min(remaining_s, 1.0)):
                 await stop_event.wait()
         except TimeoutError:
             continue
 
 
 def _create_saved_run(
-    plan: BenchmarkPlan, runs: list[_Repetition], line: ProgressLine, *, is_partial: bool
+    plan: BenchmarkPlan, repetitions: list[_Repetition], line: ProgressLine, *, is_partial: bool
 ) -> library.SavedRun | None:
     """Return the run to save, None without results; `is_partial`: repetitions are missing."""
-    if not runs:
+    if not repetitions:
         return None
-    results = tuple(run.result for run in runs)
-    timelines = tuple(run.timeline for run in runs)
+    results = tuple(repetition.result for repetition in repetitions)
+    timelines = tuple(repetition.timeline for repetition in repetitions)
     run = library.make_saved_run(plan, results, read_environment(line.link), timelines)
     return replace(run, partial=True) if is_partial else run
 
@@ -361,7 +361,10 @@ def _check_csv_writable(path: Path) -> None:
 
 
 def _write_csv(run: library.SavedRun, path: Path) -> None:
-    """Write a row for each worker of each repetition; raises UsageError and WriteFailed."""
+    """Write a CSV file with a row for each worker of each repetition.
+
+    Raises UsageError if the file exists or may not be written, WriteFailed if the disk fails.
+    """
     csv_text = io.StringIO()
     csv_writer = csv.writer(csv_text)
     csv_writer.writerow(("run", "repetition", *_CSV_COLUMNS))
@@ -376,10 +379,10 @@ def _write_csv(run: library.SavedRun, path: Path) -> None:
 def _csv_cells(worker: WorkerResult) -> tuple[object, ...]:
     counts = worker.counts
     is_sender = counts.sent_msgs >= counts.received_msgs
-    msgs = counts.sent_msgs if is_sender else counts.received_msgs
+    sent_or_received_msgs = counts.sent_msgs if is_sender else counts.received_msgs
     payload_bytes = counts.sent_bytes if is_sender else counts.received_bytes
     return (
-        worker.role, worker.worker_id, worker.pattern, msgs, payload_bytes,
+        worker.role, worker.worker_id, worker.pattern, sent_or_received_msgs, payload_bytes,
         worker.rate_per_s, worker.cpu_ratio, worker.ended,
     )  # fmt: skip
 

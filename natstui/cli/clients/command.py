@@ -103,9 +103,9 @@ def kick(connection: Connection, node: str, connection_id: int, **flags: Any) ->
 async def _confirm_and_kick(
     connection: Connection, server: str, connection_id: int, flags: dict[str, Any]
 ) -> str:
-    system = SystemConnection(connection)
+    system_connection = SystemConnection(connection)
     try:
-        client = await system.client()
+        client = await system_connection.client()
         client_connection = await _find_connection(client, server, connection_id)
         prompt = clean_line(kick_prompt(client_connection))
         confirmed_name = await asyncio.to_thread(
@@ -121,7 +121,7 @@ async def _confirm_and_kick(
         )
         return await kick_connection(Writer(client, Journal()), None, kick_command)
     finally:
-        await system.close()
+        await system_connection.close()
 
 
 async def _find_connection(client: Client, server: str, connection_id: int) -> ClientConnection:

@@ -27,12 +27,12 @@ TrafficByServerAndConnectionId = Mapping[tuple[str, int], Traffic]
 _COLUMN_BY_KEY = {column.key: column for column in CONNECTION_COLUMNS}
 _CLIENT_DROP_ORDER_BY_COLUMN = {"name": 0, "user": 2, "address": 0, "client": 3, "server": 1}
 """Column → drop order where space is short; 0: never dropped."""
-_FIRST_DROP_ORDER_BY_COLUMN = {
+_DROP_ORDER_BY_LEFT_COLUMN = {
     "name": 0, "user": 2, "address": 0, "client": 3, "rtt": 8, "subs": 7, "pending": 6,
     "in": 4, "in_total": 10, "out": 4, "out_total": 10,
 }  # fmt: skip
 _RATE_DROP_ORDER_BY_COLUMN = {"in_s": 1, "in_b": 9, "out_s": 1, "out_b": 9}
-_LAST_DROP_ORDER_BY_COLUMN = {"uptime": 5, "idle": 5, "server": 2, "slow": 1}
+_DROP_ORDER_BY_RIGHT_COLUMN = {"uptime": 5, "idle": 5, "server": 2, "slow": 1}
 _CLOSED_DROP_ORDER_BY_COLUMN = {"ended": 0, "reason": 0}
 _SHRINKING_COLUMNS = {"name", "user", "client", "reason"}
 READING_STATISTICS_FIELDS = (
@@ -55,9 +55,9 @@ def connection_lines(
     reason. `width_cells` is the width of the terminal; None for a pipe, which has no limit.
     """
     drop_order_by_column = (
-        _FIRST_DROP_ORDER_BY_COLUMN
+        _DROP_ORDER_BY_LEFT_COLUMN
         | (_RATE_DROP_ORDER_BY_COLUMN if rates is not None else {})
-        | _LAST_DROP_ORDER_BY_COLUMN
+        | _DROP_ORDER_BY_RIGHT_COLUMN
         | (_CLOSED_DROP_ORDER_BY_COLUMN if closed else {})
     )
     connections = [
@@ -101,7 +101,7 @@ def connections_json(
     It has `schema`, `servers`, `silent` (servers without a reply) and `connections`, whose fields
     have their units in their names; times are UTC µs.
     """
-    values = {
+    json_fields = {
         "schema": 1,
         "servers": [asdict(server) for server in connections_read.servers],
         "silent": list(connections_read.silent),
@@ -110,7 +110,7 @@ def connections_json(
             for client_connection in sort_connections(connections_read.rows)
         ],
     }
-    return json.dumps(values).replace("\x7f", "\\u007f")
+    return json.dumps(json_fields).replace("\x7f", "\\u007f")
 
 
 def connection_json(
@@ -120,15 +120,15 @@ def connection_json(
 
     `rates` add its traffic per second, null where it is unknown; None adds nothing.
     """
-    fields = asdict(client_connection)
+    connection_fields = asdict(client_connection)
     # The subscriptions were not requested: an empty list would mean that there are none.
-    del fields["listening"]
-    fields["was_slow"] = client_connection.slow_text
+    del connection_fields["listening"]
+    connection_fields["was_slow"] = client_connection.slow_text
     if rates is not None:
         traffic = rates.get(client_connection.key)
         names = Traffic.__dataclass_fields__
-        fields |= asdict(traffic) if traffic is not None else dict.fromkeys(names)
-    return fields
+        connection_fields |= asdict(traffic) if traffic is not None else dict.fromkeys(names)
+    return connection_fields
 
 
 def requester_lines(
@@ -162,7 +162,7 @@ def requester_lines(
 
 
 def _requester_cells(requester: Requester, is_publish: bool, pins: Sequence[str]) -> list[str]:
-    ago_s = max(0.0, time.time() - requester.last_at_us / 1e6)
+    last_request_age_s = max(0.0, time.time() - requester.last_at_us / 1e6)
     if requester.connection is not None:
         cells = client_cells(requester.connection)
     else:
@@ -171,14 +171,14 @@ def _requester_cells(requester: Requester, is_publish: bool, pins: Sequence[str]
             f"account {requester.account}" if requester.account else "another account",
             *unknown_cells,
         ]
-    more_count = len(requester.about) - _MAX_SHOWN_SUBJECTS
+    left_out_count = len(requester.about) - _MAX_SHOWN_SUBJECTS
     details_text = ", ".join(requester.about[:_MAX_SHOWN_SUBJECTS]) + (
-        f" +{more_count}" if more_count > 0 else ""
+        f" +{left_out_count}" if left_out_count > 0 else ""
     )
     cells.append(count_text(requester.requests_count))
     delivered_text = count_text(requester.delivered_msgs)
     cells.append(bytes_text(requester.request_bytes) if is_publish else delivered_text)
-    cells += [details_text, f"{duration_text(ago_s)} ago"]
+    cells += [details_text, f"{duration_text(last_request_age_s)} ago"]
     return [*cells, ", ".join(pin for pin in pins if pin in requester.pins)] if pins else cells
 
 

@@ -86,12 +86,12 @@ TemplateFiller = Callable[[int], str]
 def _fill_text(
     text: str, template_fillers: list[tuple[str, TemplateFiller]], payload_number: int
 ) -> bytes:
-    parts, position = [], 0
+    text_parts, position = [], 0
     for template, fill in template_fillers:
         template_start = text.index(template, position)
-        parts += [text[position:template_start], fill(payload_number)]
+        text_parts += [text[position:template_start], fill(payload_number)]
         position = template_start + len(template)
-    return "".join([*parts, text[position:]]).encode("utf-8", "surrogateescape")
+    return "".join([*text_parts, text[position:]]).encode("utf-8", "surrogateescape")
 
 
 def _create_filler(match: re.Match[str]) -> TemplateFiller:

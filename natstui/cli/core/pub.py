@@ -115,12 +115,12 @@ def _print_batch(batch: MessageBatch, *, as_json: bool) -> None:
     if last_ack is not None:
         stored_count = batch.sent_count - batch.duplicates_count
         stored_text = f"{stored_count:,} of them " if batch.duplicates_count else ""
-        verb = (
+        acked_or_stored_text = (
             "acknowledged by"
             if batch.kept_no_message or not batch.is_kept_count_known
             else "stored in"
         )
-        text += f", {stored_text}{verb} {last_ack.stream_text}"
+        text += f", {stored_text}{acked_or_stored_text} {last_ack.stream_text}"
         text += f" up to sequence {last_ack.stored_seq}" if stored_count else ""
         if batch.duplicates_count:
             text += (

@@ -135,9 +135,9 @@ def _create_reply_function(
             return Reply(await _run_program(program, request, timeout_s), headers)
         if flags["echo"]:
             echoed_headers = [
-                pair
-                for pair in request.headers
-                if not pair[0].lower().startswith(CONTROL_HEADER_PREFIXES)
+                header
+                for header in request.headers
+                if not header[0].lower().startswith(CONTROL_HEADER_PREFIXES)
             ]
             return Reply(request.payload, (*echoed_headers, *headers))
         return Reply(next(bodies), headers)
@@ -179,10 +179,12 @@ async def _run_program(program: list[str], request: ReceivedRequest, timeout_s: 
             if output is not None:
                 await process.wait()
     except TimeoutError as error:
-        duration_verb = "took"
+        verb_before_duration = "took"
         if process.returncode is not None:
-            duration_verb = "ended, but what it has started kept its output open for"
-        raise NatstuiError(f"{program[0]} {duration_verb} longer than {timeout_s:g} s") from error
+            verb_before_duration = "ended, but what it has started kept its output open for"
+        raise NatstuiError(
+            f"{program[0]} {verb_before_duration} longer than {timeout_s:g} s"
+        ) from error
     finally:
         # What it has started may hold the pipe although it has ended itself.
         if output is None or process.returncode is None:

@@ -124,12 +124,12 @@ class SubscriptionPrinter:
             )
         group = f" in the queue group {self.queue}" if self.queue else ""
         # After this line nothing is missed: the server knows of the subscriptions.
-        limit_s = client.connection.request_timeout_s
+        timeout_s = client.connection.request_timeout_s
         try:
-            async with asyncio.timeout(limit_s):
+            async with asyncio.timeout(timeout_s):
                 await (await client.nc.ping())
         except TimeoutError as error:
-            raise RequestTimedOut(self.subjects[0], limit_s) from error
+            raise RequestTimedOut(self.subjects[0], timeout_s) from error
         text = f"natstui: listening to {', '.join(self.subjects)}{group}"
         click.echo(clean_line(text), err=True)
 

@@ -201,10 +201,10 @@ def _read_recorded_report(
             "--session judges a recording: leave --server, --context, --profile, --account out"
         )
     folder = find_session(library_folder(sessions, flags.config), session)
-    state, ended_findings, damage = read_recorded_findings(
+    state, ended_findings, damage_texts = read_recorded_findings(
         folder, progress_bar_callback("judging")
     )
-    return create_report(state, selection, "; ".join(damage) or None, ended_findings)
+    return create_report(state, selection, "; ".join(damage_texts) or None, ended_findings)
 
 
 def _parse_stream_and_consumer(text: str | None) -> tuple[str, str] | None:

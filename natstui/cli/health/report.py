@@ -149,7 +149,8 @@ def _unread_texts(state: State) -> Iterator[str]:
     """Yield what could not be read of servers and clients, and why."""
     if state.servers.newest is not None:
         yield from (
-            f"{missing.what}: {missing.reason}" for missing in state.servers.newest.missing
+            f"{unread_source.what}: {unread_source.reason}"
+            for unread_source in state.servers.newest.missing
         )
     if state.clients is not None and state.clients.missing is not None:
         yield f"closed connections: {state.clients.missing}"

@@ -118,7 +118,7 @@ def consumer_json(
 
 
 def has_row(state: State, stream: str, consumer: str) -> bool:
-    """Return whether a poll has read a consumer; an unreachable one may have no row."""
+    """Return whether the state has a row of a consumer; it may have none of an unreachable one."""
     rows = state.consumers.roster.rows_of_stream.get(stream, ())
     return any(state.consumers.columns.name[row] == consumer for row in rows)
 
@@ -155,17 +155,18 @@ def _counter_texts(state: State, row: int) -> Iterator[tuple[str, str]]:
     config = state.consumer_configurations.get((columns.stream[row], columns.name[row]))
     history = state.consumer_history
     lag = consumer_lag(state, row)
-    pending, ack_pending = columns.pending_msgs[row], columns.ack_pending_msgs[row]
-    trend = trend_per_s(history, key, "pending_msgs")
-    yield "pending", f"{counted(pending, 'message')}{'' if trend is None else f', {trend:+.1f}/s'}"
-    if lag is not None and pending:
+    pending_msgs, ack_pending_msgs = columns.pending_msgs[row], columns.ack_pending_msgs[row]
+    pending_trend_per_s = trend_per_s(history, key, "pending_msgs")
+    trend_text = "" if pending_trend_per_s is None else f", {pending_trend_per_s:+.1f}/s"
+    yield "pending", f"{counted(pending_msgs, 'message')}{trend_text}"
+    if lag is not None and pending_msgs:
         estimate_prefix = "about " if lag.is_estimated else ""
         yield (
             "lag",
             f"the next message has been waiting for {estimate_prefix}{duration_text(lag.time_s)}",
         )
-    limit = config.max_ack_pending_msgs if config else None
-    yield "ack pending", f"{ack_pending} of {limit or 'unlimited'}" if config else str(ack_pending)
+    limit_text = f" of {config.max_ack_pending_msgs or 'unlimited'}" if config else ""
+    yield "ack pending", f"{ack_pending_msgs}{limit_text}"
     yield "redelivered", counted(columns.redelivered_msgs[row], "message")
     if config is not None and config.pull:
         yield "open pulls", str(columns.waiting_pulls_count[row])

@@ -135,7 +135,7 @@ class WriterSession:
         self._runner = asyncio.Runner()
 
     def __enter__(self) -> WriterSession:
-        """Connect, and return the session; raises ConnectionFailed."""
+        """Connect, and return the session; raises ConnectionFailed if there is no connection."""
         try:
             connect_work = connect(self.connection, on_link=self._on_link)
             self._client = self._runner.run(await_with_progress(connect_work))

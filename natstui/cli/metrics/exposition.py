@@ -319,7 +319,7 @@ def _gauge_lines(
 def _limit_lines(
     state: State, columns: StreamColumns, rows: Sequence[int], labels: Sequence[str]
 ) -> Iterator[str]:
-    """Yield the limits of streams; -1 means unlimited, as in the server's JSON."""
+    """Yield the gauges of the limits of streams; -1 means unlimited, as in the server's JSON."""
     configurations = state.stream_configurations
     label_config_pairs = [
         (label, config)
@@ -350,9 +350,9 @@ def _limit_lines(
 def _upstream_lines(
     columns: StreamColumns, rows: Sequence[int], labels: Sequence[str]
 ) -> Iterator[str]:
-    """Yield the lag of mirrors and sources.
+    """Yield the gauges of the lag of mirrors and sources, and of the time since the last contact.
 
-    Several sources of the same stream have the same labels; the values are those of the worst.
+    Several sources of the same stream have the same labels: the largest value is yielded.
     """
     upstreams_by_kind: dict[str, dict[str, list[Upstream]]] = {"mirror": {}, "source": {}}
     for label, row in zip(labels, rows, strict=True):
@@ -365,13 +365,15 @@ def _upstream_lines(
             upstreams_by_label = upstreams_by_kind[kind]
             upstreams_by_label.setdefault(f"{label},{upstream_labels}", []).append(upstream)
     for kind, upstreams_by_label in upstreams_by_kind.items():
-        lag_by_label = {
+        lag_msgs_by_label = {
             label: max(upstream.lag_msgs for upstream in upstreams)
             for label, upstreams in upstreams_by_label.items()
         }
         text = f"Messages that a {kind} lags behind"
         name = f"jetstream_stream_{kind}_lag"
-        yield from _gauge_lines(name, text, list(lag_by_label), list(lag_by_label.values()))
+        yield from _gauge_lines(
+            name, text, list(lag_msgs_by_label), list(lag_msgs_by_label.values())
+        )
         active_ns_by_label = {
             label: max(values_ns)
             for label, upstreams in upstreams_by_label.items()

@@ -144,7 +144,7 @@ def serve_metrics(
 
 
 def _join_address(host: str, port: int) -> str:
-    """Return `127.0.0.1:9777` or `[::1]:9777`."""
+    """Return host and port as text: `127.0.0.1:9777`, or `[::1]:9777` for IPv6."""
     return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
 

@@ -95,8 +95,8 @@ def _verdict_lines(section: SectionText, width_cells: int) -> list[str]:
 
 def _table_lines(section: SectionText, width_cells: int | None) -> list[str]:
     columns = [
-        Column(title, numeric, drop_order=index if numeric else 0, may_be_cut=not numeric)
-        for index, (title, numeric) in enumerate(
+        Column(title, is_numeric, drop_order=index if is_numeric else 0, may_be_cut=not is_numeric)
+        for index, (title, is_numeric) in enumerate(
             zip(section.titles, section.is_numeric_by_column, strict=True)
         )
     ]
@@ -458,9 +458,10 @@ def _write_files(
 
 
 def _write_file(file: Path, text: str, *, force: bool) -> None:
-    """Write a file atomically; raises AnalysisError and WriteFailed.
+    """Write a file atomically, and print its path.
 
-    An existing file is replaced only with `force`, or if it is a report page of natstui.
+    An existing file is replaced only with `force`, or if it is a report page of natstui; otherwise
+    AnalysisError is raised. Raises WriteFailed if the disk fails.
     """
     may_replace_file = force or _is_own_page(file)
     with (

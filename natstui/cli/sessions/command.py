@@ -308,8 +308,8 @@ def export(
         raise DamagedSession(folder, "only the readable part was exported")
 
 
-def _print_export(counts: dict[str, int], damage: list[str]) -> None:
-    for name, rows_count in counts.items():
+def _print_export(rows_count_by_table: dict[str, int], damage_texts: list[str]) -> None:
+    for name, rows_count in rows_count_by_table.items():
         click.echo(f"{name}\t{rows_count}")
-    for text in damage:
+    for text in damage_texts:
         click.echo(clean_line(f"damaged: {text}"), err=True)

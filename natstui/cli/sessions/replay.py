@@ -38,12 +38,12 @@ def _parse_time_us(text: str | None) -> int | None:
 @click.option("--paused", is_flag=True, help="Start paused.")
 def replay(sessions: Path, session: str, at_text: str | None, *, paused: bool) -> None:
     """Replay a recording in the screens. SESSION is a folder, an id, a name, or `last`."""
-    from natstui.cli.open_viewer import open_viewer, replay_engine
+    from natstui.cli.open_viewer import open_viewer, replay_engine_command
     from natstui.session.library import find_session
 
     _parse_time_us(at_text)
     folder = find_session(sessions, session)
-    arguments = [*replay_engine(str(folder.resolve())), "--sessions", str(sessions)]
+    arguments = [*replay_engine_command(str(folder.resolve())), "--sessions", str(sessions)]
     arguments += ["--at", at_text] if at_text else []
     open_viewer([*arguments, "--paused"] if paused else arguments)
 

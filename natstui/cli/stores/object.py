@@ -101,7 +101,7 @@ def ls(connection: Connection, bucket: str | None, as_json: bool, **_flags: Any)
 def _print_objects(connection: Connection, bucket: str, *, as_json: bool) -> None:
     content = run_connected(connection, lambda client: read_store(client, bucket))
     objects = content.objects
-    _print_damage(content.damaged)
+    _print_unlisted_objects(content.damaged)
     _print_unfinished_uploads(bucket, content)
     if as_json:
         rows = [dataclasses.asdict(stored_object) for stored_object in objects]
@@ -113,7 +113,7 @@ def _print_objects(connection: Connection, bucket: str, *, as_json: bool) -> Non
         sys.exit(RequestFailed.exit_code)
 
 
-def _print_damage(reasons: Mapping[str, str]) -> None:
+def _print_unlisted_objects(reasons: Mapping[str, str]) -> None:
     """Print to stderr why some objects cannot be listed."""
     for reason in reasons.values():
         click.echo(clean_line(f"natstui: {reason}"), err=True)
@@ -166,7 +166,7 @@ def info(
     if name is None:
         reply, content = run_connected(connection, lambda client: _read_info(client, bucket))
         if content is not None:
-            _print_damage(content.damaged)
+            _print_unlisted_objects(content.damaged)
             _print_unfinished_uploads(bucket, content)
         if as_json:
             click.echo(clean_json(reply.decode()))

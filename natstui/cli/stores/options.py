@@ -107,7 +107,9 @@ def bucket_options(command: Callable[..., Any], *, is_key_value: bool) -> Callab
         return command(options=options, **flags)
 
     decorated_command: Callable[..., Any] = call_command_with_options
-    for option in reversed([*(_KEY_VALUE_OPTIONS if is_key_value else ()), *_COMMON_OPTIONS]):
+    for option in reversed(
+        [*(_KEY_VALUE_OPTIONS if is_key_value else ()), *_BUCKET_AND_STORE_OPTIONS]
+    ):
         decorated_command = option(decorated_command)
     return decorated_command
 
@@ -121,7 +123,7 @@ _KEY_VALUE_OPTIONS = (
     click.option("--marker-ttl", metavar="TIME",
         help="How long markers of expired keys are kept."),
 )  # fmt: skip
-_COMMON_OPTIONS = (
+_BUCKET_AND_STORE_OPTIONS = (
     click.option("--ttl", metavar="TIME", help="How long values are kept: 1d, 2M."),
     click.option("--replicas", type=click.IntRange(1, 5), default=1, help="Number of replicas."),
     click.option("--storage", type=click.Choice(("file", "memory", "f", "m")), default="file"),

@@ -130,11 +130,11 @@ def removed_rows(state_before: State, state_after: State) -> Iterator[RemovedRow
     A recreated stream or consumer has another creation time, so that the old one counts as
     deleted.
     """
-    table_pairs = (
+    before_and_after_tables = (
         (state_before.streams, state_after.streams),
         (state_before.consumers, state_after.consumers),
     )
-    for before_table, after_table in table_pairs:
+    for before_table, after_table in before_and_after_tables:
         if before_table.roster is after_table.roster:
             continue
         for key in before_table.roster.keys:
@@ -193,7 +193,9 @@ def _added_and_removed_names(
     assets_before: frozenset[str] | frozenset[tuple[str, str]],
     assets_after: frozenset[str] | frozenset[tuple[str, str]],
 ) -> tuple[list[str], list[str]]:
-    """Return the added and the removed names, ordered."""
+    """Return the names that are only in `assets_after`, then those only in `assets_before`, both
+    ordered.
+    """
     names_before, names_after = (
         {name if isinstance(name, str) else ".".join(name) for name in names}
         for names in (assets_before, assets_after)

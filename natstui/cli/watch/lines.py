@@ -89,7 +89,9 @@ def schema_text() -> str:
 
 
 def _json_struct(row: type) -> type:
-    """Return the JSON type of the row of a stream or consumer."""
+    """Return a type with the JSON fields of a stream or consumer, for the schema; `row` is the
+    class of the row.
+    """
     fields = [(field.name, field.type) for field in json_fields(ASSET_COLUMNS[row])]
     return msgspec.defstruct(row.__name__, fields, namespace={"__doc__": row.__doc__})
 

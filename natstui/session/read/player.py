@@ -179,7 +179,7 @@ class Player:
         return is_longer
 
     def _newest_us(self) -> int | None:
-        """Return the time of the newest record that was sent; None if there is none."""
+        """Return the time (µs) of the newest record up to the position; None if there is none."""
         _, moments_us = self._content()
         if sent_times_us := moments_us[: self._next_entry_index]:
             return sent_times_us[-1]

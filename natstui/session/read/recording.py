@@ -323,7 +323,7 @@ class Recording:
             return []
         dropped_segments = read_info(self.folder).dropped
         numbers = [span.file.number for span in self.spans]
-        missing_segments = find_missing_segments(
+        missing_text_by_segment_number = find_missing_segments(
             dropped_segments.segments_count if dropped_segments else 0,
             numbers,
             max(self._index_by_number, default=0),
@@ -331,10 +331,10 @@ class Recording:
         start_by_number = {span.file.number: span.start_us for span in self.spans}
         marks = [
             Mark(start_by_number.get(number, self.end_us), "gap", text)
-            for number, text in missing_segments.items()
+            for number, text in missing_text_by_segment_number.items()
         ]
         damage_texts = list(no_segment_texts(self.spans))
-        if not missing_segments and not dropped_segments:
+        if not missing_text_by_segment_number and not dropped_segments:
             damage_texts += missing_record_texts(
                 self._count_lines(), sum(self.info.records_count.values())
             )

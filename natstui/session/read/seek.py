@@ -377,7 +377,10 @@ _CONSUMER_COLUMNS_WITHOUT_SEQUENCES = tuple(
 
 
 def _part_decoder(consumer_columns: tuple[str, ...]) -> Any:
-    """Return a decoder of the columns that a history keeps; the names of the rows stay text."""
+    """Return a decoder of a part of a poll that decodes only the columns that a history keeps.
+
+    The names of the rows stay JSON text.
+    """
 
     def make_table_type(keys: tuple[str, ...], columns: tuple[str, ...]) -> Any:
         struct_fields = [(key, msgspec.Raw) for key in keys] + [

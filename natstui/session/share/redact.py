@@ -217,7 +217,7 @@ class Pseudonyms:
     def _text_replacement_of(
         self, cls: type, name: str, literal_field_names: frozenset[str]
     ) -> Callable[[str], str]:
-        """Return the function that replaces the text of a field."""
+        """Return a function that returns the replacement of a text in field `name` of `cls`."""
         full_name = f"{cls.__name__}.{name}"
         if name in literal_field_names or full_name in _KEPT_FIELDS:
             return str

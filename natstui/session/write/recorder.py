@@ -131,8 +131,8 @@ class ClockStepDetector:
 
 
 def prepare_for_recording(record: Record, *, payloads: bool) -> Record | None:
-    """Return a record without the parts that must not be written; None if nothing of it is
-    written.
+    """Return a record without secrets, and without a body unless `payloads`; None for a record
+    that is never written.
     """
     if isinstance(record, NEVER_RECORDED):
         return None

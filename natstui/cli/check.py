@@ -48,7 +48,7 @@ def check(
 
 
 async def _check_connection(connection: Connection, *, as_json: bool) -> int:
-    """Print every step; return the exit code of the last one that failed."""
+    """Try to connect, and print every step; return the exit code of the last one that failed."""
     # Imported here for the sake of `--help`.
     from natstui.jetstream.connection.check import check_connection
 

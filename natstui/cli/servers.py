@@ -304,9 +304,10 @@ async def _move_leaders(
     *,
     is_quiet: bool,
 ) -> tuple[list[BalancePlan], int | None]:
-    """Execute plans until there is nothing to move, for three rounds at most.
+    """Move leaders until there is nothing to move, for three rounds of planning at most.
 
-    Returns the remaining plans, and the number of the signal that stopped the moves, if any.
+    Adds a sentence for each move to `moved_texts`, and prints it unless `is_quiet`. Returns the
+    remaining plans, and the number of the signal that stopped the moves, if any.
     """
     stop_event = make_stop_event()
 

@@ -146,7 +146,9 @@ def create_report(
 
 
 def _unread_texts(state: State) -> Iterator[str]:
-    """Yield what could not be read of servers and clients, and why."""
+    """Yield a text for each kind of data about servers and clients that could not be read, with
+    the reason.
+    """
     if state.servers.newest is not None:
         yield from (
             f"{unread_source.what}: {unread_source.reason}"

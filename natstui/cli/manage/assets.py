@@ -71,7 +71,8 @@ def add_asset(connection: Connection, asset_flags: AssetFlags, start_config: Con
 
     A dry run prints the configuration, or the differences to an existing asset; it exits with 0 if
     that has the same configuration, else with 1. Raises UsageError for an invalid configuration,
-    ActionRefusal if the change is not confirmed or the connection is read-only, RequestFailed.
+    ActionRefusal if the change is not confirmed or the connection is read-only, RequestFailed if
+    the server refuses the change or does not reply.
     """
     file_config = _file_config(asset_flags, start_config)
     is_durable = "durable_name" in start_config
@@ -114,7 +115,7 @@ def edit_asset(connection: Connection, asset_flags: AssetFlags) -> None:
     A dry run prints the differences, and to stderr what is lost; it exits with 1 if there are
     differences, else with 0. Raises UsageError for an invalid configuration, ActionRefusal if the
     change is not confirmed or the connection is read-only, NotFound without the asset,
-    RequestFailed.
+    RequestFailed if the server refuses the change or does not reply.
     """
     with WriterSession(connection, asset_flags.read_only) as session:
         asset = session.run(

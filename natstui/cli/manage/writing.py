@@ -178,7 +178,8 @@ def connect_and_apply(
     """Connect, do a change after the required confirmation, close, and return its result.
 
     `flags` has `read_only`, `yes` and `confirm`. Raises ActionRefusal if the change is not
-    confirmed or the connection is read-only, ConnectionFailed, RequestFailed.
+    confirmed or the connection is read-only, ConnectionFailed without a connection, RequestFailed
+    if the server refuses the change or does not reply.
     """
     refuse_read_only(connection, flags["read_only"])
     with WriterSession(connection) as session:
@@ -191,7 +192,7 @@ def confirm_and_apply(
     """Do a change after the required confirmation, and return its result.
 
     `flags` has `yes` and `confirm`. Raises ActionRefusal if the change is not confirmed,
-    RequestFailed.
+    RequestFailed if the server refuses it or does not reply.
     """
     shown_preview = session.run(lambda writer: preview(writer, change))
     return apply_previewed_change(
@@ -205,7 +206,8 @@ def apply_previewed_change(
     """Do a change that was previewed, and return its result.
 
     `name` is the confirmed name, None if none was required. Raises ActionRefusal if the name is
-    wrong or the asset was changed since the preview, RequestFailed.
+    wrong or the asset was changed since the preview, RequestFailed if the server refuses the
+    change or does not reply.
     """
     confirmed_change = dataclasses.replace(
         change,

@@ -295,16 +295,16 @@ def export(
     from natstui.session.library import find_session
     from natstui.session.share.export_tables import export as export_recording
 
-    folder, damage = find_session(sessions, session), list[str]()
+    folder, damage_texts = find_session(sessions, session), list[str]()
     counts = export_recording(
-        folder, target, kind, progress_bar_callback("exporting"), damage.append
+        folder, target, kind, progress_bar_callback("exporting"), damage_texts.append
     )
     if as_json:
         result = {"folder": str(folder), "target": str(target), "format": kind}
-        print_json({**result, "rows_count": counts, "damage": damage})
+        print_json({**result, "rows_count": counts, "damage": damage_texts})
     else:
-        _print_export(counts, damage)
-    if damage:
+        _print_export(counts, damage_texts)
+    if damage_texts:
         raise DamagedSession(folder, "only the readable part was exported")
 
 

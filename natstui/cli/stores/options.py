@@ -162,7 +162,8 @@ def create_bucket(connection: Connection, config: Config, flags: dict[str, Any])
     """Create the stream of a bucket or store after confirmation, and print the result.
 
     `flags` are those of `change_flags`. Raises ActionRefusal if the change is not confirmed or the
-    connection is read-only, ConnectionFailed, RequestFailed.
+    connection is read-only, ConnectionFailed without a connection, RequestFailed if the server
+    refuses the change or does not reply.
     """
     change = Change(0, "create_stream", str(config["name"]), None, json.dumps(config))
     refuse_read_only(connection, flags["read_only"])
@@ -175,7 +176,8 @@ def delete_bucket(connection: Connection, prefix: str, bucket: str, flags: dict[
 
     `prefix` is that of its stream, `flags` are those of `change_flags`. Raises NotFound if it does
     not exist, ActionRefusal if the change is not confirmed, the connection is read-only or the
-    stream is no bucket, ConnectionFailed, RequestFailed.
+    stream is no bucket, ConnectionFailed without a connection, RequestFailed if the server refuses
+    the change or does not reply.
     """
     change = Change(0, "delete_stream", f"{prefix}{bucket}")
     change_bucket(connection, prefix, bucket, flags, lambda _config: change)
@@ -193,7 +195,8 @@ def change_bucket(
     `prefix` is that of its stream, `flags` are those of `change_flags`. `create_change` returns
     the change for the current configuration of the stream. Raises NotFound if it does not exist,
     ActionRefusal if the change is not confirmed, the connection is read-only or the stream is no
-    bucket, ConnectionFailed, RequestFailed.
+    bucket, ConnectionFailed without a connection, RequestFailed if the server refuses the change
+    or does not reply.
     """
     bucket_text, stream = f"{_STORE_KIND_BY_PREFIX[prefix]} {bucket}", f"{prefix}{bucket}"
     refuse_read_only(connection, flags["read_only"])

@@ -2,17 +2,11 @@
 
 from __future__ import annotations
 
-import msgspec
-
-from natstui.decoding import decoder_of
+from natstui.model.live.evidence import message_of
 from natstui.model.records.copies import MaxDeliverDrop
 from natstui.model.records.evidence import AdvisoriesCounted
 from natstui.model.records.record import Advisory, Configured
 from natstui.session.read.recording import Recording
-
-
-class _MaxDeliverAdvisory(msgspec.Struct):
-    stream_seq: int = 0
 
 
 def read_dropped_messages(
@@ -40,14 +34,13 @@ def read_dropped_messages(
         if (record.type, record.stream, record.consumer) != ("max_deliver", stream, consumer):
             continue
         if isinstance(record, Advisory):
-            seq = decoder_of(_MaxDeliverAdvisory).decode(record.body_json).stream_seq
-            drops.append(MaxDeliverDrop(record.at_us, seq, created_at_us))
+            messages, advisories_count = message_of(record), 1
         else:
-            drops += [
-                MaxDeliverDrop(record.at_us, message.stream_seq, created_at_us)
-                for message in record.messages
-            ]
-            advisories_without_seq_count += record.said_count - sum(
-                message.said_count for message in record.messages
-            )
+            messages, advisories_count = record.messages, record.said_count
+        drops += [
+            MaxDeliverDrop(record.at_us, message.stream_seq, created_at_us) for message in messages
+        ]
+        advisories_without_seq_count += advisories_count - sum(
+            message.said_count for message in messages
+        )
     return drops, advisories_without_seq_count

@@ -31,6 +31,7 @@ from natstui.cli.terminal_line import TerminalLine
 from natstui.config import Connection
 from natstui.engine.stopping import cancel_on_signal
 from natstui.errors import BackupError, NatstuiError, RequestFailed, UsageError
+from natstui.jetstream.connection.decode.streams import read_state, state_fields
 from natstui.jetstream.connection.writer import Writer
 from natstui.jetstream.managing.backup import (
     WrittenBackup,
@@ -225,7 +226,7 @@ def _print_backup_results(
     for result in [] if as_json else backup_results:
         consumers = consumers_text(result)
         size_text = f"{bytes_text(result.data_bytes)} in {target}"
-        text = f"{result.stream}: {state_text(result.state)}, {consumers}; {size_text}"
+        text = f"{result.stream}: {state_text(read_state(result.state))}, {consumers}; {size_text}"
         remark = result.remark if result.is_whole else ""
         click.echo(clean_line("; ".join(filter(None, (text, remark)))))
     if problems := incomplete_texts(backup_results, left_out_stream_texts):
@@ -247,7 +248,7 @@ def _verify_backups(folder: Path, *, as_json: bool) -> None:
             {
                 "stream": stored_backup.stream,
                 "checksum": stored_backup.has_checksum,
-                "state": stored_backup.state,
+                "state": stored_backup.raw_state,
                 "consumers": stored_backup.consumers,
                 "data_bytes": stored_backup.data_bytes,
                 "removed_msgs": stored_backup.removed_msgs,
@@ -409,9 +410,11 @@ def _confirm_restore(
 
 def _print_restored_streams(restored_streams: Sequence[RestoredStream], *, as_json: bool) -> None:
     if as_json:
-        click.echo(
-            json.dumps({"streams": [dataclasses.asdict(stream) for stream in restored_streams]})
-        )
+        rows = [
+            dataclasses.asdict(stream) | {"state": state_fields(stream.state)}
+            for stream in restored_streams
+        ]
+        click.echo(json.dumps({"streams": rows}))
         return
     for stream in restored_streams:
         consumers = counted(stream.consumers_count, "consumer")

@@ -110,9 +110,8 @@ async def _read_names(client: Client, api_verb: str, list_field: str) -> list[st
 
 
 async def _read_keys(client: Client, bucket: str) -> list[str]:
-    info_reply = await client.request(f"STREAM.INFO.{KV}{bucket}", {"subjects_filter": ">"})
-    subject_counts = json.loads(info_reply)["state"].get("subjects") or {}
-    return sorted(map(key_of, subject_counts))[:_MAX_NAMES]
+    info = await client.stream_info(f"{KV}{bucket}", {"subjects_filter": ">"})
+    return sorted(map(key_of, info.state.subjects or ()))[:_MAX_NAMES]
 
 
 stream_argument = click.argument("name", shell_complete=complete_streams)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Collection, Mapping
-from typing import Any
+from typing import Any, TypeVar
 
 import click
 
@@ -14,15 +14,17 @@ from natstui.cli.terminal_line import print_stderr
 from natstui.config import Connection
 from natstui.errors import RequestFailed
 from natstui.jetstream.connection.client import Client
+from natstui.jetstream.connection.decode.asset import Page
+from natstui.jetstream.connection.decode.consumers import ConsumerRow, read_consumers
+from natstui.jetstream.connection.decode.streams import StreamRow, read_streams
 from natstui.units import counted
 
-PrintRows = Callable[[list[dict[str, Any]]], None]
-"""Prints STREAM.INFO or CONSUMER.INFO of each row, decoded, as a table."""
+Row = TypeVar("Row", StreamRow, ConsumerRow)
 
 
 def print_streams(
     connection: Connection,
-    print_table: PrintRows,
+    print_table: Callable[[list[StreamRow]], None],
     *,
     as_json: bool,
     subject: str | None = None,
@@ -33,27 +35,37 @@ def print_streams(
     `subject` selects the streams that store it, `prefix` those whose names begin with it.
     """
     body = {"subject": subject} if subject else {}
-    _print_list(connection, "STREAM.LIST", "streams", body, prefix, print_table, as_json=as_json)
+    _print_list(
+        connection, "STREAM.LIST", "streams", read_streams, body, prefix, print_table,
+        as_json=as_json,
+    )  # fmt: skip
 
 
 def print_consumers(
-    connection: Connection, stream: str, print_table: PrintRows, *, as_json: bool
+    connection: Connection,
+    stream: str,
+    print_table: Callable[[list[ConsumerRow]], None],
+    *,
+    as_json: bool,
 ) -> None:
     """Print CONSUMER.INFO of each running consumer of a stream.
 
     Raises RequestFailed, also for an incomplete list, and NotFound without such a stream.
     """
     api_verb = f"CONSUMER.LIST.{stream}"
-    _print_list(connection, api_verb, "consumers", {}, "", print_table, as_json=as_json)
+    _print_list(
+        connection, api_verb, "consumers", read_consumers, {}, "", print_table, as_json=as_json
+    )
 
 
 def _print_list(
     connection: Connection,
     api_verb: str,
     list_field: str,
+    read_page: Callable[[bytes], Page[Row]],
     body: dict[str, str],
     prefix: str,
-    print_table: PrintRows,
+    print_table: Callable[[list[Row]], None],
     *,
     as_json: bool,
 ) -> None:
@@ -62,27 +74,25 @@ def _print_list(
     Raises RequestFailed if a request fails, or if there are names without a row.
     """
 
-    async def read(client: Client) -> list[Any]:
-        return [json.loads(page) async for page in client.pages(api_verb, body)]
+    async def read(client: Client) -> list[bytes]:
+        return [reply async for reply in client.pages(api_verb, body)]
 
-    pages = run_connected(connection, read)
+    replies = run_connected(connection, read)
+    pages = [read_page(reply) for reply in replies]
     refusal_reason_by_name = {
-        name: reason for page in pages for name, reason in (page.get("offline") or {}).items()
+        name: reason for page in pages for name, reason in page.offline.items()
     }
-    missing_names = {name for page in pages for name in page.get("missing") or ()}
+    missing_names: set[str] = {name for page in pages for name in page.missing}
     # The server fills rows of what is away with zeros, and some without a name.
-    names_without_row = missing_names | refusal_reason_by_name.keys()
-    rows = [
-        row
-        for page in pages
-        for row in page.get(list_field) or ()
-        if _row_name(row) not in {"", *names_without_row}
-    ]
-    total_count = max((page.get("total") or 0 for page in pages), default=0)
-    unlisted_count = total_count - len(rows) - len(names_without_row)
-    printed_rows = [row for row in rows if _row_name(row).startswith(prefix)]
+    rows = [row for page in pages for row in page.rows if row.name not in {"", *missing_names}]
+    total_count = max((page.total_count for page in pages), default=0)
+    unlisted_count = total_count - len(rows) - len(missing_names)
+    printed_rows = [row for row in rows if row.name.startswith(prefix)]
     if as_json:
-        click.echo(clean_json(json.dumps(printed_rows)))
+        names = {row.name for row in printed_rows}
+        server_rows = [row for reply in replies for row in json.loads(reply).get(list_field) or ()]
+        printed_server_rows = [row for row in server_rows if _row_name(row) in names]
+        click.echo(clean_json(json.dumps(printed_server_rows)))
     else:
         print_table(printed_rows)
     if unlisted_count > 0:

@@ -12,6 +12,7 @@ from natstui.errors import ActionRefusal, NatstuiError, RequestFailed, UsageErro
 from natstui.feed import Sink
 from natstui.files import file_name, open_regular_file
 from natstui.jetstream.connection.client import Client
+from natstui.jetstream.connection.decode.streams import read_state
 from natstui.jetstream.connection.writer import Writer
 from natstui.jetstream.managing.backup import (
     WrittenBackup,
@@ -188,7 +189,8 @@ async def back_up(
     summary = f"{counted(len(backups), 'stream')}: {size_text} in {target_folder.absolute()}"
     if command.stream:
         consumers = consumers_text(backups[0])
-        summary = f"{command.stream}: {state_text(backups[0].state)}, {consumers}; {size_text} in "
+        stored_text = state_text(read_state(backups[0].state))
+        summary = f"{command.stream}: {stored_text}, {consumers}; {size_text} in "
         summary += str(target_folder.absolute())
     remarks = [backup.remark for backup in backups if backup.remark and backup.is_whole]
     summary = "; ".join([summary, *remarks])

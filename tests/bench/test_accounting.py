@@ -1,5 +1,6 @@
 """The sums of a run, without a server: where each message is, and what does not close."""
 
+import json
 from dataclasses import replace
 from typing import Any
 
@@ -11,11 +12,12 @@ from natstui.bench.result.accounting import (
     ConsumerSpan,
     WorkerCounts,
     compute_accounting,
-    decode_figures,
     deliverable_msgs,
     has_shared_messages,
+    make_figures,
     receiver_groups,
 )
+from natstui.jetstream.connection.decode.consumers import read_consumer
 from natstui.model.bench.counts import Counts
 from natstui.model.bench.plan import Payload, Role
 
@@ -59,11 +61,16 @@ def span(begin: ConsumerFigures, end: ConsumerFigures) -> dict[str, ConsumerSpan
 
 
 def test_figures_are_read_from_the_reply() -> None:
-    info: dict[str, Any] = {"delivered": {"consumer_seq": 7}, "num_pending": 5}
-    info |= {"num_ack_pending": 3, "config": {}}
-    assert decode_figures(info) == ConsumerFigures(7, 5, 3, False)
+    info: dict[str, Any] = {"stream_name": "S", "name": "C", "created": "2026-01-01T00:00:00Z"}
+    info |= {"delivered": {"consumer_seq": 7}, "ack_floor": {}, "config": {}}
+    info |= {"num_pending": 5, "num_ack_pending": 3}
+    assert figures_of(info) == ConsumerFigures(7, 5, 3, False)
     for config in ({"filter_subject": "a"}, {"filter_subjects": ["a", "b"]}):
-        assert decode_figures(info | {"config": config}).is_filtered
+        assert figures_of(info | {"config": config}).is_filtered
+
+
+def figures_of(info: dict[str, Any]) -> ConsumerFigures:
+    return make_figures(read_consumer(json.dumps(info).encode()))
 
 
 def test_a_consumer_owes_what_it_had_and_what_was_stored_and_nobody_knows_behind_a_filter() -> (

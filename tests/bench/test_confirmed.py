@@ -23,6 +23,7 @@ from natstui.bench.run.controller import Benchmark, RunJournalEntry
 from natstui.config.connection import Connection, Secret
 from natstui.errors import ActionRefusal, Conflict, NotFound, SessionError
 from natstui.jetstream.connection.client import connect
+from natstui.jetstream.connection.decode.streams import StreamRow, read_stream
 from natstui.jetstream.connection.journal import Journal
 from natstui.jetstream.connection.subject_counts import SubjectCounts
 from natstui.jetstream.connection.writer import JournalDraft, MissingConfirmation, Writer
@@ -246,9 +247,10 @@ ROLE = Role("pubs", "js-publish-async", subject="own", total_msgs=50)
 LIMITED = {"max_bytes": 4000, "max_msgs_per_subject": 1}
 
 
-def info_of(config: dict[str, object], messages: int = 20) -> dict[str, object]:
+def info_of(config: dict[str, object], messages: int = 20) -> StreamRow:
     state = {"messages": messages, "bytes": messages * 100}
-    return {"config": {"name": "OWN", **config}, "state": state}
+    info = {"config": {"name": "OWN", **config}, "created": "2026-01-01T00:00:00Z", "state": state}
+    return read_stream(json.dumps(info).encode())
 
 
 def lost_by(

@@ -19,6 +19,7 @@ from typing import Any
 import pytest
 from nats.aio.msg import Msg
 
+from natstui.jetstream.connection.decode.streams import read_state
 from natstui.jetstream.managing import restore
 from natstui.jetstream.managing.backup import find_reached_limits
 from natstui.jetstream.managing.backup_folder import RESTORE_MARK
@@ -1072,7 +1073,7 @@ def test_limits_explain_only_what_they_can_have_taken(
         "last_seq": 29,
     } | left
     now_us = 1_767_225_660_000_000  # 00:01:00
-    assert find_reached_limits(config, before, state, now_us) == limits
+    assert find_reached_limits(config, read_state(before), read_state(state), now_us) == limits
 
 
 async def test_streams_that_the_server_counts_and_does_not_name_are_missed(

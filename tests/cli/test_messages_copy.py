@@ -24,6 +24,7 @@ from nats.js.api import StreamSource
 from natstui import units
 from natstui.config.connection import Connection
 from natstui.jetstream.connection.client import connect
+from natstui.jetstream.connection.decode.streams import StreamState
 from natstui.jetstream.messages.copying.account import CopyAccount, State
 from natstui.jetstream.messages.copying.copy import Copy, CopyTarget, count_copy
 from natstui.jetstream.messages.copying.selection import Gaps, Selection, SelectionRequest, select
@@ -1387,6 +1388,6 @@ def test_all_messages_of_a_range_are_missed_where_no_consumer_removes_them(
     wanted: SelectionRequest, has_limits_retention: bool, state: dict[str, int], is_whole: bool
 ) -> None:
     selection = Selection(
-        wanted, 0, 1, 9, wanted.subjects, None, has_limits_retention, state=state
+        wanted, 0, 1, 9, wanted.subjects, None, has_limits_retention, state=StreamState(**state)
     )
     assert selection.is_complete_range is is_whole

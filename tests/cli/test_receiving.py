@@ -14,7 +14,7 @@ import pytest
 from natstui.cli.manage.receiving import _received_summary_text
 from natstui.config import Connection
 from natstui.jetstream.connection.client import connect
-from natstui.jetstream.messages.receive import Receiver, read_consumer
+from natstui.jetstream.messages.receive import Receiver
 from natstui.jetstream.testbed.broker import Broker
 from natstui.model.records.messages import PulledMessage
 from tests.accounts import Account
@@ -167,7 +167,7 @@ async def test_messages_that_find_too_many_others_waiting_are_counted(
         await acked.wait()
 
     monkeypatch.setattr(client, "ack", ack)
-    info = await read_consumer(client, "S", "P")
+    info = await client.consumer_info("S", "P")
     receiver = Receiver("S", "P", info, True, None, None, received.append, lambda: None)
     receiving = asyncio.create_task(receiver._receive_messages(client))
     try:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-from natstui.jetstream.polling.decode.streams import StreamRow, read_stream
+from natstui.jetstream.connection.decode.streams import StreamRow, read_stream
 
 
 def stream_row(name: str, *, last_seq: int = 0, consumers_count: int = 1) -> StreamRow:

@@ -17,6 +17,7 @@ from natstui.errors import (
     UsageError,
 )
 from natstui.jetstream.connection.client import Client
+from natstui.jetstream.connection.decode.streams import read_stream
 from natstui.jetstream.connection.writer import Asset, MissingConfirmation
 from natstui.jetstream.managing.apply import preview
 from natstui.jetstream.managing.configure import EditConflict
@@ -500,10 +501,13 @@ def replica(
 async def test_a_copy_that_does_not_answer_is_none_that_is_left(
     replicas: list[dict[str, object]], lines: tuple[str, ...] | None
 ) -> None:
-    info = {
+    body = {
+        "config": {"name": "S"},
+        "created": "2026-01-01T00:00:00Z",
         "state": {"messages": 100, "bytes": 1},
         "cluster": {"leader": "n1", "replicas": replicas},
     }
+    info = read_stream(json.dumps(body).encode())
     change = Change(1, "remove_peer_stream", "S", None, '{"peer": "n1"}')
     counting = count_loss(cast(Client, None), change, Asset({"name": "S"}, 1, info))
     if lines is None:

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from natstui.errors import RequestFailed
+from natstui.jetstream.connection.decode.consumers import ConsumerRow, read_consumer
+from natstui.jetstream.connection.decode.streams import StreamRow, read_stream
 from natstui.jetstream.polling.configurations import ConfigurationHashes
-from natstui.jetstream.polling.decode.consumers import ConsumerRow, read_consumer
-from natstui.jetstream.polling.decode.streams import StreamRow, read_stream
 from natstui.jetstream.polling.snapshot import PolledConsumers, PolledStreams
 
 

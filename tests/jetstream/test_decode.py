@@ -11,20 +11,20 @@ from typing import Any
 import pytest
 
 from natstui.errors import RequestFailed
-from natstui.jetstream.connection.times import time_or_never_us, time_us
-from natstui.jetstream.events.advisories import read_ack_sample, read_advisory
-from natstui.jetstream.polling.decode.account import read_account
-from natstui.jetstream.polling.decode.consumers import (
+from natstui.jetstream.connection.decode.account import read_account
+from natstui.jetstream.connection.decode.consumers import (
     consumer_columns,
     consumer_configuration,
     read_consumer,
     read_consumers,
 )
-from natstui.jetstream.polling.decode.streams import (
+from natstui.jetstream.connection.decode.streams import (
     read_streams,
     stream_columns,
     stream_configuration,
 )
+from natstui.jetstream.connection.times import time_or_never_us, time_us
+from natstui.jetstream.events.advisories import read_ack_sample, read_advisory
 from natstui.jetstream.polling.lag import first_or_last_stored_us
 from natstui.jetstream.polling.snapshot import PolledConsumers, PolledStreams, make_snapshot
 from natstui.lines import complete_snapshot

@@ -5,7 +5,6 @@ creation time, and what was decided before is refused.
 from __future__ import annotations
 
 import asyncio
-import json
 import shutil
 from collections.abc import AsyncIterator, Callable
 from dataclasses import replace
@@ -18,9 +17,9 @@ import pytest
 from natstui.config.connection import Connection
 from natstui.errors import Conflict, NatstuiError, UsageError
 from natstui.jetstream.connection.client import Client, connect
+from natstui.jetstream.connection.decode.streams import StreamRow
 from natstui.jetstream.connection.journal import Journal
 from natstui.jetstream.connection.storing import has_lost_newest, newest_message
-from natstui.jetstream.connection.times import time_us
 from natstui.jetstream.connection.writer import MissingConfirmation, Writer
 from natstui.jetstream.managing.apply import apply, preview
 from natstui.jetstream.managing.keys import KeyChange, change_key
@@ -83,9 +82,8 @@ class Rolling:
         for _ in range(count):
             await self.client.request_subject("s", payload)
 
-    async def info(self, stream: str) -> dict[str, Any]:
-        info: dict[str, Any] = json.loads(await self.client.request(f"STREAM.INFO.{stream}"))
-        return info
+    async def info(self, stream: str) -> StreamRow:
+        return await self.client.stream_info(stream)
 
     async def payloads(self) -> list[bytes]:
         async with Reader(self.client, "S", reads_stored_only=True) as reader:
@@ -125,7 +123,7 @@ async def test_what_was_decided_before_a_stream_went_back_is_refused(rolling: Ro
     await rolling.publish(b"lost", 5)
     await change_key(writer, KeyChange("put_key", "K", "k", b"lost"))
     before = await rolling.info("S")
-    made_us, newest = time_us(before["created"]), newest_message(before["state"])
+    made_us, newest = before.created_at_us, newest_message(before.state)
     selection = await select(client, SelectionRequest("S"))
     (row,) = (await read_page(client, ReadKeys(0, "K"))).rows
     changes = [
@@ -191,7 +189,7 @@ async def test_a_deletion_for_which_a_name_was_typed_is_of_the_key_that_was_show
     decided = Writer(rolling.client, Journal(), decided_on=told.value.confirmation)
     with pytest.raises(Conflict, match=GONE_BACK):
         await change_key(decided, replace(purge, confirmed="k"))
-    assert (await rolling.info("KV_K"))["state"]["messages"] == 2
+    assert (await rolling.info("KV_K")).state.messages == 2
 
 
 @pytest.mark.parametrize(
@@ -267,10 +265,10 @@ async def test_a_copy_does_not_take_messages_of_others_for_those_that_it_copied_
 async def test_a_stream_that_only_lost_old_messages_has_not_gone_back(rolling: Rolling) -> None:
     client = rolling.client
     await rolling.publish(b"x", 10)
-    newest = newest_message((await rolling.info("S"))["state"])
+    newest = newest_message((await rolling.info("S")).state)
 
     async def is_back() -> bool:
-        return await has_lost_newest(client, "S", (await rolling.info("S"))["state"], *newest)
+        return await has_lost_newest(client, "S", (await rolling.info("S")).state, *newest)
 
     assert not await is_back()
     await rolling.publish(b"x", 3)
@@ -289,10 +287,8 @@ async def test_a_stream_whose_first_message_is_later_than_its_last_has_not_gone_
     await client.request("STREAM.CREATE.S", {"name": "S", "subjects": ["s"]})
     for _ in range(2):
         await client.request_subject("s", b"x")
-    state = json.loads(await client.request("STREAM.INFO.S"))["state"]
-    later, (seq, stored_at_us) = (
-        state | {"first_ts": "2099-01-01T00:00:00Z"},
-        newest_message(state),
-    )
+    state = (await client.stream_info("S")).state
+    later = msgspec.structs.replace(state, first_ts="2099-01-01T00:00:00Z")
+    seq, stored_at_us = newest_message(state)
     assert not await has_lost_newest(client, "S", later, seq, stored_at_us)
     assert await has_lost_newest(client, "S", state, seq, stored_at_us - 1)

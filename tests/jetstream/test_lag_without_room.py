@@ -12,17 +12,17 @@ from natstui.clock import steady_s, steady_us
 from natstui.config import Connection
 from natstui.feed import Feed
 from natstui.jetstream.connection.client import connect
+from natstui.jetstream.connection.decode.consumers import (
+    ConsumerRow,
+    read_consumer,
+    read_consumers,
+)
+from natstui.jetstream.connection.decode.streams import read_stream
 from natstui.jetstream.polling.availability import RequestAvailability
 from natstui.jetstream.polling.budget.allowance import Allowance
 from natstui.jetstream.polling.budget.requests import PollingApi
 from natstui.jetstream.polling.budget.shares import RequestWindow
 from natstui.jetstream.polling.control import PollControl
-from natstui.jetstream.polling.decode.consumers import (
-    ConsumerRow,
-    read_consumer,
-    read_consumers,
-)
-from natstui.jetstream.polling.decode.streams import read_stream
 from natstui.jetstream.polling.lag import LagPoller, NextMessageCache
 from tests.accounts import Account
 from tests.jetstream.flushing import flushed

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from natstui.jetstream.connection.decode.streams import StreamState
 from natstui.jetstream.connection.storing import count_missing
 from natstui.jetstream.messages.copying import account as copy_account
 from natstui.jetstream.messages.copying.account import MAX_COUNTED_SUBJECTS, CopyAccount
@@ -28,7 +29,7 @@ from natstui.model.assets.limits_loss import removal_reason
 def test_what_is_not_there_any_more_is_counted(
     ranges: list[list[int]], state: dict[str, Any], missing_msgs: int
 ) -> None:
-    assert count_missing(ranges, state) == missing_msgs
+    assert count_missing(ranges, StreamState(**state)) == missing_msgs
 
 
 SOMEBODY = "a deletion or purge by somebody"
@@ -56,7 +57,7 @@ FAR = {"max_msgs": 500, "max_bytes": 10_000, "max_age": 3600 * 10**9}
 def test_what_may_have_removed_it_is_named(
     config: dict[str, Any], state: dict[str, Any], reason: str | None
 ) -> None:
-    assert removal_reason(config, state, age_s=5.0) == reason
+    assert removal_reason(config, StreamState(**state), age_s=5.0) == reason
 
 
 def test_the_sequences_of_a_copy_take_bounded_memory(monkeypatch: pytest.MonkeyPatch) -> None:

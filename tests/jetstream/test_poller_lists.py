@@ -16,6 +16,7 @@ from nats.aio.msg import Msg
 from natstui.clock import steady_s, steady_us
 from natstui.config import Connection
 from natstui.jetstream.connection.client import Client, connect
+from natstui.jetstream.connection.decode.streams import read_stream
 from natstui.jetstream.polling import consumers, poller, streams
 from natstui.jetstream.polling.availability import RequestAvailability
 from natstui.jetstream.polling.budget import requests as budget_requests
@@ -24,7 +25,6 @@ from natstui.jetstream.polling.budget.requests import PollingApi
 from natstui.jetstream.polling.bulk.poller import NO_BULK_ROWS, BulkRows
 from natstui.jetstream.polling.consumers import ConsumerPoller
 from natstui.jetstream.polling.control import PollControl
-from natstui.jetstream.polling.decode.streams import read_stream
 from natstui.jetstream.polling.open_requests import WaitBudget
 from natstui.jetstream.polling.server_clock import ServerClocks
 from natstui.jetstream.polling.streams import StreamPoller

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from natstui.jetstream.connection.decode.streams import read_state
 from natstui.jetstream.connection.times import time_us
 from natstui.jetstream.managing.backup_folder import Backup
 from natstui.jetstream.managing.restore import find_differences
@@ -22,8 +23,9 @@ def differences(**state: Any) -> tuple[list[str], list[str]]:
 
 def differences_with(config: dict[str, Any], **state: Any) -> tuple[list[str], list[str]]:
     backup = Backup(Path("b"), {"name": "S", **config}, WAS, None, 0, has_checksum=True)
+    may_have_ttls = bool(config.get("allow_msg_ttl"))
     return find_differences(
-        backup, {**WAS, **state}, NOW_US, may_have_ttls=bool(config.get("allow_msg_ttl"))
+        backup, read_state({**WAS, **state}), NOW_US, may_have_ttls=may_have_ttls
     )
 
 
@@ -89,12 +91,12 @@ def test_what_was_removed_during_a_backup_is_no_loss_where_it_was_accepted(is_wh
     backup = Backup(
         Path("b"), {"name": "S"}, WAS, None, 0, True, removed_msgs=400, is_whole=is_whole
     )
-    state = {**WAS, "messages": 2000, "first_seq": 302, "bytes": 5}
+    state = read_state({**WAS, "messages": 2000, "first_seq": 302, "bytes": 5})
     wrong, remarks = find_differences(backup, state, NOW_US, may_have_ttls=False)
     text = "without 301 messages that were removed from the stream during the backup"
     assert (remarks == [text]) is is_whole
     assert bool(wrong) is not is_whole
-    _, remarks = find_differences(backup, WAS, NOW_US, may_have_ttls=False)
+    _, remarks = find_differences(backup, read_state(WAS), NOW_US, may_have_ttls=False)
     assert any("its backup is not complete: up to 400" in remark for remark in remarks) is not (
         is_whole
     )

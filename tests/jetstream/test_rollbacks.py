@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
+from natstui.jetstream.connection.decode.streams import StreamRow, read_stream
 from natstui.jetstream.polling.bulk.view import KnownConfigurations, read_view
-from natstui.jetstream.polling.decode.streams import StreamRow, read_stream
 from natstui.jetstream.polling.rollbacks import ROLLED_BACK, RollbackDetector
 from natstui.jetstream.polling.server_clock import ServerClocks
 from natstui.jetstream.testbed.broker import Broker

@@ -545,8 +545,9 @@ def test_what_receiving_takes_from_the_other_clients_of_a_consumer(
         store(session, "s.a", "s.a", "s.a")
         for _ in range(2):
             session.run(pull_next(session.writer, PullNext(1, "S", "C")))
-        info = session.request("CONSUMER.INFO.S.C")
-        loss = session.run(describe_receiving_loss(session.writer.client, "S", info, 1, acks=acks))
+        client = session.writer.client
+        info = session.run(client.consumer_info("S", "C"))
+        loss = session.run(describe_receiving_loss(client, "S", info, 1, acks=acks))
         assert loss is None if text is None else text in (loss or "")
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -66,11 +65,10 @@ async def delete_asset(
     """
     if verb.startswith(_STREAM_DELETE_PREFIX):
         name = verb.removeprefix(_STREAM_DELETE_PREFIX)
-        info = json.loads(await client.request(f"STREAM.INFO.{name}", timeout_s=timeout_s))
-        if info["created"] != created_streams[name].created_time:
+        info = await client.stream_info(name, timeout_s=timeout_s)
+        if info.created != created_streams[name].created_time:
             return f"stream {name} was recreated during the run: natstui keeps it"
-        last_seq: int = info["state"]["last_seq"]
-        msgs_of_others = last_seq - own_msgs_by_stream.get(name, 0)
+        msgs_of_others = info.state.last_seq - own_msgs_by_stream.get(name, 0)
         if msgs_of_others > 0:
             messages_text = counted(f"{msgs_of_others:,}", "message")
             return (

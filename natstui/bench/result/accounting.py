@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import Any
 
 import numpy as np
 
 from natstui.bench.job.content import message_numbering
 from natstui.bench.job.sequences import FOREIGN_PUBLISHER, SequenceSet, merge_dumps
+from natstui.jetstream.connection.decode.consumers import ConsumerRow
 from natstui.model.bench.counts import Counts, total_counts
 from natstui.model.bench.plan import Role
 from natstui.model.bench.result import Accounting
@@ -33,13 +33,13 @@ class ConsumerFigures:
     """Maximum of deliveries of a message (`max_deliver`); 0: no limit."""
 
 
-def decode_figures(info: Mapping[str, Any]) -> ConsumerFigures:
-    """Return the figures of a decoded reply to CONSUMER.INFO."""
-    config = info["config"]
+def make_figures(consumer: ConsumerRow) -> ConsumerFigures:
+    """Return the current figures of a consumer."""
+    config = consumer.read_config()
     return ConsumerFigures(
-        delivered_msgs=info["delivered"]["consumer_seq"],
-        pending_msgs=info["num_pending"],
-        ack_pending_msgs=info["num_ack_pending"],
+        delivered_msgs=consumer.delivered.consumer_seq,
+        pending_msgs=consumer.num_pending,
+        ack_pending_msgs=consumer.num_ack_pending,
         is_filtered=bool(config.get("filter_subject") or config.get("filter_subjects")),
         max_deliver_count=max(config.get("max_deliver") or 0, 0),
     )

@@ -12,7 +12,7 @@ from typing import Any
 
 from natstui.bench.job.job import consumer_description, delete_asset, sent_subject
 from natstui.bench.job.protocol import CreatedStream
-from natstui.bench.result.accounting import ConsumerFigures, decode_figures, deliverable_msgs
+from natstui.bench.result.accounting import ConsumerFigures, deliverable_msgs, make_figures
 from natstui.errors import (
     ActionRefusal,
     Conflict,
@@ -25,6 +25,8 @@ from natstui.errors import (
     RequestTimedOut,
 )
 from natstui.jetstream.connection.client import Client
+from natstui.jetstream.connection.decode.consumers import ConsumerRow
+from natstui.jetstream.connection.decode.streams import StreamRow, read_stream
 from natstui.jetstream.connection.storing import (
     check_ack_consumer,
     check_domain,
@@ -32,10 +34,9 @@ from natstui.jetstream.connection.storing import (
     describe_side_effects,
 )
 from natstui.jetstream.connection.subject_counts import SubjectCounts, read_subject_counts
-from natstui.jetstream.connection.times import time_us
 from natstui.jetstream.messages.pull import describe_listening_loss, describe_receiving_loss
 from natstui.model.assets.defaults import consumer_request
-from natstui.model.assets.fields import is_on
+from natstui.model.assets.fields import Config, is_on
 from natstui.model.assets.limits_loss import (
     MAX_MESSAGE_OVERHEAD_BYTES,
     LimitedStream,
@@ -109,8 +110,7 @@ class PublishedRemoval:
 class _StoringStream:
     """An existing stream that stores messages of the run, as it was when the run was checked."""
 
-    info: Mapping[str, Any]
-    """The reply to STREAM.INFO."""
+    info: StreamRow
     senders: tuple[Role, ...]
     subject_counts: SubjectCounts
 
@@ -150,7 +150,7 @@ class RunAssets:
     _checked_streams: list[_StoringStream] = field(default_factory=list)
     _largest_sender_by_role: dict[str, Role] = field(default_factory=dict)
     """Name of a role → the role with its largest payload so far."""
-    _created_at_us_by_verb: dict[str, int] = field(default_factory=dict)
+    _created_at_us_by_name: dict[str, int] = field(default_factory=dict)
     """API verb that reads the stream or a shared consumer → creation time (UTC µs) in the first
     reply.
     """
@@ -203,22 +203,23 @@ class RunAssets:
             await self._create_stream(stream)
         if self.plan.responses is not None:
             await self._create_stream(self.plan.responses)
-        info = await self._request_info_unless_recreated(f"STREAM.INFO.{self.stream}")
-        await self._refuse_overwriting_keys(stream, info)
-        self.first_seq = info["state"]["last_seq"] + 1
-        self.oldest_seq = max(info["state"]["first_seq"], 1)
-        self.waiting_msgs = info["state"]["messages"]
+        info = await self._read_stream_unless_recreated()
+        config, state = info.read_config(), info.state
+        await self._refuse_overwriting_keys(stream, config)
+        self.first_seq = state.last_seq + 1
+        self.oldest_seq = max(state.first_seq, 1)
+        self.waiting_msgs = state.messages
         # A consumer of stored messages must survive what they survive.
-        self._is_in_memory_storage = info["config"]["storage"] == "memory"
-        consumer_limits = info["config"].get("consumer_limits") or {}
+        self._is_in_memory_storage = config["storage"] == "memory"
+        consumer_limits = config.get("consumer_limits") or {}
         self._max_inactive_ns = consumer_limits.get("inactive_threshold") or None
         for role in self.plan.roles:
             if role.traits.has_shared_consumer:
                 await self._create_consumer(role)
         self.start_figures_by_role = await self.read_consumer_figures()
         self.keeps_no_messages = (
-            info["config"]["retention"] == "interest"
-            and not info["state"]["consumer_count"]
+            config["retention"] == "interest"
+            and not state.consumer_count
             and not self.created_consumers
         )
 
@@ -253,9 +254,9 @@ class RunAssets:
         for name in streams:
             own_senders = [role for role in senders if name in (streams_by_role[role.name] or ())]
             try:
-                info = await self._request_json(f"STREAM.INFO.{name}")
+                info = await self.client.stream_info(name)
                 if stream is not None and name == existing_stream:
-                    await self._refuse_overwriting_keys(stream, info)
+                    await self._refuse_overwriting_keys(stream, info.read_config())
                 subject_counts = await self._read_subject_counts(info, own_senders)
             except PermissionDenied:
                 if name == existing_stream:
@@ -264,7 +265,7 @@ class RunAssets:
                     f"messages of {name} may be removed: you have no permission to read its limits"
                 )
                 continue
-            created_at_us[name] = time_us(info["created"])
+            created_at_us[name] = info.created_at_us
             self._checked_streams.append(_StoringStream(info, tuple(own_senders), subject_counts))
             max_msgs_by_role = self._max_msgs_by_role(own_senders, {})
             loss_texts += filter(
@@ -274,7 +275,7 @@ class RunAssets:
                 loss_texts += await self._consumer_losses(name, consumers)
                 loss_texts += await self._own_consumer_losses(name, info)
         # The newest creation time: a consumer or stream that was recreated later has a newer one.
-        times_us = [time_us(info["created"]) for info in consumers.values()]
+        times_us = [info.created_at_us for info in consumers.values()]
         times_us = times_us or list(created_at_us.values())
         return RunTarget(
             self._name_to_confirm(tuple(consumers), tuple(streams), is_loss=bool(loss_texts)),
@@ -314,7 +315,7 @@ class RunAssets:
                 or removal_after.includes_later_msgs > removal_before.includes_later_msgs
             ):
                 raise ActionRefusal(
-                    f"with this change {removal_after.text(stream.info['config']['name'])}: "
+                    f"with this change {removal_after.text(stream.info.name)}: "
                     "start a new run, which must be confirmed before"
                 )
         self._largest_sender_by_role |= largest_by_role
@@ -357,13 +358,13 @@ class RunAssets:
         )
         return next(iter((*consumers, *(streams if is_loss else ()))), role_subject)
 
-    async def _consumers_to_read(self, stream: str | None) -> dict[str, dict[str, Any]]:
+    async def _consumers_to_read(self, stream: str | None) -> dict[str, ConsumerRow]:
         """Return the CONSUMER.INFO of the existing consumers that the run reads from, by name."""
         if stream is None:
             return {}
         roles = [role for role in self.plan.roles if role.traits.has_shared_consumer]
         names = dict.fromkeys(role.consumer for role in roles if role.consumer is not None)
-        return {name: await self._request_json(f"CONSUMER.INFO.{stream}.{name}") for name in names}
+        return {name: await self.client.consumer_info(stream, name) for name in names}
 
     async def _subscription_losses(self) -> tuple[list[str], list[str]]:
         """Return the losses of push consumers to the run's subscribers, and notes.
@@ -384,35 +385,30 @@ class RunAssets:
                 return [], [f"unknown whether push consumers lose messages: {error}"]
         return list(filter(None, losses)), []
 
-    async def _consumer_losses(
-        self, stream: str, consumers: dict[str, dict[str, Any]]
-    ) -> list[str]:
+    async def _consumer_losses(self, stream: str, consumers: dict[str, ConsumerRow]) -> list[str]:
         """Return a clause for each existing consumer that loses messages to the run.
 
         A message is lost when it is acked, or delivered for the last time.
         """
         losses: list[str | None] = []
         for name, info in consumers.items():
-            count = info.get("num_pending", 0) + info.get("num_ack_pending", 0)
+            count = info.num_pending + info.num_ack_pending
             if any(role.consumer == name and role.acks != "none" for role in self.plan.roles):
                 losses.append(_consumed_msgs_text(count, f"consumer {name}", "acknowledged"))
                 continue
             # Without acks nothing is known to be processed: ack policy none is the loss then.
-            acks = None if info["config"].get("ack_policy") == "none" else False
+            acks = None if info.read_config().get("ack_policy") == "none" else False
             losses.append(
                 await describe_receiving_loss(self.client, stream, info, None, acks=acks)
             )
         return list(filter(None, losses))
 
-    async def _own_consumer_losses(self, stream: str, info: dict[str, Any]) -> list[str]:
-        """Return a clause about the messages that consumers created by the run remove, if any.
-
-        `info` is the reply to STREAM.INFO.
-        """
+    async def _own_consumer_losses(self, stream: str, info: StreamRow) -> list[str]:
+        """Return a clause about the messages that consumers created by the run remove, if any."""
         roles = [role for role in self.plan.roles if role.traits.consumes]
         if all(role.consumer is not None for role in roles):
             return []
-        stored_msgs, retention = info["state"]["messages"], info["config"]["retention"]
+        stored_msgs, retention = info.state.messages, info.read_config()["retention"]
         if retention == "workqueue":
             return [_consumed_msgs_text(stored_msgs, stream, "consumed")]
         if retention != "interest" or not stored_msgs:
@@ -431,14 +427,11 @@ class RunAssets:
 
         0 without permission to list the consumers.
         """
-        needed_msgs = 0
         try:
-            async for page in self.client.pages(f"CONSUMER.LIST.{stream}"):
-                for info in json.loads(page).get("consumers") or ():
-                    needed_msgs = max(needed_msgs, info["num_pending"] + info["num_ack_pending"])
+            rows = await self.client.consumer_rows(stream)
         except PermissionDenied:
             return 0
-        return needed_msgs
+        return max((row.num_pending + row.num_ack_pending for row in rows), default=0)
 
     async def _side_effect_losses(self, role: Role, streams: tuple[str, ...] | None) -> list[str]:
         """Return a clause about the keys and objects that a role's messages change, if any.
@@ -476,17 +469,11 @@ class RunAssets:
             return None
         return tuple(json.loads(reply).get("streams") or ())
 
-    async def _read_subject_counts(
-        self, info: Mapping[str, Any], senders: list[Role]
-    ) -> SubjectCounts:
-        """Return the numbers of messages of a stream by the subjects that `senders` publish to.
-
-        `info` is the reply to STREAM.INFO.
-        """
-        config = info["config"]
+    async def _read_subject_counts(self, info: StreamRow, senders: list[Role]) -> SubjectCounts:
+        """Return the numbers of messages of a stream by the subjects that `senders` publish to."""
         pages = [
-            await read_subject_counts(self.client, config["name"], subject_filter)
-            for subject_filter in stored_filters(config, map(sent_subject, senders))
+            await read_subject_counts(self.client, info.name, subject_filter)
+            for subject_filter in stored_filters(info.read_config(), map(sent_subject, senders))
         ]
         msgs = {subject: count for page in pages for subject, count in page.msgs.items()}
         return SubjectCounts(msgs, sum(page.later_subjects_count for page in pages))
@@ -514,15 +501,15 @@ class RunAssets:
         Returns a sentence if that cannot be read, else "".
         """
         try:
-            info = await self._request_json(f"STREAM.INFO.{name}")
+            info = await self.client.stream_info(name)
         except NatstuiError as error:
             return (
                 f"the creation of stream {name} got no reply, so it may exist later: {error}: "
                 f"natstui stream rm {name} removes it"
             )
-        if (info["config"].get("metadata") or {}).get("natstui_run") == self.run_id:
+        if (info.read_config().get("metadata") or {}).get("natstui_run") == self.run_id:
             subjects = self._unconfirmed_subjects[name]
-            self.created_streams[name] = CreatedStream(info["created"], subjects)
+            self.created_streams[name] = CreatedStream(info.created, subjects)
         return ""
 
     async def _delete_asset(self, verb: str, own_msgs_by_stream: Mapping[str, int]) -> str:
@@ -543,14 +530,11 @@ class RunAssets:
         """Return the API verbs that delete the consumers that killed workers left."""
         if self.stream is None or self._removes_stream:
             return ()
-        names: list[str] = []
-        async for page in self.client.pages(f"CONSUMER.LIST.{self.stream}"):
-            names += [
-                consumer["name"] or consumer["config"]["name"]
-                for consumer in json.loads(page).get("consumers") or []
-                if consumer["config"].get("description") == consumer_description(self.run_id)
-            ]
-        return tuple(f"CONSUMER.DELETE.{self.stream}.{name}" for name in names)
+        return tuple(
+            f"CONSUMER.DELETE.{self.stream}.{consumer.name}"
+            for consumer in await self.client.consumer_rows(self.stream)
+            if consumer.read_config().get("description") == consumer_description(self.run_id)
+        )
 
     async def read_stored_msgs(self) -> int | None:
         """Return how many messages the stream stored since the start of the run; None without one.
@@ -559,19 +543,16 @@ class RunAssets:
         """
         if self.stream is None:
             return None
-        info = await self._request_info_unless_recreated(f"STREAM.INFO.{self.stream}")
-        last_seq: int = info["state"]["last_seq"]
-        return max(last_seq + 1 - self.first_seq, 0)
+        info = await self._read_stream_unless_recreated()
+        return max(info.state.last_seq + 1 - self.first_seq, 0)
 
     async def read_dropped_msgs(self) -> int:
         """Return how many messages the stream has removed, including those from before the run.
 
         Raises Conflict if the stream was recreated meanwhile.
         """
-        state = (await self._request_info_unless_recreated(f"STREAM.INFO.{self.stream}"))["state"]
-        ever_stored_msgs: int = state["last_seq"] + 1 - self.first_seq + self.waiting_msgs
-        present_msgs: int = state["messages"]
-        return ever_stored_msgs - present_msgs
+        state = (await self._read_stream_unless_recreated()).state
+        return state.last_seq + 1 - self.first_seq + self.waiting_msgs - state.messages
 
     async def read_pending(self) -> tuple[int, int] | None:
         """Return the sums of pending and ack pending of the shared consumers; None without one."""
@@ -588,9 +569,7 @@ class RunAssets:
         Raises Conflict if one was recreated meanwhile.
         """
         return {
-            role: decode_figures(
-                await self._request_info_unless_recreated(f"CONSUMER.INFO.{self.stream}.{name}")
-            )
+            role: make_figures(await self._read_consumer_unless_recreated(name))
             for role, name in self.consumers.items()
         }
 
@@ -635,25 +614,24 @@ class RunAssets:
                 " false in a scenario)"
             ) from error
         self.created_streams[name] = CreatedStream(
-            json.loads(reply).get("created", ""), tuple(config["subjects"])
+            read_stream(reply).created, tuple(config["subjects"])
         )
 
-    async def _refuse_overwriting_keys(self, bucket: StreamPlan, info: dict[str, Any]) -> None:
+    async def _refuse_overwriting_keys(self, bucket: StreamPlan, config: Config) -> None:
         """Raise ActionRefusal if the run would overwrite keys of a bucket that no benchmark
         created.
         """
         if (
             bucket.history_count is None
-            or info["config"].get("description") == BENCHMARK_STREAM_DESCRIPTION
+            or config.get("description") == BENCHMARK_STREAM_DESCRIPTION
         ):
             return
         for role in self.plan.roles:
             if not role.traits.sends:
                 continue
             request_body = {"subjects_filter": f"{role.subject}.*"}
-            reply = await self.client.request(f"STREAM.INFO.{self.stream}", request_body)
-            keys = json.loads(reply)["state"].get("subjects")
-            if keys:
+            info = await self.client.stream_info(stream_name(bucket), request_body)
+            if keys := info.state.subjects:
                 first_key = min(keys).removeprefix(f"$KV.{bucket.name}.")
                 raise ActionRefusal(
                     f"bucket {bucket.name} has keys that this benchmark would overwrite, such as"
@@ -662,7 +640,7 @@ class RunAssets:
 
     async def _create_consumer(self, role: Role) -> None:
         if role.consumer is not None:
-            await self._request_json(f"CONSUMER.INFO.{self.stream}.{role.consumer}")
+            await self.client.consumer_info(str(self.stream), role.consumer)
             self.consumers[role.name] = role.consumer
             return
         name = f"natstui-{self.run_id}-{role.name}"
@@ -674,21 +652,23 @@ class RunAssets:
         self.created_consumers.append(name)
         self.consumers[role.name] = name
 
-    async def _request_json(self, verb: str) -> dict[str, Any]:
-        reply: dict[str, Any] = json.loads(await self.client.request(verb))
-        return reply
+    async def _read_stream_unless_recreated(self) -> StreamRow:
+        """Return the INFO of the stream; raises Conflict if it was recreated."""
+        info = await self.client.stream_info(str(self.stream))
+        self._check_not_recreated(info.name, info.created_at_us)
+        return info
 
-    async def _request_info_unless_recreated(self, verb: str) -> dict[str, Any]:
-        """Return the INFO of a stream or consumer; raises Conflict if it was recreated."""
-        info = await self._request_json(verb)
-        created_at_us = time_us(info["created"])
-        if self._created_at_us_by_verb.setdefault(verb, created_at_us) != created_at_us:
-            is_consumer = verb.startswith("CONSUMER.")
-            name = f"consumer {info['name']} of {self.stream}" if is_consumer else self.stream
+    async def _read_consumer_unless_recreated(self, consumer: str) -> ConsumerRow:
+        """Return the INFO of a consumer; raises Conflict if it was recreated."""
+        info = await self.client.consumer_info(str(self.stream), consumer)
+        self._check_not_recreated(f"consumer {consumer} of {self.stream}", info.created_at_us)
+        return info
+
+    def _check_not_recreated(self, name: str, created_at_us: int) -> None:
+        if self._created_at_us_by_name.setdefault(name, created_at_us) != created_at_us:
             raise Conflict(
                 f"{name} was deleted and recreated during the run: what it had before is missing"
             )
-        return info
 
 
 def stream_name(stream: StreamPlan) -> str:
@@ -794,32 +774,32 @@ def max_sent_msgs(plan: BenchmarkPlan, role: Role) -> int:
 
 
 def published_loss(
-    info: Mapping[str, Any],
+    info: StreamRow,
     senders: Sequence[Role],
     subject_counts: SubjectCounts,
     max_msgs_by_role: Mapping[str, int] | None,
 ) -> str | None:
     """Return the clause about messages of a stream that publishing to it removes, or None.
 
-    `info` is the reply to STREAM.INFO; the other parameters are those of `published_removal`.
+    The parameters are those of `published_removal`.
     """
     removal = published_removal(info, senders, subject_counts, max_msgs_by_role)
-    return removal.text(info["config"]["name"]) or None
+    return removal.text(info.name) or None
 
 
 def published_removal(
-    info: Mapping[str, Any],
+    info: StreamRow,
     senders: Sequence[Role],
     subject_counts: SubjectCounts,
     max_msgs_by_role: Mapping[str, int] | None,
 ) -> PublishedRemoval:
     """Return the messages of a stream that publishing to it removes.
 
-    `info` is the reply to STREAM.INFO; `subject_counts` has the subjects that are published to, or
+    `info` is that of the stream; `subject_counts` has the subjects that are published to, or
     some of them; `max_msgs_by_role` is None without a number of messages. Limits remove the oldest
     messages, and a roll-up the messages before it. A stream that a benchmark created loses none.
     """
-    config, state = info["config"], info["state"]
+    config, state = info.read_config(), info.state
     if config.get("description") == BENCHMARK_STREAM_DESCRIPTION:
         return PublishedRemoval()
     # Without a number of messages it ends by time, and reaches any limit.
@@ -830,7 +810,7 @@ def published_removal(
     limited_stream = LimitedStream(config, state, subject_counts.msgs, subject_counts.is_last)
     planned_messages = PlannedMessages(msgs, stored_bytes)
     removed_by_limits_msgs = limited_stream.count_removed(planned_messages).existing_msgs
-    rolled_up_msgs = _count_rolled_up_msgs(config, state["messages"], senders, subject_counts)
+    rolled_up_msgs = _count_rolled_up_msgs(config, state.messages, senders, subject_counts)
     return PublishedRemoval(
         max(removed_by_limits_msgs, rolled_up_msgs or 0),
         rolled_up_msgs is not None

@@ -129,7 +129,7 @@ def _make_journal_draft(plan: BenchmarkPlan, run_id: str, target: RunTarget) -> 
     asset = None
     if target.created_at_us is not None:
         loss = Loss((target.loss_text,) if target.loss_text else (), None)
-        asset = Asset({}, target.created_at_us, {}, loss, target.stream_created_at_us)
+        asset = Asset({}, target.created_at_us, None, loss, target.stream_created_at_us)
     return JournalDraft(
         "benchmark", target.streams[0], target.consumer, request_fields, target=asset
     )

@@ -34,7 +34,6 @@ from natstui.errors import (
     UsageError,
 )
 from natstui.jetstream.connection.client import Client, connect
-from natstui.jetstream.connection.times import time_us
 from natstui.jetstream.connection.writer import READ_ONLY
 from natstui.jetstream.messages.pull import describe_listening_loss
 from natstui.jetstream.messages.reading import Policy, Reader, check_limits_retention
@@ -242,15 +241,14 @@ class StreamPrinter:
         try:
             with cancel_on_signal("reading"):
                 stream = stream_name or await _find_stream(client, self.subjects)
-                info = json.loads(await client.request(f"STREAM.INFO.{stream}"))
+                info = await client.stream_info(stream)
                 check_limits_retention(info)
-                created_at_us = time_us(info["created"])
                 policy, start_text = _POLICY_AND_TEXT_BY_FLAG.get(
                     start_flags[0] if start_flags else "from_new", ("all", "")
                 )
                 reader = Reader(
                     client, stream, self.subjects, policy, self.flags["start_sequence"],
-                    from_time=from_time, quiet_s=self.quiet_s, created_at_us=created_at_us,
+                    from_time=from_time, quiet_s=self.quiet_s, created_at_us=info.created_at_us,
                 )  # fmt: skip
                 await self._read_and_print(
                     reader, start_text or f"from {self._start_position_text()} on"

@@ -16,6 +16,7 @@ from natstui.units import count_text
 
 if TYPE_CHECKING:
     from natstui.config import Connection
+    from natstui.jetstream.connection.decode.consumers import ConsumerRow
 
 
 @command()
@@ -27,17 +28,17 @@ def ls(connection: Connection, stream: str, as_json: bool, **_flags: Any) -> Non
     print_consumers(connection, parse_name(stream), _print_consumers, as_json=as_json)
 
 
-def _print_consumers(rows: list[dict[str, Any]]) -> None:
+def _print_consumers(rows: list[ConsumerRow]) -> None:
     print_rows(
         ("NAME", "ACK POLICY", "UNPROCESSED", "ACK PENDING", "REDELIVERED", "WAITING"),
         [
             (
-                row["name"],
-                row["config"]["ack_policy"],
-                *(
-                    count_text(row[key])
-                    for key in ("num_pending", "num_ack_pending", "num_redelivered", "num_waiting")
-                ),
+                row.name,
+                row.read_config()["ack_policy"],
+                count_text(row.num_pending),
+                count_text(row.num_ack_pending),
+                count_text(row.num_redelivered),
+                count_text(row.num_waiting),
             )
             for row in rows
         ],

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 import click
-import msgspec
 
 from natstui.clean import clean_json
 from natstui.cli.complete import consumer_argument, stream_argument, stream_of_consumer_argument
@@ -16,8 +14,9 @@ from natstui.cli.options import connection_options, json_flag
 from natstui.cli.sections import command
 from natstui.cli.text_table import print_fields
 from natstui.config import Connection
-from natstui.jetstream.connection.replies import read as read_reply
-from natstui.jetstream.polling.decode.cluster import ClusterRow, peers_of
+from natstui.jetstream.connection.decode.asset import ClusterRow, leader_of, peers_of
+from natstui.jetstream.connection.decode.consumers import read_consumer
+from natstui.jetstream.connection.decode.streams import read_stream
 from natstui.model.assets.defaults import normalize_consumer, normalize_stream
 from natstui.model.assets.differences import fields_of
 from natstui.model.assets.fields import read
@@ -26,21 +25,14 @@ from natstui.model.servers.replicas import replica_text
 from natstui.units import bytes_text
 
 
-class _ClusterReply(msgspec.Struct):
-    """The field `cluster` of STREAM.INFO and CONSUMER.INFO: leader and replicas."""
-
-    cluster: ClusterRow | None = None
-
-
-def _read_replica_texts(api_verb: str, reply: bytes) -> dict[str, str]:
+def _replica_texts(cluster: ClusterRow | None) -> dict[str, str]:
     """Return the lines about replicas by label: the leader, then the role and lag of each
     replica.
     """
-    cluster = read_reply(api_verb, reply, _ClusterReply).cluster
     replicas = {
         f"Replica {peer.name}": replica_text(peer, peer.lag_msgs) for peer in peers_of(cluster)
     }
-    return {"Leader": (cluster.leader if cluster else "") or "none", **replicas}
+    return {"Leader": leader_of(cluster, None) or "none", **replicas}
 
 
 @command("info")
@@ -54,19 +46,19 @@ def stream_info(connection: Connection, name: str, as_json: bool, **_flags: Any)
     if as_json:
         click.echo(clean_json(reply.decode()))
         return
-    info = json.loads(reply)
-    config, state = normalize_stream(info["config"]), info["state"]
+    info = read_stream(reply)
+    config, state = normalize_stream(info.read_config()), info.state
     values = {
         field.label: format_field(field, read(config, field.path)) for field in fields_of("stream")
     }
     shown_values = {label: text for label, text in values.items() if text not in ("", "no", "0")}
     shown_values |= {
-        "Messages": f"{state['messages']:,}",
-        "Size": bytes_text(state["bytes"]),
-        "Sequences": f"{state['first_seq']}…{state['last_seq']}",
-        "Consumers": str(state["consumer_count"]),
+        "Messages": f"{state.messages:,}",
+        "Size": bytes_text(state.bytes),
+        "Sequences": f"{state.first_seq}…{state.last_seq}",
+        "Consumers": str(state.consumer_count),
     }
-    print_fields(shown_values | _read_replica_texts(api_verb, reply))
+    print_fields(shown_values | _replica_texts(info.cluster))
 
 
 @command("info")
@@ -83,21 +75,21 @@ def consumer_info(
     if as_json:
         click.echo(clean_json(reply.decode()))
         return
-    info = json.loads(reply)
-    config = normalize_consumer(info["config"])
+    info = read_consumer(reply)
+    config = normalize_consumer(info.read_config())
     values = {
         field.label: format_field(field, read(config, field.path))
         for field in fields_of("consumer")
     }
     shown_values = {label: text for label, text in values.items() if text not in ("", "no", "0")}
-    delivered, ack_floor = info["delivered"], info["ack_floor"]
+    delivered = info.delivered
     shown_values |= {
-        "Unprocessed": f"{info['num_pending']:,}",
-        "Ack pending": f"{info['num_ack_pending']:,}",
-        "Redelivered": f"{info['num_redelivered']:,}",
-        "Waiting pulls": str(info["num_waiting"]),
-        "Delivered": f"{delivered['stream_seq']} in {delivered['consumer_seq']} deliveries",
-        "Ack floor": str(ack_floor["stream_seq"]),
-        "Paused": "yes" if info.get("paused") else "no",
+        "Unprocessed": f"{info.num_pending:,}",
+        "Ack pending": f"{info.num_ack_pending:,}",
+        "Redelivered": f"{info.num_redelivered:,}",
+        "Waiting pulls": str(info.num_waiting),
+        "Delivered": f"{delivered.stream_seq} in {delivered.consumer_seq} deliveries",
+        "Ack floor": str(info.ack_floor.stream_seq),
+        "Paused": "yes" if info.paused else "no",
     }
-    print_fields(shown_values | _read_replica_texts(api_verb, reply))
+    print_fields(shown_values | _replica_texts(info.cluster))

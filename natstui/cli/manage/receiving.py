@@ -25,11 +25,11 @@ from natstui.cli.terminal_line import print_stderr
 from natstui.config import Connection
 from natstui.engine.stopping import make_stop_event
 from natstui.errors import ActionRefusal, PermissionDenied, UsageError
+from natstui.jetstream.connection.decode.consumers import ConsumerRow
 from natstui.jetstream.connection.storing import check_ack_consumer
-from natstui.jetstream.connection.times import time_us
 from natstui.jetstream.connection.writer import Config, Writer
 from natstui.jetstream.messages.pull import describe_receiving_loss, pull_next, send_ack
-from natstui.jetstream.messages.receive import Receiver, read_consumer
+from natstui.jetstream.messages.receive import Receiver
 from natstui.model.records.messages import AnswerMessage, PulledMessage, PullNext
 from natstui.units import counted, duration_text
 
@@ -66,8 +66,8 @@ def sub(
     loss_counter = LossCounter("no messages are received in the meantime")
 
     async def receive_messages(writer: Writer, confirmed_name: str | None) -> None:
-        info = await read_consumer(writer.client, stream, name)
-        config = info["config"]
+        info = await writer.client.consumer_info(stream, name)
+        config = info.read_config()
         _check_ack_flag(info, name, ack)
         loss_text = await _read_loss_text(writer, stream, info, count, acks=ack)
         if not receivers:
@@ -93,14 +93,14 @@ def sub(
             print_stderr(f"{_received_summary_text(receivers[0])}{loss_counter.end_text}")
 
 
-def _check_ack_flag(info: Config, name: str, ack: bool) -> None:
+def _check_ack_flag(info: ConsumerRow, name: str, ack: bool) -> None:
     """Raise UsageError for an ack flag without effect, ActionRefusal for one that would ack
     messages of another client.
     """
-    config = info["config"]
+    config = info.read_config()
     if ack and config.get("ack_policy") == "none":
         raise UsageError(f"{name} has ack policy none: omit --ack")
-    if ack and info.get("push_bound") and not config.get("deliver_group"):
+    if ack and info.push_bound and not config.get("deliver_group"):
         raise ActionRefusal(
             f"{name} delivers the same messages to another client: --ack would acknowledge "
             "messages that it is still processing"
@@ -108,7 +108,7 @@ def _check_ack_flag(info: Config, name: str, ack: bool) -> None:
 
 
 async def _read_loss_text(
-    writer: Writer, stream: str, info: Config, count: int | None, *, acks: bool
+    writer: Writer, stream: str, info: ConsumerRow, count: int | None, *, acks: bool
 ) -> str | None:
     """Return a sentence that says which messages other clients will not receive.
 
@@ -203,9 +203,9 @@ def receive_next(
     async def receive_messages(writer: Writer, confirmed_name: str | None) -> None:
         loss_text, has_acks, created_at_us = None, True, None
         try:
-            info = await read_consumer(writer.client, stream, name)
-            has_acks = info["config"].get("ack_policy") != "none"
-            created_at_us = time_us(info["created"])
+            info = await writer.client.consumer_info(stream, name)
+            has_acks = info.read_config().get("ack_policy") != "none"
+            created_at_us = info.created_at_us
             loss_text = await _read_loss_text(writer, stream, info, count, acks=ack)
         except PermissionDenied:
             print_stderr(_unknown_loss_text(name))

@@ -19,6 +19,7 @@ from natstui.units import bytes_text, count_text, counted
 
 if TYPE_CHECKING:
     from natstui.config import Connection
+    from natstui.jetstream.connection.decode.streams import StreamRow
 
 _MAX_SUBJECTS_CELLS = 60
 
@@ -51,16 +52,16 @@ def ls(connection: Connection, subject: str | None, as_json: bool, **_flags: Any
     print_streams(connection, _print_streams, as_json=as_json, subject=subject)
 
 
-def _print_streams(rows: Sequence[dict[str, Any]]) -> None:
+def _print_streams(rows: Sequence[StreamRow]) -> None:
     print_rows(
         ("NAME", "SUBJECTS", "MESSAGES", "SIZE", "CONSUMERS"),
         [
             (
-                row["config"]["name"],
-                _fit_subjects(row["config"].get("subjects") or ()),
-                count_text(row["state"]["messages"]),
-                bytes_text(row["state"]["bytes"]),
-                str(row["state"]["consumer_count"]),
+                row.name,
+                _fit_subjects(row.read_config().get("subjects") or ()),
+                count_text(row.state.messages),
+                bytes_text(row.state.bytes),
+                str(row.state.consumer_count),
             )
             for row in rows
         ],
@@ -74,13 +75,10 @@ def _print_streams(rows: Sequence[dict[str, Any]]) -> None:
 @connection_options
 def gaps(connection: Connection, name: str, as_json: bool, **_flags: Any) -> None:
     """List missing sequences of the stream NAME. Only between its first and last sequence."""
-    api_verb = f"STREAM.INFO.{parse_name(name)}"
-    reply = run_connected(
-        connection, lambda client: client.request(api_verb, {"deleted_details": True})
-    )
-    state = json.loads(reply)["state"]
+    stream, body = parse_name(name), {"deleted_details": True}
+    state = run_connected(connection, lambda client: client.stream_info(stream, body)).state
     # An empty stream says that 0 is missing, which no message can have.
-    missing_ranges = ranges_of(sorted(seq for seq in state.get("deleted") or () if seq))
+    missing_ranges = ranges_of(sorted(seq for seq in state.deleted or () if seq))
     if as_json:
         rows = [
             {
@@ -100,7 +98,7 @@ def gaps(connection: Connection, name: str, as_json: bool, **_flags: Any) -> Non
         ],
         text_columns_count=0,
     )
-    missing = counted(f"{state.get('num_deleted', 0):,}", "message")
+    missing = counted(f"{state.num_deleted:,}", "message")
     click.echo(f"natstui: {missing} missing in {counted(len(missing_ranges), 'gap')}", err=True)
 
 

@@ -249,7 +249,7 @@ def move(
 
     def set_placement(asset: Asset) -> Config:
         # A server alone takes any placement, and moves nothing.
-        if not (asset.info.get("cluster") or {}).get("name"):
+        if asset.stream_info.cluster is None or not asset.stream_info.cluster.name:
             raise RequestFailed(f"the server of {name} is in no cluster: there is no other one")
         return {
             **asset.config,

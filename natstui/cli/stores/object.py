@@ -41,6 +41,7 @@ from natstui.engine.stopping import cancel_on_signal
 from natstui.errors import RequestFailed, UsageError
 from natstui.files import file_name, open_user_file
 from natstui.jetstream.connection.client import Client
+from natstui.jetstream.connection.decode.streams import read_stream
 from natstui.jetstream.connection.writer import Writer
 from natstui.jetstream.managing.configure import ChangeResult
 from natstui.jetstream.managing.objects import (
@@ -171,10 +172,10 @@ def info(
         if as_json:
             click.echo(clean_json(reply.decode()))
             return
-        stream_info = json.loads(reply)
-        state, config = stream_info["state"], stream_info["config"]
-        sealed_text = "yes" if config.get("sealed") else "no"
-        print_fields({"Bucket": bucket, "Size": bytes_text(state["bytes"]), "Sealed": sealed_text})
+        stream = read_stream(reply)
+        sealed_text = "yes" if stream.read_config().get("sealed") else "no"
+        size = bytes_text(stream.state.bytes)
+        print_fields({"Bucket": bucket, "Size": size, "Sealed": sealed_text})
         return
     stored_object = run_connected(connection, lambda client: read_object(client, bucket, name))
     if as_json:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import json
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -24,6 +24,7 @@ from natstui.cli.sections import Group
 from natstui.cli.text_table import stdout_width, table, text_column
 from natstui.config import Connection
 from natstui.errors import ActionRefusal, NatstuiError, NotFound, UsageError
+from natstui.jetstream.connection.decode.streams import StreamRow
 from natstui.jetstream.managing.apply import preview
 from natstui.jetstream.managing.configure import read_config
 from natstui.model.assets.buckets import (
@@ -133,19 +134,19 @@ _BUCKET_AND_STORE_OPTIONS = (
 )
 
 
-def print_buckets(rows: Iterable[Mapping[str, Any]], column_keys: Sequence[str]) -> None:
+def print_buckets(rows: Iterable[StreamRow], column_keys: Sequence[str]) -> None:
     """Print a table of buckets or object stores.
 
-    `rows` are STREAM.INFO of their streams, `column_keys` are keys of columns in `BUCKET_COLUMNS`.
+    `rows` are their streams, `column_keys` are keys of columns in `BUCKET_COLUMNS`.
     """
     column_by_key = {column.key: column for column in BUCKET_COLUMNS}
     columns = [column_by_key[key] for key in column_keys]
     buckets = [
         BucketRow(
-            row["config"],
-            row["state"]["messages"],
-            row["state"]["bytes"],
-            row["state"].get("num_subjects", 0),
+            row.read_config(),
+            row.state.messages,
+            row.state.bytes,
+            row.state.num_subjects,
             changed_ago_s=None,
         )
         for row in rows

@@ -24,6 +24,12 @@ from natstui.errors import (
     RequestFailed,
     RequestTimedOut,
 )
+from natstui.jetstream.connection.decode.consumers import (
+    ConsumerRow,
+    read_consumer,
+    read_consumers,
+)
+from natstui.jetstream.connection.decode.streams import StreamRow, read_stream, read_streams
 from natstui.jetstream.connection.link import (
     AccountInfo,
     Identity,
@@ -155,6 +161,36 @@ class Client:
         data = (await self.request_timed(verb, body, timeout_s)).data
         check_shape(verb, data, body)
         return data
+
+    async def stream_info(
+        self,
+        stream: str,
+        body: Mapping[str, Any] | None = None,
+        timeout_s: float | None = None,
+    ) -> StreamRow:
+        """Return the decoded reply to STREAM.INFO; raises what `request` raises."""
+        return read_stream(await self.request(f"STREAM.INFO.{stream}", body, timeout_s))
+
+    async def consumer_info(
+        self, stream: str, consumer: str, timeout_s: float | None = None
+    ) -> ConsumerRow:
+        """Return the decoded reply to CONSUMER.INFO; raises what `request` raises."""
+        verb = f"CONSUMER.INFO.{stream}.{consumer}"
+        return read_consumer(await self.request(verb, None, timeout_s))
+
+    async def stream_rows(self, body: Mapping[str, Any] | None = None) -> list[StreamRow]:
+        """Return the rows of STREAM.LIST, without unreachable streams; raises what `pages`
+        raises.
+        """
+        pages = [read_streams(page) async for page in self.pages("STREAM.LIST", body)]
+        return [row for page in pages for row in page.rows]
+
+    async def consumer_rows(self, stream: str) -> list[ConsumerRow]:
+        """Return the rows of CONSUMER.LIST, without unreachable consumers; raises what `pages`
+        raises.
+        """
+        pages = [read_consumers(page) async for page in self.pages(f"CONSUMER.LIST.{stream}")]
+        return [row for page in pages for row in page.rows]
 
     async def request_timed(
         self,

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from datetime import datetime
 from functools import cache
 from typing import Annotated, Any
 
@@ -16,19 +15,19 @@ import msgspec
 
 from natstui.clean import clean_line
 from natstui.errors import OutcomeUnknown, RequestFailed
+from natstui.jetstream.connection.decode.asset import AnyCount, Time
+from natstui.jetstream.connection.decode.consumers import ConsumerShape
+from natstui.jetstream.connection.decode.streams import StreamShape, StreamStateShape
 from natstui.jetstream.connection.replies import read
 from natstui.model.assets.fields import Field, FieldKind
 from natstui.model.assets.subjects import contains
 
 _Int64 = Annotated[int, msgspec.Meta(ge=-(2**63), le=2**63 - 1)]
-_Count = Annotated[int, msgspec.Meta(ge=0)]
-"""A count without upper limit: sequences have 64 unsigned bits, bounds of msgspec are signed."""
-_Time = Annotated[datetime, msgspec.Meta(tz=True)]
 
 
 class _Upstream(msgspec.Struct):
     name: str
-    opt_start_seq: _Count = 0
+    opt_start_seq: AnyCount = 0
     opt_start_time: str | None = None
     filter_subject: str = ""
     external: dict[str, str] | None = None
@@ -62,44 +61,10 @@ def _make_struct(name: str, fields: Iterable[Field], needs_name: bool) -> type[m
     )
 
 
-class _SequencePair(msgspec.Struct):
-    consumer_seq: _Count
-    stream_seq: _Count
-    last_active: _Time | None = None
-
-
-class _StreamState(msgspec.Struct):
-    messages: _Count
-    bytes: _Count
-    first_seq: _Count
-    last_seq: _Count
-    consumer_count: _Count
-    first_ts: _Time | None = None
-    last_ts: _Time | None = None
-    num_deleted: _Count = 0
-    deleted: list[_Count] | None = None
-    num_subjects: _Count = 0
-    subjects: dict[str, _Count] | None = None
-
-
-class _ReplicaPeer(msgspec.Struct):
-    name: str
-    current: bool = False
-    offline: bool = False
-    active: _Int64 = 0
-    lag: _Int64 = 0
-
-
-class _Cluster(msgspec.Struct):
-    name: str = ""
-    leader: str = ""
-    replicas: list[_ReplicaPeer] | None = None
-
-
 class _StoredMessage(msgspec.Struct):
     subject: str
-    seq: _Count
-    time: _Time
+    seq: AnyCount
+    time: Time
     hdrs: bytes = b""
     data: bytes | None = None
 
@@ -111,7 +76,7 @@ class _MessageReply(msgspec.Struct):
 class _NamesPage(msgspec.Struct):
     streams: list[str] | None = None
     consumers: list[str] | None = None
-    total: _Count = 0
+    total: AnyCount = 0
 
 
 class _SuccessReply(msgspec.Struct):
@@ -119,16 +84,16 @@ class _SuccessReply(msgspec.Struct):
 
 
 class _PurgeReply(_SuccessReply):
-    purged: _Count | None = None
+    purged: AnyCount | None = None
 
 
 class _PauseReply(msgspec.Struct):
     paused: bool | None = None
-    pause_until: _Time | None = None
+    pause_until: Time | None = None
 
 
 class _ResetReply(msgspec.Struct):
-    reset_seq: _Count | None = None
+    reset_seq: AnyCount | None = None
 
 
 class _TypedReply(msgspec.Struct):
@@ -152,45 +117,21 @@ def _reply_types_by_verb() -> dict[str, Any]:
     from natstui.model.assets.stream_fields import STREAM_FIELDS
 
     config_field = ("config", _make_struct("StreamConfig", STREAM_FIELDS, needs_name=True))
-    snapshot_type = msgspec.defstruct("Snapshot", [config_field, ("state", _StreamState)])
-    stream_type = msgspec.defstruct(
-        "Stream",
-        [
-            config_field,
-            ("created", _Time),
-            ("state", _StreamState),
-            ("cluster", _Cluster | None, None),
-            ("ts", _Time | None, None),
-            # Of the pages of its subjects.
-            ("total", _Count, 0),
-        ],
-    )
+    snapshot_type = msgspec.defstruct("Snapshot", [config_field, ("state", StreamStateShape)])
+    stream_type = msgspec.defstruct("Stream", [config_field], bases=(StreamShape,), kw_only=True)
     # A single filter has no row in the table of options: forms and flags write the list.
     filter_field = Field("filter_subject", "Filter", "subject", "Consumer", "")
-    consumer_fields = (*CONSUMER_FIELDS, filter_field)
+    consumer_config = _make_struct(
+        "ConsumerConfig", (*CONSUMER_FIELDS, filter_field), needs_name=False
+    )
     consumer_type = msgspec.defstruct(
-        "Consumer",
-        [
-            ("config", _make_struct("ConsumerConfig", consumer_fields, needs_name=False)),
-            ("name", str),
-            ("stream_name", str),
-            ("created", _Time),
-            ("delivered", _SequencePair),
-            ("ack_floor", _SequencePair),
-            ("num_pending", _Count),
-            ("num_ack_pending", _Count),
-            ("num_redelivered", _Count),
-            ("num_waiting", _Count),
-            ("push_bound", bool, False),
-            ("cluster", _Cluster | None, None),
-            ("ts", _Time | None, None),
-        ],
+        "Consumer", [("config", consumer_config)], bases=(ConsumerShape,), kw_only=True
     )
     # Rows that the server could not reach, and rows that it refuses to run with the reason.
     list_end_fields = [
         ("missing", list[str] | None, None),
         ("offline", dict[str, str] | None, None),
-        ("total", _Count, 0),
+        ("total", AnyCount, 0),
     ]
     stream_list_type = msgspec.defstruct(
         "Streams",
@@ -227,7 +168,8 @@ def check_shape(verb: str, data: bytes, body: Mapping[str, Any] | None = None) -
     done, or that is about another stream or consumer.
     """
     match = _VERB_WITHOUT_NAMES_PATTERN.match(verb)
-    reply = read(verb, data, _reply_types_by_verb().get(match[0] if match else "", _AnyReply))
+    reply_type = _reply_types_by_verb().get(match[0] if match else "", _AnyReply)
+    reply: Any = read(verb, data, reply_type)
     match reply:
         case _SuccessReply(success=False):
             raise RequestFailed(f"{verb}: the server did not do it, and gave no reason")
@@ -242,13 +184,13 @@ def check_shape(verb: str, data: bytes, body: Mapping[str, Any] | None = None) -
         case _MessageReply():
             _check_message(verb, reply.message, body or {})
     # Unknown fields are decoded too, so that no number or nesting in them fails later.
-    fields: Any = read(verb, data, Any)
+    read(verb, data, Any)
     if match and match[0] in _WRITE_VERBS and body:
-        _check_name(verb, fields, body)
+        _check_name(verb, reply, body)
     if match and match[0] == "STREAM.INFO":
-        check_read_name(verb, fields["config"]["name"])
+        check_read_name(verb, reply.config.name)
     if match and match[0] == "CONSUMER.INFO":
-        check_read_name(verb, f"{fields['stream_name']}.{fields['name']}")
+        check_read_name(verb, f"{reply.stream_name}.{reply.name}")
 
 
 def check_read_name(verb: str, replied_name: str) -> None:
@@ -260,14 +202,14 @@ def check_read_name(verb: str, replied_name: str) -> None:
 _WRITE_VERBS = ("STREAM.CREATE", "STREAM.UPDATE", "CONSUMER.CREATE", "CONSUMER.DURABLE")
 
 
-def _check_name(verb: str, reply: Mapping[str, Any], request_body: Mapping[str, Any]) -> None:
+def _check_name(verb: str, reply: Any, request_body: Mapping[str, Any]) -> None:
     """Raise OutcomeUnknown if a reply is about another stream or consumer than the request."""
     if verb.startswith("STREAM"):
-        names = [(request_body.get("name"), reply["config"]["name"])]
+        names = [(request_body.get("name"), reply.config.name)]
     else:
         config = request_body.get("config") or {}
         name = config.get("name") or config.get("durable_name")
-        names = [(request_body.get("stream_name"), reply["stream_name"]), (name, reply["name"])]
+        names = [(request_body.get("stream_name"), reply.stream_name), (name, reply.name)]
     for name, replied_name in names:
         if name and name != replied_name:
             raise OutcomeUnknown(

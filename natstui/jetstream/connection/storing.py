@@ -28,6 +28,7 @@ from natstui.errors import (
     RequestTimedOut,
 )
 from natstui.jetstream.connection.client import Client
+from natstui.jetstream.connection.decode.streams import StreamState
 from natstui.jetstream.connection.nats_client import status_of
 from natstui.jetstream.connection.replies import check_reply
 from natstui.jetstream.connection.times import time_us
@@ -280,14 +281,12 @@ async def count_not_kept(
     age of the oldest message, `sent_msgs` is the number of messages by subject. Raises the request
     errors.
     """
-    verb = f"STREAM.INFO.{stream}"
-    info = json.loads(await client.request(verb))
-    config, state = info["config"], info["state"]
-    consumers_count = number_at(state, "consumer_count")
+    info = await client.stream_info(stream)
+    config, state = info.read_config(), info.state
     has_interest_retention = text_at(config, "retention") == "interest"
     acked_msgs = sum(last - first + 1 for first, last in ranges)
     sent_msgs = {subject: acked_msgs} if subject else sent_msgs or {}
-    if sent_msgs and has_interest_retention and consumers_count:
+    if sent_msgs and has_interest_retention and state.consumer_count:
         filters = await consumer_filters(client, stream)
         unconsumed_msgs_by_subject = {
             sent_subject: count
@@ -307,18 +306,18 @@ async def count_not_kept(
             text = f"{stream}: interest retention, and no consumer of {subjects_text}"
             return sum(unconsumed_msgs_by_subject.values()), text
     reason = removal_reason(config, state, age_s)
-    if reason is None and consumers_count and len(sent_msgs) == 1:
+    if reason is None and state.consumer_count and len(sent_msgs) == 1:
         reason = await _describe_subject_limit(client, config, next(iter(sent_msgs)))
-    if has_interest_retention and not consumers_count:
+    if has_interest_retention and not state.consumer_count:
         # Messages from a time when it had consumers may still be stored.
         return acked_msgs, f"{stream}: {reason}"
-    if reason is None and any(last > number_at(state, "last_seq") for _, last in ranges):
+    if reason is None and any(last > state.last_seq for _, last in ranges):
         reason = "it has lost its newest messages"
     if reason is None:
         return None
-    if subject is None and number_at(state, "num_deleted"):
+    if subject is None and state.num_deleted:
         # The list of deleted sequences may be long: it is only read here.
-        state = json.loads(await client.request(verb, {"deleted_details": True}))["state"]
+        state = (await client.stream_info(stream, {"deleted_details": True})).state
     count = count_missing(ranges, state)
     return (count, f"{stream}: {reason}") if count else None
 
@@ -332,8 +331,8 @@ async def _describe_subject_limit(
         return None
     (stored_subject,) = stored_filters(config, [sent_subject])
     body = {"subjects_filter": stored_subject}
-    info = json.loads(await client.request(f"STREAM.INFO.{text_at(config, 'name')}", body))
-    subject_msgs = max((info["state"].get("subjects") or {}).values(), default=0)
+    info = await client.stream_info(text_at(config, "name"), body)
+    subject_msgs = max((info.state.subjects or {}).values(), default=0)
     if subject_msgs < max_msgs:
         return None
     return f"max messages per subject {max_msgs:,}, or acks of its consumers"
@@ -358,33 +357,29 @@ async def count_missing_since(
 
     `ranges` are first and last sequences. Raises the request errors.
     """
-    info = json.loads(await client.request(f"STREAM.INFO.{stream}", {"deleted_details": True}))
-    count = count_missing(ranges, info["state"])
-    consumers_count = number_at(info["state"], "consumer_count")
-    reason = f"{stream} by {later_removal_reason(info['config'], info['state'])}"
-    may_be_acked = consumers_count > 0 and text_at(info["config"], "retention") in ACK_RETENTIONS
-    return count, reason, may_be_acked
+    info = await client.stream_info(stream, {"deleted_details": True})
+    config, state = info.read_config(), info.state
+    reason = f"{stream} by {later_removal_reason(config, state)}"
+    may_be_acked = state.consumer_count > 0 and text_at(config, "retention") in ACK_RETENTIONS
+    return count_missing(ranges, state), reason, may_be_acked
 
 
 async def consumer_filters(client: Client, stream: str) -> list[str]:
     """Return the filter subjects of a stream's consumers; raises the request errors."""
     filters = list[str]()
-    async for page in client.pages(f"CONSUMER.LIST.{stream}"):
-        for consumer in json.loads(page).get("consumers") or ():
-            config = consumer["config"]
-            filters += config.get("filter_subjects") or [config.get("filter_subject") or ">"]
+    for consumer in await client.consumer_rows(stream):
+        config = consumer.read_config()
+        filters += config.get("filter_subjects") or [config.get("filter_subject") or ">"]
     return filters
 
 
-def count_missing(ranges: Sequence[Sequence[int]], state: Mapping[str, Any]) -> int:
+def count_missing(ranges: Sequence[Sequence[int]], state: StreamState) -> int:
     """Return how many sequences in `ranges` have no message in a stream.
 
     `state` is from the stream's INFO, with deleted details.
     """
-    deleted_seqs = sorted(state.get("deleted") or ())
-    first_seq, last_seq = number_at(state, "first_seq"), number_at(state, "last_seq")
-    if not number_at(state, "messages"):
-        first_seq = last_seq + 1
+    deleted_seqs, last_seq = sorted(state.deleted or ()), state.last_seq
+    first_seq = state.first_seq if state.messages else last_seq + 1
     missing_msgs = 0
     for range_first_seq, range_last_seq in ranges:
         from_seq, to_seq = max(range_first_seq, first_seq), min(range_last_seq, last_seq)
@@ -395,16 +390,15 @@ def count_missing(ranges: Sequence[Sequence[int]], state: Mapping[str, Any]) -> 
     return missing_msgs
 
 
-def newest_message(state: Mapping[str, Any]) -> tuple[int, int]:
+def newest_message(state: StreamState) -> tuple[int, int]:
     """Return the last sequence of a stream, and when its message was stored in UTC µs; 0 without
     one.
     """
-    last_seq = number_at(state, "last_seq")
-    return last_seq, time_us(state["last_ts"]) if last_seq and state.get("last_ts") else 0
+    return state.last_seq, (state.last_at_us or 0) if state.last_seq else 0
 
 
 async def has_lost_newest(
-    client: Client, stream: str, state: Mapping[str, Any], seq: int, stored_at_us: int
+    client: Client, stream: str, state: StreamState, seq: int, stored_at_us: int
 ) -> bool:
     """Return whether a stream has lost its newest messages, and reuses their sequences.
 
@@ -413,18 +407,16 @@ async def has_lost_newest(
     stream's INFO; `seq` and `stored_at_us` are of a message that it had. Raises the request
     errors.
     """
-    if number_at(state, "last_seq") < seq:
+    if state.last_seq < seq:
         return True
-    if not (seq and stored_at_us and number_at(state, "messages")):
-        return False
-    if number_at(state, "first_seq") > seq:
+    if not (seq and stored_at_us and state.messages) or state.first_seq > seq:
         return False
     try:
         reply = json.loads(await client.request(f"STREAM.MSG.GET.{stream}", {"seq": seq}))
     except (NotFound, PermissionDenied):
         # Only compared without the message: after a clock was set back, and in a mirror whose
         # origin was restored, the first message may be later than the last.
-        return time_us(state["first_ts"]) > stored_at_us + _MAX_CLOCK_DIFFERENCE_US
+        return (state.first_at_us or 0) > stored_at_us + _MAX_CLOCK_DIFFERENCE_US
     return time_us(reply["message"]["time"]) != stored_at_us
 
 
@@ -474,11 +466,12 @@ async def _local_reply(client: Client, verb: str, body: dict[str, str]) -> dict[
     Also None if it has none, or if the client's requests go there anyway. Raises RequestTimedOut.
     """
     try:
-        local_domain = (await request_api(client, "$JS.API", "INFO", {})).get("domain")
+        local_domain = await _read_local_domain(client)
         # A leaf node without a JetStream of its own is served by the hub.
         if client.prefix == f"$JS.{local_domain}.API":
             return None
-        return await request_api(client, "$JS.API", verb, body)
+        reply: dict[str, Any] = json.loads(await request_api(client, "$JS.API", verb, body))
+        return reply
     except RequestTimedOut:
         # A slow JetStream may store the message nevertheless.
         raise
@@ -487,8 +480,13 @@ async def _local_reply(client: Client, verb: str, body: dict[str, str]) -> dict[
 
 
 async def _domain_text(client: Client) -> str:
-    domain = (await request_api(client, "$JS.API", "INFO", {})).get("domain")
+    domain = await _read_local_domain(client)
     return f"domain {clean_line(str(domain))}" if domain else "the connected server"
+
+
+async def _read_local_domain(client: Client) -> str | None:
+    domain: str | None = json.loads(await request_api(client, "$JS.API", "INFO", {})).get("domain")
+    return domain
 
 
 def _describe_prefix(prefix: str) -> tuple[str, str]:
@@ -500,15 +498,13 @@ def _describe_prefix(prefix: str) -> tuple[str, str]:
     return f'that of "{prefix}"', "as a user of its account"
 
 
-async def request_api(
-    client: Client, prefix: str, verb: str, body: Mapping[str, str]
-) -> dict[str, Any]:
-    """Return the decoded reply to `<prefix>.<verb>`, for any prefix; raises the request errors."""
+async def request_api(client: Client, prefix: str, verb: str, body: Mapping[str, str]) -> bytes:
+    """Return the JSON reply to `<prefix>.<verb>`, for any prefix; raises the request errors."""
     reply = await client.request_subject(f"{prefix}.{verb}", json.dumps(body).encode())
     check_responders(reply, f"there is no JetStream behind {prefix}")
-    check_reply(verb, reply.data)
-    reply_body: dict[str, Any] = json.loads(reply.data)
-    return reply_body
+    data: bytes = reply.data
+    check_reply(verb, data)
+    return data
 
 
 def has_no_responders(reply: Msg) -> bool:

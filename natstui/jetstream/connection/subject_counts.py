@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from typing import Any
@@ -10,7 +9,6 @@ from typing import Any
 from natstui.errors import Conflict, RequestFailed
 from natstui.jetstream.connection.client import Client
 from natstui.jetstream.connection.replies import EndlessListCheck
-from natstui.jetstream.connection.times import time_us
 from natstui.units import counted
 
 
@@ -38,10 +36,10 @@ async def read_subject_counts(
     body: dict[str, Any] = {"subjects_filter": subject, "offset": offset_count}
     # The server needs as long as for a list.
     limit_s = max(client.connection.request_timeout_s, client.connection.list_timeout_s)
-    page = json.loads(await client.request(f"STREAM.INFO.{stream}", body, limit_s))
-    msgs: dict[str, int] = page["state"].get("subjects") or {}
-    later_subjects_count = max(0, page.get("total", 0) - offset_count - len(msgs))
-    return SubjectCounts(msgs, later_subjects_count, time_us(page["created"]))
+    page = await client.stream_info(stream, body, limit_s)
+    msgs = page.state.subjects or {}
+    later_subjects_count = max(0, page.total - offset_count - len(msgs))
+    return SubjectCounts(msgs, later_subjects_count, page.created_at_us)
 
 
 async def read_all_subject_counts(

@@ -3,13 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
-from typing import Any
-
-from natstui.clock import wall_us
 
 _RFC3339_PATTERN = re.compile(
     r"(\d{4}-\d\d-\d\d[Tt]\d\d:\d\d):(\d\d)(?:\.(\d+))?([Zz]|[+-]\d\d:\d\d)", re.ASCII
@@ -45,8 +41,3 @@ def time_us(text: str) -> int:
 def time_or_never_us(text: str | None) -> int | None:
     """Return the microseconds since 1970 of a time; None if it is absent or Go's zero time."""
     return None if text is None or text == GO_ZERO_TIME else time_us(text)
-
-
-def server_us(info: Mapping[str, Any]) -> int:
-    """Return the server's time in an INFO, in UTC µs; the local time for an old server."""
-    return time_us(info["ts"]) if info.get("ts") else wall_us()

@@ -28,9 +28,11 @@ from natstui.errors import (
     SessionError,
 )
 from natstui.jetstream.connection.client import Client
+from natstui.jetstream.connection.decode.asset import created_at_us_in
+from natstui.jetstream.connection.decode.consumers import ConsumerRow, read_consumer
+from natstui.jetstream.connection.decode.streams import StreamRow, read_stream
 from natstui.jetstream.connection.journal import Journal, ReservedLine
 from natstui.jetstream.connection.storing import has_lost_newest, lost_newest_text, newest_message
-from natstui.jetstream.connection.times import time_us
 from natstui.model.assets.fields import without_server_metadata
 from natstui.model.assets.loss import NO_LOSS, Loss
 from natstui.model.records.actions import IRREVERSIBLE_ACTIONS, confirmation_text
@@ -67,8 +69,8 @@ class Asset:
 
     config: Config
     created_at_us: int
-    info: Config
-    """The complete reply to INFO."""
+    info: StreamRow | ConsumerRow | None = None
+    """The reply to INFO; None if it is not needed."""
     loss: Loss = NO_LOSS
     """Data of the stream or consumer that the change deletes for good."""
     stream_created_at_us: int | None = None
@@ -79,6 +81,18 @@ class Asset:
     """When the message with that sequence was stored."""
     others_created_at_us: Mapping[str, int] = field(default_factory=dict)
     """Creation times of some other streams, by name."""
+
+    @property
+    def stream_info(self) -> StreamRow:
+        """Return the reply to STREAM.INFO; raises AssertionError for a consumer."""
+        assert isinstance(self.info, StreamRow)
+        return self.info
+
+    @property
+    def consumer_info(self) -> ConsumerRow:
+        """Return the reply to CONSUMER.INFO; raises AssertionError for a stream."""
+        assert isinstance(self.info, ConsumerRow)
+        return self.info
 
 
 @dataclass(frozen=True, slots=True)
@@ -326,7 +340,8 @@ class Writer:
         """
         created_at_us = draft.target.created_at_us if draft.target is not None else None
         self.check_target(required_and_typed_name[0], created_at_us, draft.revision)
-        state = draft.target.info.get("state") if draft.target is not None else None
+        info = draft.target.info if draft.target is not None else None
+        state = info.state if isinstance(info, StreamRow) else None
         confirmation = self._decided_on
         confirmed_newest = (
             (confirmation.last_seq or 0, confirmation.last_at_us or 0) if confirmation else (0, 0)
@@ -414,12 +429,11 @@ class Writer:
             else:
                 add_entry(get_partial_outcome().after, "failed", str(error))
             raise
-        created_text = (
-            result.get("created") if draft.target is None and isinstance(result, dict) else None
-        )
-        is_creation = draft.action.startswith("create") and isinstance(result, dict)
-        use_text = describe_use_by_others(cast("Config", result)) if is_creation else None
-        created_at_us = time_us(created_text) if created_text else None
+        use_text, created_at_us = None, None
+        if draft.target is None and isinstance(result, dict):
+            created_at_us = created_at_us_in(result)
+        if draft.action in ("create_stream", "create_consumer"):
+            use_text = describe_use_by_others(draft.action, cast("Config", result))
         add_entry(make_result(result), "done", use_text, created_at_us)
         return result
 
@@ -472,20 +486,22 @@ class Writer:
         )
 
 
-def describe_use_by_others(reply: Config) -> str | None:
+def describe_use_by_others(action: JournalAction, reply: Config) -> str | None:
     """Return a text of the messages and users that a new stream or consumer already has, or None.
 
     If it has any, another client may have created it just before: the server sends both clients
     the same reply.
     """
-    config, state, delivered = (reply.get(key) or {} for key in ("config", "state", "delivered"))
-    has_upstreams = bool(config.get("mirror") or config.get("sources"))
-    counts_by_kind = {
-        "message": 0 if has_upstreams else state.get("messages", 0),
-        "consumer": state.get("consumer_count", 0),
-        "delivery": 0 if config.get("deliver_subject") else delivered.get("consumer_seq", 0),
-        "open pull request": reply.get("num_waiting", 0),
-    }
+    data, config = json.dumps(reply).encode(), reply["config"]
+    if action == "create_consumer":
+        consumer = read_consumer(data)
+        deliveries_count = 0 if config.get("deliver_subject") else consumer.delivered.consumer_seq
+        counts_by_kind = {"delivery": deliveries_count, "open pull request": consumer.num_waiting}
+    else:
+        state = read_stream(data).state
+        has_upstreams = config.get("mirror") or config.get("sources")
+        stored_msgs = 0 if has_upstreams else state.messages
+        counts_by_kind = {"message": stored_msgs, "consumer": state.consumer_count}
     use_texts = [counted(count, kind) for kind, count in counts_by_kind.items() if count]
     if not use_texts:
         return None

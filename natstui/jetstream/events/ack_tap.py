@@ -14,15 +14,12 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Literal, NamedTuple
 
-import msgspec
 from nats.aio.msg import Msg
 from nats.aio.subscription import Subscription
 
 from natstui.errors import PermissionDenied
 from natstui.jetstream.connection.client import Client
 from natstui.jetstream.connection.nats_client import unsubscribe
-from natstui.jetstream.connection.replies import read
-from natstui.jetstream.connection.times import time_us
 from natstui.model.bench.latency import bucket_of, from_counts
 from natstui.model.records.tap import (
     MAX_TAPPED_MSGS,
@@ -86,15 +83,6 @@ def ack_kind(payload: bytes) -> AckKind:
     return _KINDS_BY_PAYLOAD.get(payload.split(b" ", 1)[0].split(b"{", 1)[0].strip(), "other")
 
 
-class _AckPolicyConfig(msgspec.Struct):
-    ack_policy: str = ""
-
-
-class _ConsumerInfo(msgspec.Struct):
-    config: _AckPolicyConfig
-    ts: str = ""
-
-
 class AckTap:
     """The ack tap: reads the acks that one consumer's clients send, and reports their counts."""
 
@@ -123,12 +111,11 @@ class AckTap:
         Raises NotFound if there is no such consumer, PermissionDenied, and what `request` raises.
         """
         stream, consumer = self._command.stream, self._command.consumer
-        verb = f"CONSUMER.INFO.{stream}.{consumer}"
         sent_ns = time.time_ns()
-        info = read(verb, await client.request(verb), _ConsumerInfo)
-        if info.ts:
-            self._clock_ahead_ns = time_us(info.ts) * 1000 - (sent_ns + time.time_ns()) // 2
-        self._acks_include_earlier = info.config.ack_policy == "all"
+        info = await client.consumer_info(stream, consumer)
+        if info.written_at_us is not None:
+            self._clock_ahead_ns = info.written_at_us * 1000 - (sent_ns + time.time_ns()) // 2
+        self._acks_include_earlier = info.read_config().get("ack_policy") == "all"
         stats = client.nc.stats
         reconnects_before_count = stats["reconnects"]
         self._count_reconnects = lambda: int(stats["reconnects"] - reconnects_before_count)
@@ -141,7 +128,7 @@ class AckTap:
                 await subscription.unsubscribe(limit=_MAX_SUBSCRIPTION_MSGS)
                 self._subscriptions.append(subscription)
             # The reply arrives after any denial of the subscriptions.
-            await client.request(verb)
+            await client.consumer_info(stream, consumer)
             if self._denial is not None:
                 raise self._denial
         except BaseException:

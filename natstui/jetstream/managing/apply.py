@@ -20,7 +20,7 @@ from natstui.errors import (
     RequestTimedOut,
     UsageError,
 )
-from natstui.jetstream.connection.times import time_us
+from natstui.jetstream.connection.decode.streams import read_streams
 from natstui.jetstream.connection.writer import (
     Asset,
     Config,
@@ -37,7 +37,6 @@ from natstui.jetstream.managing.configure import (
     check_consumer_named,
     create,
     edit,
-    last_seq_of,
     make_reread_error,
     read_asset,
     read_target,
@@ -51,7 +50,7 @@ from natstui.model.assets.differences import (
     find_unapplied_settings,
     has_requested_values,
 )
-from natstui.model.assets.fields import SERVER_VERSION_BY_API_LEVEL, number_at
+from natstui.model.assets.fields import SERVER_VERSION_BY_API_LEVEL
 from natstui.model.assets.limits_loss import removes_messages_by_itself
 from natstui.model.records.actions import CATALOGUE, change_text
 from natstui.model.records.confirmation import Confirmation
@@ -88,9 +87,9 @@ async def _read_other_streams(writer: Writer, name: str) -> dict[str, int]:
     except (PermissionDenied, RequestTimedOut):
         return {}
     created_at_us = {
-        str(row["config"]["name"]): time_us(row["created"])
-        for row in json.loads(reply).get("streams") or ()
-        if row["config"]["name"] != name and row["config"].get("storage") != "memory"
+        row.name: row.created_at_us
+        for row in read_streams(reply).rows
+        if row.name != name and row.read_config().get("storage") != "memory"
     }
     oldest_names = sorted(created_at_us, key=lambda stream: created_at_us[stream])
     return {stream: created_at_us[stream] for stream in oldest_names[:_MAX_OTHER_STREAMS_COUNT]}
@@ -139,10 +138,8 @@ def _describe_purge_mismatch(purged_msgs: int, before: Asset, current: Asset) ->
 
     More may be removed if limits or consumers remove messages as well.
     """
-    before_msgs, after_msgs = (
-        number_at(asset.info["state"], "messages") for asset in (before, current)
-    )
-    published_msgs = last_seq_of(current) - last_seq_of(before)
+    before_msgs, after_msgs = before.stream_info.state.messages, current.stream_info.state.messages
+    published_msgs = current.stream_info.state.last_seq - before.stream_info.state.last_seq
     removed_msgs = before_msgs + published_msgs - after_msgs
     counted_msgs = before.loss.most_msgs
     are_fewer_replied = purged_msgs < removed_msgs
@@ -419,9 +416,9 @@ async def _describe_state(writer: Writer, change: Change) -> str:
     if verb == "delete":
         return f"{name} is still there"
     if change.action == "purge_stream":
-        return f"{name} has {counted(current.info['state']['messages'], 'message')}"
+        return f"{name} has {counted(current.stream_info.state.messages, 'message')}"
     if verb in ("pause", "resume"):
-        return f"{name} is {'paused' if current.info.get('paused') else 'not paused'}"
+        return f"{name} is {'paused' if current.consumer_info.paused else 'not paused'}"
     return "whether it was done is unknown"
 
 

@@ -9,13 +9,17 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
+import msgspec
+
 from natstui import __version__
 from natstui.clean import clean_line
 from natstui.errors import NotFound, PermissionDenied, RequestFailed
 from natstui.files import file_name
 from natstui.jetstream.connection.client import Client
+from natstui.jetstream.connection.decode.asset import leader_of, replicas_of
+from natstui.jetstream.connection.decode.consumers import ConsumerRow, read_consumers
+from natstui.jetstream.connection.decode.streams import StreamRow, StreamState, read_state
 from natstui.jetstream.connection.storing import count_missing
-from natstui.jetstream.connection.times import server_us, time_us
 from natstui.jetstream.connection.writer import Config
 from natstui.jetstream.managing.backup_folder import (
     ABOUT_FILE,
@@ -163,10 +167,9 @@ async def back_up_account(
 async def _read_created(client: Client, stream: str) -> str | None:
     """Return the creation time of a stream as the server writes it; None if it is deleted."""
     try:
-        created: str = json.loads(await client.request(f"STREAM.INFO.{stream}"))["created"]
+        return (await client.stream_info(stream)).created
     except NotFound:
         return None
-    return created
 
 
 async def _write_backup(
@@ -177,16 +180,16 @@ async def _write_backup(
     consumer_rows, left_out_names = (
         await _read_consumers(client, stream) if consumers else ([], [])
     )
-    info = json.loads(await client.request(f"STREAM.INFO.{stream}"))
-    stored_bytes = int(info["state"]["bytes"])
+    info = await client.stream_info(stream)
     try:
         with (folder / DATA_FILE).open("wb") as file:
             snapshot = await read_snapshot(
                 client, stream, file, rate_limit,
-                lambda size: progress(stream, size, stored_bytes), consumers=consumers,
+                lambda size: progress(stream, size, info.state.bytes), consumers=consumers,
             )  # fmt: skip
     except RequestFailed as error:
-        if error.err_code == _SNAPSHOT_FAILED_CODE and info["config"].get("storage") == "memory":
+        is_in_memory = info.read_config().get("storage") == "memory"
+        if error.err_code == _SNAPSHOT_FAILED_CODE and is_in_memory:
             raise StreamNotBackedUp(
                 f"stream {stream} is in memory, and this server cannot back up such a stream",
                 code=error.code, err_code=error.err_code,
@@ -200,21 +203,26 @@ async def _write_backup(
         )
     check_data(folder / DATA_FILE, f"the snapshot of {stream}")
     removed_msgs, reason, is_whole = await _count_removed(
-        client, stream, created or info["created"], snapshot.reply
+        client, stream, created or info.created, snapshot.reply
     )
     if is_version_in(client.link.server_version, VERSIONS_BACKING_UP_FEWER_CONSUMERS):
-        left_out_names += [
-            row["name"] for row in consumer_rows or () if not _is_in_data(row, info)
-        ]
+        left_out_names += [row.name for row in consumer_rows or () if not _is_in_data(row, info)]
     saved_consumers = None
     if consumer_rows is not None:
         saved_consumers = [
-            {key: row.get(key) for key in _CONSUMER_FIELDS} for row in consumer_rows
+            {
+                "name": row.name,
+                "config": row.read_config(),
+                "delivered": msgspec.to_builtins(row.delivered),
+                "ack_floor": msgspec.to_builtins(row.ack_floor),
+                "num_pending": row.num_pending,
+            }
+            for row in consumer_rows
         ]
     description: dict[str, Any] = {
         **_make_about_header(client),
         "stream": stream,
-        "created": info["created"],
+        "created": info.created,
         "files": {
             CONFIG_FILE: {"sha256": write_json(folder / CONFIG_FILE, snapshot.reply)},
             DATA_FILE: {"sha256": snapshot.sha256, "bytes": snapshot.data_bytes},
@@ -238,21 +246,18 @@ async def _write_backup(
     )  # fmt: skip
 
 
-def _is_in_data(consumer: Config, stream: Config) -> bool:
+def _is_in_data(consumer: ConsumerRow, stream: StreamRow) -> bool:
     """Return whether the snapshot of a server before 2.15 contains a consumer.
 
     It only contains the consumers that the stream's leader stores on disk.
     """
-    in_memory = is_on(consumer["config"], "mem_storage")
-    if in_memory and text_at(stream, "config.storage") == "file":
+    in_memory = is_on(consumer.read_config(), "mem_storage")
+    if in_memory and text_at(stream.read_config(), "storage") == "file":
         return False
-    leader = text_at(stream, "cluster.leader")
-    cluster = consumer.get("cluster") or {}
-    consumer_servers = [
-        cluster.get("leader"),
-        *(peer["name"] for peer in cluster.get("replicas") or ()),
-    ]
-    return not leader or not cluster or leader in consumer_servers
+    leader, cluster = leader_of(stream.cluster, None), consumer.cluster
+    if leader is None or cluster is None:
+        return True
+    return leader in (cluster.leader, *(peer.name for peer in replicas_of(cluster)))
 
 
 async def _count_removed(
@@ -264,25 +269,23 @@ async def _count_removed(
     A message that is removed while the snapshot is sent may not be in its data. Raises
     StreamNotBackedUp for a recreated stream, and the request errors.
     """
-    before, config = snapshot["state"], snapshot["config"]
-    first_seq, last_seq, before_msgs = before["first_seq"], before["last_seq"], before["messages"]
+    before, config = read_state(snapshot["state"]), snapshot["config"]
     try:
-        info = json.loads(await client.request(f"STREAM.INFO.{stream}"))
+        info = await client.stream_info(stream)
     except NotFound:
-        return before_msgs, "the stream was deleted", not before_msgs
-    if info["created"] != created:
+        return before.messages, "the stream was deleted", not before.messages
+    if info.created != created:
         raise StreamNotBackedUp(f"stream {stream} was deleted and recreated during the backup")
-    state = info["state"]
-    if state["messages"] - (state["last_seq"] - last_seq) >= before_msgs:
+    state = info.state
+    if state.messages - (state.last_seq - before.last_seq) >= before.messages:
         return 0, "", True
-    if state.get("num_deleted"):
-        body = {"deleted_details": True}
-        state = json.loads(await client.request(f"STREAM.INFO.{stream}", body))["state"]
-    gaps_count = last_seq - first_seq + 1 - before_msgs
-    removed_msgs = count_missing([(first_seq, last_seq)], state) - gaps_count
-    if text_at(config, "retention") in ACK_RETENTIONS and state["consumer_count"]:
+    if state.num_deleted:
+        state = (await client.stream_info(stream, {"deleted_details": True})).state
+    gaps_count = before.last_seq - before.first_seq + 1 - before.messages
+    removed_msgs = count_missing([(before.first_seq, before.last_seq)], state) - gaps_count
+    if text_at(config, "retention") in ACK_RETENTIONS and state.consumer_count:
         return removed_msgs, "acks of its consumers, or a purge", True
-    limits_text = find_reached_limits(config, before, state, server_us(info))
+    limits_text = find_reached_limits(config, before, state, info.server_at_us)
     return (
         removed_msgs,
         limits_text or "limits, or somebody",
@@ -290,25 +293,26 @@ async def _count_removed(
     )
 
 
-def find_reached_limits(config: Config, before: Config, state: Config, now_us: int) -> str:
+def find_reached_limits(
+    config: Config, before: StreamState, state: StreamState, now_us: int
+) -> str:
     """Return a text of the limits that explain why a stream's oldest messages were removed; else
     empty.
 
     `before` and `state` are its states before and at `now_us`, UTC. A limit per subject, a roll-up
     and a TTL do not count: they may remove newer messages too.
     """
-    are_only_oldest_removed = number_at(state, "num_deleted") <= number_at(before, "num_deleted")
-    if not are_only_oldest_removed or number_at(config, "max_msgs_per_subject") > 0:
+    if state.num_deleted > before.num_deleted or number_at(config, "max_msgs_per_subject") > 0:
         return ""
     # A removed message is older than the oldest remaining one, or than the newest one before.
-    oldest_ts = state["first_ts"] if state["messages"] else before["last_ts"]
-    age_s = (now_us - time_us(oldest_ts)) / 1e6 + _EXPIRES_SOON_S
+    oldest_at_us = state.first_at_us if state.messages else before.last_at_us
+    age_s = (now_us - (oldest_at_us or 0)) / 1e6 + _EXPIRES_SOON_S
     relevant_limits_config = config | {"allow_rollup_hdrs": False, "allow_msg_ttl": False}
-    if number_at(state, "last_seq") <= number_at(before, "last_seq"):
+    if state.last_seq <= before.last_seq:
         # Limits of messages and bytes only remove old messages for new ones.
         relevant_limits_config |= {"max_msgs": -1, "max_bytes": -1}
     max_message_bytes = max(number_at(config, "max_msg_size"), 0) or _DEFAULT_MAX_PAYLOAD_BYTES
-    if number_at(state, "bytes") + max_message_bytes < number_at(config, "max_bytes"):
+    if state.bytes + max_message_bytes < number_at(config, "max_bytes"):
         relevant_limits_config["max_bytes"] = -1
     return ", ".join(reached_limits(relevant_limits_config, state, age_s))
 
@@ -323,30 +327,23 @@ def _make_about_header(client: Client) -> dict[str, Any]:
     }
 
 
-_CONSUMER_FIELDS = ("name", "config", "delivered", "ack_floor", "num_pending")
-
-
-async def _read_consumers(client: Client, stream: str) -> tuple[list[Config] | None, list[str]]:
+async def _read_consumers(
+    client: Client, stream: str
+) -> tuple[list[ConsumerRow] | None, list[str]]:
     """Return the rows of durable consumers, and the names of unreachable consumers.
 
     Without permission to list consumers, return None and no names.
     """
     try:
-        pages = [json.loads(page) async for page in client.pages(f"CONSUMER.LIST.{stream}")]
+        pages = [read_consumers(page) async for page in client.pages(f"CONSUMER.LIST.{stream}")]
     except PermissionDenied:
         return None, []
-    unreachable_names = {
-        str(name)
-        for page in pages
-        for name in (*(page.get("missing") or ()), *(page.get("offline") or ()))
-    }
+    unreachable_names = {name for page in pages for name in page.missing}
     rows = [
         row
         for page in pages
-        for row in page.get("consumers") or ()
-        if row
-        and row["name"] not in ("", *unreachable_names)
-        and row["config"].get("durable_name")
+        for row in page.rows
+        if row.name not in unreachable_names and row.read_config().get("durable_name")
     ]
     return rows, sorted(unreachable_names)
 

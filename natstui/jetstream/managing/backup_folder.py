@@ -20,6 +20,7 @@ import msgspec
 from natstui.clean import clean_line
 from natstui.errors import BackupError
 from natstui.files import create_atomic_folder, file_name, open_regular_file, read_regular_file
+from natstui.jetstream.connection.decode.streams import StreamState, read_state
 from natstui.jetstream.connection.writer import Config
 from natstui.model.assets.subjects import is_stream_name
 from natstui.parsing import parse_json
@@ -50,7 +51,8 @@ class Backup:
 
     folder: Path
     config: Config
-    state: Config
+    raw_state: Config
+    """The state as the server wrote it, and gets it back."""
     consumers: tuple[str, ...] | None
     """Names of the consumers; None if unknown."""
     data_bytes: int
@@ -70,6 +72,11 @@ class Backup:
     def stream(self) -> str:
         """Return the name of the stream."""
         return str(self.config["name"])
+
+    @property
+    def state(self) -> StreamState:
+        """Return the decoded state of the stream."""
+        return read_state(self.raw_state)
 
 
 def removed_text(removed_msgs: int) -> str:
@@ -242,7 +249,7 @@ class _ConfigName(msgspec.Struct):
     name: Annotated[str, msgspec.Meta(min_length=1)]
 
 
-class _StreamState(msgspec.Struct):
+class _BackedUpState(StreamState, kw_only=True):
     messages: int
     bytes: int
     first_seq: int
@@ -253,7 +260,7 @@ class _Description(msgspec.Struct):
     """The fields of `backup.json` that natstui reads; the server reads all fields."""
 
     config: _ConfigName
-    state: _StreamState
+    state: _BackedUpState
 
 
 def check_description(description: object, name: str) -> None:

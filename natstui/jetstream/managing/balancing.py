@@ -7,8 +7,6 @@ import json
 from collections.abc import Callable
 from time import monotonic
 
-import msgspec
-
 from natstui.errors import (
     JetStreamUnavailable,
     NatstuiError,
@@ -19,8 +17,7 @@ from natstui.errors import (
     UsageError,
 )
 from natstui.jetstream.connection.client import Client
-from natstui.jetstream.connection.replies import raise_unreadable, read
-from natstui.jetstream.connection.times import time_us
+from natstui.jetstream.connection.decode.asset import AssetRow, PeerRow, leader_of, replicas_of
 from natstui.jetstream.connection.writer import Request, Writer
 from natstui.jetstream.managing.configure import recreated_text
 from natstui.model.assets.differences import AssetKind
@@ -30,40 +27,10 @@ from natstui.model.servers.text import step_down_failure_text
 
 _ELECTION_TIMEOUT_S = 10.0
 _CHECK_INTERVAL_S = 0.1
+_INFO_TIMEOUT_S = 2.0
 _MAX_CONTACT_AGE_NS = 5_000_000_000
 """Time without contact after which a replica counts as lost; `offline` is set much later or never.
 """
-
-
-class _ReplicaPeer(msgspec.Struct):
-    name: str
-    current: bool = False
-    offline: bool = False
-    active: int = 0
-
-
-class _Cluster(msgspec.Struct):
-    leader: str | None = None
-    replicas: list[_ReplicaPeer] | None = None
-
-
-class _StreamName(msgspec.Struct):
-    name: str = ""
-
-
-class _AssetInfo(msgspec.Struct):
-    created: str
-    config: _StreamName = msgspec.field(default_factory=_StreamName)
-    name: str = ""
-    cluster: _Cluster | None = None
-
-
-class _StreamsPage(msgspec.Struct):
-    streams: list[_AssetInfo] | None = None
-
-
-class _ConsumersPage(msgspec.Struct):
-    consumers: list[_AssetInfo] | None = None
 
 
 async def read_groups(client: Client) -> list[ReplicaGroup]:
@@ -71,24 +38,15 @@ async def read_groups(client: Client) -> list[ReplicaGroup]:
 
     Raises the request errors.
     """
-    groups = []
-    async for page in client.pages("STREAM.LIST"):
-        for row in read("STREAM.LIST", page, _StreamsPage).streams or ():
-            with raise_unreadable("STREAM.LIST"):
-                groups.append(_make_group(row, row.config.name, None))
+    groups = [_make_group(row, row.name, None) for row in await client.stream_rows()]
     for stream in [group.stream for group in groups]:
-        verb = f"CONSUMER.LIST.{stream}"
-        async for page in client.pages(verb):
-            for row in read(verb, page, _ConsumersPage).consumers or ():
-                with raise_unreadable(verb):
-                    groups.append(_make_group(row, stream, row.name))
+        rows = await client.consumer_rows(stream)
+        groups += [_make_group(row, stream, row.name) for row in rows]
     return [group for group in groups if len(group.members) > 1]
 
 
-def _make_group(row: _AssetInfo, stream: str, consumer: str | None) -> ReplicaGroup:
-    cluster = row.cluster or _Cluster()
-    replicas = cluster.replicas or []
-    leader = cluster.leader or None
+def _make_group(row: AssetRow, stream: str, consumer: str | None) -> ReplicaGroup:
+    replicas, leader = replicas_of(row.cluster), _leader_in(row)
     ready_servers = [
         replica.name
         for replica in replicas
@@ -98,7 +56,7 @@ def _make_group(row: _AssetInfo, stream: str, consumer: str | None) -> ReplicaGr
     return ReplicaGroup(
         stream,
         consumer,
-        time_us(row.created),
+        row.created_at_us,
         leader,
         tuple(server for server in ready_servers if server != leader),
         (*([leader] if leader else []), *other_members),
@@ -110,22 +68,23 @@ async def read_leader(client: Client, stream: str, consumer: str | None) -> str 
     return _leader_in(await _read_asset_info(client, stream, consumer))
 
 
-def _leader_in(row: _AssetInfo | None) -> str | None:
-    return (row.cluster.leader or None) if row is not None and row.cluster is not None else None
+def _leader_in(row: AssetRow | None) -> str | None:
+    return None if row is None else leader_of(row.cluster, None)
 
 
-async def _read_asset_info(client: Client, stream: str, consumer: str | None) -> _AssetInfo | None:
+async def _read_asset_info(client: Client, stream: str, consumer: str | None) -> AssetRow | None:
     """Return the INFO of a stream or consumer; None without a reply."""
-    verb = f"STREAM.INFO.{stream}" if consumer is None else f"CONSUMER.INFO.{stream}.{consumer}"
     try:
-        return read(verb, await client.request(verb, timeout_s=2.0), _AssetInfo)
+        if consumer is None:
+            return await client.stream_info(stream, timeout_s=_INFO_TIMEOUT_S)
+        return await client.consumer_info(stream, consumer, _INFO_TIMEOUT_S)
     except (RequestTimedOut, JetStreamUnavailable):
         return None
 
 
 async def _wait_for_leader(
-    client: Client, stream: str, consumer: str | None, previous_row: _AssetInfo | None
-) -> _AssetInfo | None:
+    client: Client, stream: str, consumer: str | None, previous_row: AssetRow | None
+) -> AssetRow | None:
     """Wait until another server leads, 10 s at most; return the last INFO."""
     end_s = monotonic() + _ELECTION_TIMEOUT_S
     while True:
@@ -153,14 +112,9 @@ async def step_down(writer: Writer, change: Change) -> str:
     else:
         can_read_leader = True
     previous_leader = _leader_in(previous_row)
-    if (
-        previous_leader is not None
-        and previous_row is not None
-        and previous_row.cluster is not None
-    ):
-        _check_candidates(
-            target_text, previous_leader, previous_row.cluster.replicas or [], preferred_server
-        )
+    if previous_leader is not None and previous_row is not None:
+        replicas = replicas_of(previous_row.cluster)
+        _check_candidates(target_text, previous_leader, replicas, preferred_server)
     body = {"placement": {"preferred": preferred_server}} if preferred_server else None
     if preferred_server is not None and preferred_server == previous_leader:
         return f"{target_text} is led by {preferred_server} already: nothing was changed"
@@ -188,7 +142,7 @@ async def step_down(writer: Writer, change: Change) -> str:
 
 
 def _check_candidates(
-    target_text: str, leader: str, replicas: list[_ReplicaPeer], preferred_server: str | None
+    target_text: str, leader: str, replicas: tuple[PeerRow, ...], preferred_server: str | None
 ) -> None:
     """Raise UsageError if no other server can lead; the server would reply with success."""
     names = [replica.name for replica in replicas]

@@ -16,8 +16,8 @@ from natstui.errors import (
     RequestFailed,
     UsageError,
 )
+from natstui.jetstream.connection.decode.asset import created_at_us_in
 from natstui.jetstream.connection.storing import has_lost_newest, lost_newest_text, newest_message
-from natstui.jetstream.connection.times import time_us
 from natstui.jetstream.connection.writer import (
     Asset,
     Config,
@@ -93,9 +93,12 @@ class ChangeResult:
 
 async def read_asset(writer: Writer, kind: AssetKind, stream: str, consumer: str = "") -> Asset:
     """Return a stream or consumer from the server; raises NotFound and the request errors."""
-    name = stream if kind == "stream" else f"{stream}.{consumer}"
-    info: Config = json.loads(await writer.client.request(f"{kind.upper()}.INFO.{name}"))
-    return Asset(info["config"], time_us(info["created"]), info)
+    info = (
+        await writer.client.stream_info(stream)
+        if kind == "stream"
+        else await writer.client.consumer_info(stream, consumer)
+    )
+    return Asset(info.read_config(), info.created_at_us, info)
 
 
 async def read_config(writer: Writer, kind: AssetKind, stream: str, consumer: str = "") -> Config:
@@ -191,10 +194,10 @@ async def add_loss(writer: Writer, change: Change, asset: Asset) -> Asset:
     the stream has lost its newest messages.
     """
     stream = await _read_stream(writer, change.stream) if change.consumer else asset
-    last_seq, last_at_us = newest_message(stream.info["state"]) if stream else (None, None)
+    last_seq, last_at_us = newest_message(stream.stream_info.state) if stream else (None, None)
     previewed_newest_seq_and_us = change.previewed_last_seq or 0, change.previewed_last_at_us or 0
     if stream and await has_lost_newest(
-        writer.client, change.stream, stream.info["state"], *previewed_newest_seq_and_us
+        writer.client, change.stream, stream.stream_info.state, *previewed_newest_seq_and_us
     ):
         raise Conflict(f"{lost_newest_text(change.stream)}: nothing was changed")
     loss, previewed_msgs = await count_loss(writer.client, change, asset), change.previewed_msgs
@@ -210,7 +213,7 @@ async def add_loss(writer: Writer, change: Change, asset: Asset) -> Asset:
         is_growth_shown = previewed_msgs > 0 or change.action in ACTIONS_SHOWING_LOSS_GROWTH
         published_msgs = 0
         if is_growth_shown and current and previewed_seq is not None:
-            published_msgs = last_seq_of(current) - previewed_seq
+            published_msgs = current.stream_info.state.last_seq - previewed_seq
         if loss.most_msgs > previewed_msgs + published_msgs:
             previewed_text = counted(previewed_msgs, "message")
             raise Conflict(
@@ -223,11 +226,6 @@ async def add_loss(writer: Writer, change: Change, asset: Asset) -> Asset:
         stream_last_seq=last_seq,
         stream_last_at_us=last_at_us,
     )
-
-
-def last_seq_of(stream: Asset) -> int:
-    """Return the last sequence of a stream."""
-    return int(stream.info["state"]["last_seq"])
 
 
 async def _read_stream(writer: Writer, name: str) -> Asset | None:
@@ -267,13 +265,12 @@ async def create(writer: Writer, change: Change, undoes: str | None = None) -> C
     reply = await writer.write(change, request, undoes)
     after: Config = reply["config"]
     created_name = after.get("name", name)
-    created_text = reply.get("created")
     text = f"{kind} {created_name} created"
-    if use_text := describe_use_by_others(reply):
+    if use_text := describe_use_by_others(change.action, reply):
         text = f"{kind} {created_name} is there: {use_text}; undo does not delete it"
     return ChangeResult(
         text, None, after, find_unapplied_settings(kind, wanted_config, after),
-        created_at_us=time_us(created_text) if created_text else None,
+        created_at_us=created_at_us_in(reply),
     )  # fmt: skip
 
 

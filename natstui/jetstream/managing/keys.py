@@ -246,7 +246,8 @@ async def _write_key(
         await check_kept(writer.client, bucket.config, ack.stored_seq, stored_subject)
         newest = 0, 0
         with suppress(NatstuiError):  # an undo works without it
-            newest = newest_message((await _read_bucket(writer, key_change.bucket)).info["state"])
+            current_bucket = await _read_bucket(writer, key_change.bucket)
+            newest = newest_message(current_bucket.stream_info.state)
         return ack, newest
 
     work = writer.send(
@@ -332,7 +333,7 @@ async def _describe_loss(
         await _removed_value_text(client, key_change, bucket.config, last_message),
         # Buckets of other tools may discard old values of any key for new ones.
         removed_by_limits_text(
-            bucket.config, bucket.info["state"], 1,
+            bucket.config, bucket.stream_info.state, 1,
             MAX_MESSAGE_OVERHEAD_BYTES + len(key_change.key) + len(key_change.value),
         ),
     )  # fmt: skip
@@ -344,8 +345,8 @@ async def _removed_value_text(
 ) -> str | None:
     if key_change.action == "purge_key":
         body = {"subjects_filter": key_subject(key_change.bucket, key_change.key)}
-        info = json.loads(await client.request(f"STREAM.INFO.{KV}{key_change.bucket}", body))
-        count = sum((info["state"].get("subjects") or {}).values())
+        info = await client.stream_info(f"{KV}{key_change.bucket}", body)
+        count = sum((info.state.subjects or {}).values())
         if count == 1:
             return f"the only revision of {key_change.key} is removed for good"
         return f"all {counted(count, 'revision')} of {key_change.key} are removed for good"
@@ -400,7 +401,7 @@ async def _make_undo_change(writer: Writer, entry: JournalEntry) -> KeyChange:
     if stream.created_at_us != entry.created_at_us:
         raise Conflict(f"{bucket} was recreated in the meantime: nothing was changed")
     newest = json.loads(entry.after_json or "{}").get("newest") or (0, 0)
-    if await has_lost_newest(writer.client, entry.stream, stream.info["state"], *newest):
+    if await has_lost_newest(writer.client, entry.stream, stream.stream_info.state, *newest):
         raise Conflict(f"{lost_newest_text(bucket)}: nothing was changed")
     last_message = await _read_last(client, bucket, key)
     if last_message.revision not in restored_revisions(writer.journal.entries(), entry):

@@ -5,12 +5,13 @@ from __future__ import annotations
 import asyncio
 import base64
 import json
-import time
 from dataclasses import replace
-from typing import Any, NamedTuple
 
 from natstui.errors import NotFound, PermissionDenied, RequestFailed, UsageError
 from natstui.jetstream.connection.client import Client
+from natstui.jetstream.connection.decode.asset import leader_of, replicas_of
+from natstui.jetstream.connection.decode.consumers import ConsumerRow, read_consumer
+from natstui.jetstream.connection.decode.streams import StreamRow, StreamState, read_stream
 from natstui.jetstream.connection.storing import (
     consumer_filters,
     describe_side_effects,
@@ -81,7 +82,7 @@ async def _count_current_loss(
         case "edit_consumer":
             edit_loss = consumer_edit_loss(
                 asset.config, arguments, *await _count_needed(client, change, asset),
-                number_at(asset.info, "num_ack_pending"),
+                asset.consumer_info.num_ack_pending,
             )  # fmt: skip
             edit_loss += await _delivery_loss(client, arguments, asset.config)
             return edit_loss + await _added_filter_loss(client, change, asset, arguments)
@@ -92,7 +93,7 @@ async def _count_current_loss(
             return _stream_deletion_loss(asset) + removed_upstreams_loss
         case "purge_stream":
             stored_msgs, count, limit_text = await _count_purged(client, change.stream, arguments)
-            stored_messages = StoredMessages(stored_msgs, asset.info["state"]["bytes"])
+            stored_messages = StoredMessages(stored_msgs, asset.stream_info.state.bytes)
             return Loss((removed_messages_text(count, stored_messages, limit_text),), count)
         case "delete_message":
             return await _message_loss(client, change.stream, arguments.get("seq"))
@@ -149,15 +150,11 @@ def _may_have_refused(asset: Asset, config: Config) -> bool:
     """Return whether a stream may have refused messages of its sources that it accepts after an
     edit.
     """
-    before, after, state = (
-        normalize_stream(asset.config),
-        normalize_stream(config),
-        asset.info["state"],
-    )
+    before, after = normalize_stream(asset.config), normalize_stream(config)
     max_msgs, max_size_bytes = number_at(before, "max_msgs"), number_at(before, "max_msg_size")
     max_msgs_per_subject = number_at(before, "max_msgs_per_subject")
     is_full = text_at(before, "discard") == "new" and (
-        0 < max_msgs <= state["messages"]
+        0 < max_msgs <= asset.stream_info.state.messages
         # The next message may have been too big for the rest, or of a subject that is full.
         or number_at(before, "max_bytes") > 0
         or (max_msgs_per_subject > 0 and is_on(before, "discard_new_per_subject"))
@@ -188,11 +185,11 @@ async def _resumed_source_loss(
         waiting_msgs, deletes_acked = None, True
     else:
         # How far it has copied is unknown: its lag is only that of the last copied message.
-        waiting_msgs = int(info["state"]["messages"])
-        deletes_acked = text_at(info["config"], "retention") in ACK_RETENTIONS
+        waiting_msgs = info.state.messages
+        deletes_acked = text_at(info.read_config(), "retention") in ACK_RETENTIONS
     if waiting_msgs == 0:
         return NO_LOSS
-    limited_stream = LimitedStream(config, asset.info["state"], {}, has_all_subjects=False)
+    limited_stream = LimitedStream(config, asset.stream_info.state, {}, has_all_subjects=False)
     # Their sizes are unknown: any limit of bytes may be reached.
     removed_messages = limited_stream.count_removed(
         PlannedMessages(waiting_msgs, number_at(config, "max_bytes") + 1)
@@ -211,12 +208,14 @@ async def _resumed_source_loss(
     return Loss(tuple(lines), lost_msgs, grows_until_confirmed=bool(lines))
 
 
-async def _upstream_info(client: Client, upstream: Config, body: Config | None = None) -> Config:
+async def _upstream_info(
+    client: Client, upstream: Config, body: Config | None = None
+) -> StreamRow:
     """Return the STREAM.INFO of a source or mirror; raises the request errors."""
     name, prefix = str(upstream["name"]), text_at(upstream, "external.api")
     if prefix:
-        return await request_api(client, prefix, f"STREAM.INFO.{name}", body or {})
-    return await _read_info(client, name, body)
+        return read_stream(await request_api(client, prefix, f"STREAM.INFO.{name}", body or {}))
+    return await client.stream_info(name, body)
 
 
 async def _delivery_loss(client: Client, config: Config, before: Config | None = None) -> Loss:
@@ -256,11 +255,11 @@ async def _upstream_loss(
         )
         text = f"{reason_text}: if it is a work queue, it is emptied"
         return Loss((text,), None) + _new_source_loss(name, None, None, config, asset)
-    page_msgs = sum((info["state"].get("subjects") or {}).values())
+    page_msgs = sum((info.state.subjects or {}).values())
     # If there are more subjects than a page has, not all are counted.
-    added_msgs = info["state"]["messages"] if subject_filter == ">" else page_msgs
+    added_msgs = info.state.messages if subject_filter == ">" else page_msgs
     loss = _new_source_loss(name, info, added_msgs, config, asset)
-    retention = text_at(info["config"], "retention")
+    retention = text_at(info.read_config(), "retention")
     if consumer := text_at(upstream, "consumer.name"):
         return loss + await _copying_consumer_loss(client, name, consumer, prefix, retention)
     if retention != "workqueue":
@@ -278,22 +277,22 @@ async def _copying_consumer_loss(
     client: Client, stream: str, consumer: str, prefix: str, retention: str
 ) -> Loss:
     """Return what is removed if another stream copies messages by a consumer, which acks them."""
-    verb = f"CONSUMER.INFO.{stream}.{consumer}"
     try:
         if prefix:
-            info = await request_api(client, prefix, verb, {})
+            verb = f"CONSUMER.INFO.{stream}.{consumer}"
+            info = read_consumer(await request_api(client, prefix, verb, {}))
         else:
-            info = json.loads(await client.request(verb))
+            info = await client.consumer_info(stream, consumer)
     except NotFound:
         return NO_LOSS
     except PermissionDenied:
         text = f"{consumer} of {stream} cannot be read: what waits for it may be moved for good"
         return Loss((text,), None)
     lines, moved_msgs = list[str](), 0
-    if info.get("push_bound"):
+    if info.push_bound:
         lines.append(f"{consumer} of {stream} is in use: others do not get what is copied by it")
     if retention != "limits":
-        moved_msgs = number_at(info, "num_pending") + number_at(info, "num_ack_pending")
+        moved_msgs = _count_waiting_msgs(info)
         moved_text_start = f"what waits for {consumer} from now on is"
         if moved_msgs:
             text = counted(f"{moved_msgs:,}", "message")
@@ -323,8 +322,8 @@ async def _removed_upstreams_loss(client: Client, removed_upstreams: list[Config
             text = f"{name} cannot be read: with interest retention it loses what waits there"
             loss += Loss((text,), None)
             continue
-        waiting_msgs = info["state"]["messages"]
-        if waiting_msgs and text_at(info["config"], "retention") == "interest":
+        waiting_msgs = info.state.messages
+        if waiting_msgs and text_at(info.read_config(), "retention") == "interest":
             text = f"up to {counted(f'{waiting_msgs:,}', 'message')} of {name} that only this "
             text += f"stream still copies {is_or_are(waiting_msgs)} removed for good"
             # These are not messages of the changed stream, which are counted separately.
@@ -333,21 +332,21 @@ async def _removed_upstreams_loss(client: Client, removed_upstreams: list[Config
 
 
 def _new_source_loss(
-    name: str, info: Config | None, added_msgs: int | None, config: Config, asset: Asset | None
+    name: str, info: StreamRow | None, added_msgs: int | None, config: Config, asset: Asset | None
 ) -> Loss:
     """Return how many messages of a stream are removed if another stream becomes its source.
 
     `info` is the STREAM.INFO of the source and `added_msgs` its messages; both None if unknown.
     """
-    stored_msgs = 0 if asset is None else asset.info["state"]["messages"]
+    stored_msgs = 0 if asset is None else asset.stream_info.state.messages
     if asset is None or not stored_msgs or added_msgs == 0:
         return NO_LOSS
-    may_roll_up = info is None or is_on(info["config"], "allow_rollup_hdrs")
+    may_roll_up = info is None or is_on(info.read_config(), "allow_rollup_hdrs")
     if may_roll_up and is_on(config, "allow_rollup_hdrs"):
         text = f"roll-ups of {name} remove up to {counted(f'{stored_msgs:,}', 'message')} of it"
         return Loss((text,), stored_msgs)
-    stored_bytes = 0 if info is None else int(info["state"]["bytes"])
-    limited_stream = LimitedStream(config, asset.info["state"], {}, has_all_subjects=False)
+    stored_bytes = 0 if info is None else info.state.bytes
+    limited_stream = LimitedStream(config, asset.stream_info.state, {}, has_all_subjects=False)
     removed_msgs = limited_stream.count_removed(
         PlannedMessages(added_msgs, stored_bytes)
     ).existing_msgs
@@ -401,44 +400,19 @@ def _upstream_key(upstream: Config) -> str:
 
 
 def _stream_deletion_loss(asset: Asset) -> Loss:
-    state = asset.info["state"]
-    stored_messages = StoredMessages(state["messages"], state["bytes"])
+    state = asset.stream_info.state
+    stored_messages = StoredMessages(state.messages, state.bytes)
     lines = [removed_messages_text(stored_messages.total_msgs, stored_messages)]
-    if state["consumer_count"]:
-        lines.append(f"{counted(state['consumer_count'], 'consumer')} with it")
+    if state.consumer_count:
+        lines.append(f"{counted(state.consumer_count, 'consumer')} with it")
     return Loss(tuple(lines), stored_messages.total_msgs, grows_until_confirmed=True)
 
 
 def members_of(asset: Asset) -> list[str]:
     """Return the servers with a replica of a stream, the leader first."""
-    cluster = asset.info.get("cluster") or {}
-    leader = cluster.get("leader")
-    peers = [str(replica["name"]) for replica in cluster.get("replicas") or ()]
-    return [*([str(leader)] if leader else []), *(peer for peer in peers if peer != leader)]
-
-
-class _ReplicaState(NamedTuple):
-    """The state of a stream's replica, as the leader reports it."""
-
-    current: bool
-    offline: bool
-    active_ns: int | None
-
-
-def _list_replicas(asset: Asset) -> list[tuple[str, _ReplicaState, int]]:
-    """Return server, state and lag of each replica of a stream, without the leader's."""
-    return [
-        (
-            str(replica["name"]),
-            _ReplicaState(
-                replica.get("current") is True,
-                replica.get("offline") is True,
-                number_at(replica, "active"),
-            ),
-            number_at(replica, "lag"),
-        )
-        for replica in (asset.info.get("cluster") or {}).get("replicas") or ()
-    ]
+    cluster = asset.stream_info.cluster
+    leader, peers = leader_of(cluster, None), [peer.name for peer in replicas_of(cluster)]
+    return [*([leader] if leader else []), *(peer for peer in peers if peer != leader)]
 
 
 def _replica_loss(stream: str, asset: Asset, peer: str) -> Loss:
@@ -447,7 +421,7 @@ def _replica_loss(stream: str, asset: Asset, peer: str) -> Loss:
     Raises UsageError for a server without a replica, for the only replica, and if no other replica
     is complete and reachable.
     """
-    state, members = asset.info["state"], members_of(asset)
+    state, members = asset.stream_info.state, members_of(asset)
     if peer not in members:
         server_names = ", ".join(members) or "no server with a known name"
         raise UsageError(f"{peer or 'no server'} has no copy of {stream}: it is on {server_names}")
@@ -456,15 +430,16 @@ def _replica_loss(stream: str, asset: Asset, peer: str) -> Loss:
             f"{peer} has the only copy of {stream}: all messages would be lost; scale it first, "
             "or move it"
         )
-    other_replicas = [
-        (name, replica, lag) for name, replica, lag in _list_replicas(asset) if name != peer
-    ]
+    replicas = replicas_of(asset.stream_info.cluster)
+    other_replicas = [replica for replica in replicas if replica.name != peer]
     silent_members = [
-        name for name, replica, _ in other_replicas if has_lost_leader_contact(replica)
+        replica.name for replica in other_replicas if has_lost_leader_contact(replica)
     ]
     incomplete_members = [
-        f"{name} ({counted(f'{lag:,}', 'operation')} behind)" if lag else name
-        for name, replica, lag in other_replicas
+        f"{replica.name} ({counted(f'{replica.lag:,}', 'operation')} behind)"
+        if replica.lag
+        else replica.name
+        for replica in other_replicas
         if not has_lost_leader_contact(replica) and not replica.current
     ]
     reachable_others_count = len(members) - 1 - len(silent_members)
@@ -480,7 +455,7 @@ def _replica_loss(stream: str, asset: Asset, peer: str) -> Loss:
             f"{', '.join(incomplete_members)} {is_or_are(len(incomplete_members))} not "
             "complete, and messages would be lost; wait until one is"
         )
-    stored_text = f"{counted(state['messages'], 'message')}, {bytes_text(state['bytes'])}"
+    stored_text = f"{counted(state.messages, 'message')}, {bytes_text(state.bytes)}"
     lines = [f"the copy on {peer} ({stored_text}) is deleted"]
     if members[0] == peer:
         lines.append(f"{peer} leads it: publishers wait until another one does")
@@ -497,22 +472,20 @@ def _replica_loss(stream: str, asset: Asset, peer: str) -> Loss:
 
 async def _sole_consumers_loss(client: Client, stream: str, asset: Asset, peer: str) -> Loss:
     """Return what is lost of consumers whose only replica is on the server `peer`."""
-    if not number_at(asset.info, "state.consumer_count"):
+    if not asset.stream_info.state.consumer_count:
         return NO_LOSS
     try:
-        rows = await _read_consumers(client, stream)
+        rows = await client.consumer_rows(stream)
     except PermissionDenied:
         return Loss((f"the delivery state of consumers that are only on {peer} is lost",))
-    sole_consumers = [
-        row
+    is_durable_by_name = {
+        row.name: bool(text_at(row.read_config(), "durable_name"))
         for row in rows
-        if text_at(row, "cluster.leader") == peer and not row["cluster"].get("replicas")
-    ]
-    durable_names = ", ".join(
-        str(row["name"]) for row in sole_consumers if text_at(row, "config.durable_name")
-    )
+        if leader_of(row.cluster, None) == peer and not replicas_of(row.cluster)
+    }
+    durable_names = ", ".join(name for name in is_durable_by_name if is_durable_by_name[name])
     ephemeral_names = ", ".join(
-        str(row["name"]) for row in sole_consumers if not text_at(row, "config.durable_name")
+        name for name in is_durable_by_name if not is_durable_by_name[name]
     )
     lines = (
         [f"only on {peer}, so their delivery state is lost: {durable_names}"]
@@ -536,31 +509,31 @@ async def _message_loss(client: Client, stream: str, seq: object) -> Loss:
 
 
 def _lost_delivery_state_text(name: str, asset: Asset) -> str:
-    info = asset.info
-    waiting_text = f"{info['num_ack_pending']:,} waiting for an acknowledgement"
-    pending_text = f"{info['num_pending']:,} unprocessed"
+    info = asset.consumer_info
+    waiting_text = f"{info.num_ack_pending:,} waiting for an acknowledgement"
+    pending_text = f"{info.num_pending:,} unprocessed"
     return f"the delivery state of {name} is lost: {pending_text}, {waiting_text}"
 
 
 async def _reset_loss(client: Client, change: Change, asset: Asset, arguments: Config) -> Loss:
     """Return the loss of a consumer's reset: its delivery state, and messages that it skips."""
     lines = [_lost_delivery_state_text(change.consumer or "", asset)]
-    first_seq = number_at(asset.info, "ack_floor.stream_seq") + 1
+    first_seq = asset.consumer_info.ack_floor.stream_seq + 1
     last_seq = number_at(arguments, "seq") - 1
     if last_seq < first_seq:
         return Loss(tuple(lines))
     text = f"sequences {first_seq:,} to {last_seq:,} of {change.stream} are not delivered"
     try:
-        stream = await _read_info(client, change.stream)
+        stream = await client.stream_info(change.stream)
     except PermissionDenied:
         return Loss((*lines, text))
-    end_seq = number_at(stream, "state.last_seq")
+    end_seq = stream.state.last_seq
     if last_seq > end_seq:
         unstored_msgs = last_seq - max(end_seq, first_seq - 1)
         text += f", {unstored_msgs:,} of them not stored yet: its last is {end_seq:,}"
     lines.append(text)
     skipped_msgs = 0
-    if text_at(stream, "config.retention") == "interest":
+    if text_at(stream.read_config(), "retention") == "interest":
         skipped_msgs = max(0, min(last_seq, end_seq) - first_seq + 1)
         _, needed_msgs = await _count_needed(client, change, asset)
         skipped_msgs = min(needed_msgs, skipped_msgs)
@@ -591,20 +564,20 @@ async def _count_needed(client: Client, change: Change, asset: Asset) -> tuple[C
 
     Only interest retention removes messages that no consumer needs.
     """
-    stream = await _read_info(client, change.stream)
-    config, state = stream["config"], stream["state"]
+    stream, consumer = await client.stream_info(change.stream), asset.consumer_info
+    config, state = stream.read_config(), stream.state
     if text_at(config, "retention") != "interest":
-        return config, _max_kept_msgs(asset.info, state)
+        return config, _max_kept_msgs(consumer, state)
     try:
-        rows = await _read_consumers(client, change.stream)
+        rows = await client.consumer_rows(change.stream)
     except PermissionDenied:
-        return config, number_at(state, "messages")
-    other_consumers = [row for row in rows if row["name"] != change.consumer]
-    return config, _count_removed_without(state, [asset.info], other_consumers)
+        return config, state.messages
+    other_consumers = [row for row in rows if row.name != change.consumer]
+    return config, _count_removed_without(state, [consumer], other_consumers)
 
 
 def _count_removed_without(
-    state: Config, consumers: list[Config], other_consumers: list[Config]
+    state: StreamState, consumers: list[ConsumerRow], other_consumers: list[ConsumerRow]
 ) -> int:
     """Return the maximum number of messages that interest retention removes without `consumers`.
 
@@ -613,28 +586,24 @@ def _count_removed_without(
     """
     needed_msgs = sum(_max_kept_msgs(consumer, state) for consumer in consumers)
     waiting_msgs = max(map(_count_waiting_msgs, other_consumers), default=0)
-    stored_msgs = number_at(state, "messages")
-    return min(stored_msgs, max(needed_msgs, stored_msgs - waiting_msgs))
+    return min(state.messages, max(needed_msgs, state.messages - waiting_msgs))
 
 
-def _count_waiting_msgs(consumer: Config) -> int:
-    return number_at(consumer, "num_pending") + number_at(consumer, "num_ack_pending")
+def _count_waiting_msgs(consumer: ConsumerRow) -> int:
+    return consumer.num_pending + consumer.num_ack_pending
 
 
-def _max_kept_msgs(consumer: Config, state: Config) -> int:
+def _max_kept_msgs(consumer: ConsumerRow, state: StreamState) -> int:
     """Return the maximum number of messages that a consumer keeps in an interest stream.
 
     Messages above its ack floor that were dropped after max deliver count too, even if max deliver
     was removed later.
     """
-    pending_msgs = number_at(consumer, "num_pending")
-    unacked_msgs = number_at(consumer, "num_ack_pending")
-    if text_at(consumer, "config.ack_policy") != "none":
-        floor_seq = number_at(consumer, "ack_floor.stream_seq")
-        kept_from_seq = max(floor_seq + 1, number_at(state, "first_seq"))
-        delivered_seq = number_at(consumer, "delivered.stream_seq")
-        unacked_msgs = max(unacked_msgs, delivered_seq - kept_from_seq + 1)
-    return min(number_at(state, "messages"), pending_msgs + unacked_msgs)
+    unacked_msgs = consumer.num_ack_pending
+    if text_at(consumer.read_config(), "ack_policy") != "none":
+        kept_from_seq = max(consumer.ack_floor.stream_seq + 1, state.first_seq)
+        unacked_msgs = max(unacked_msgs, consumer.delivered.stream_seq - kept_from_seq + 1)
+    return min(state.messages, consumer.num_pending + unacked_msgs)
 
 
 async def _added_filter_loss(
@@ -650,12 +619,12 @@ async def _added_filter_loss(
         for new_filter in after
         if not any(contains(old_filter, new_filter) for old_filter in before)
     ]
-    delivered_seq = number_at(asset.info, "delivered.stream_seq")
+    delivered_seq = asset.consumer_info.delivered.stream_seq
     if not added_filters or not delivered_seq:
         return NO_LOSS
-    owner = await _read_info(client, change.stream)
-    first_seq = number_at(owner, "state.first_seq")
-    if text_at(owner, "config.retention") != "workqueue" or first_seq > delivered_seq:
+    owner = await client.stream_info(change.stream)
+    is_work_queue = text_at(owner.read_config(), "retention") == "workqueue"
+    if not is_work_queue or owner.state.first_seq > delivered_seq:
         return NO_LOSS
     filters_text = ", ".join(added_filters)
     text = f"messages of {filters_text} up to sequence {delivered_seq:,} are not delivered"
@@ -666,33 +635,29 @@ async def _read_stored(
     client: Client, stream: str, asset: Asset, wanted_config: Config
 ) -> StoredMessages:
     """Return the counts of messages that an edit could delete, requesting only the needed ones."""
-    old_config, new_config, state = (
-        normalize_stream(asset.config),
-        normalize_stream(wanted_config),
-        asset.info["state"],
-    )
+    old_config, new_config = normalize_stream(asset.config), normalize_stream(wanted_config)
+    state = asset.stream_info.state
     expired_msgs: int | None = 0
     if lowers_max_age(old_config, new_config):
         expired_msgs = await _count_older_seqs(
-            client, stream, asset.info, number_at(new_config, "max_age")
+            client, stream, asset.stream_info, number_at(new_config, "max_age")
         )
     excess_msgs = None
     if not lowers_msgs_per_subject(old_config, new_config):
         excess_msgs = 0
-    elif state.get("num_subjects", 0) <= _MAX_SUBJECTS:
-        msgs_by_subject = (await _read_info(client, stream, {"subjects_filter": ">"}))[
-            "state"
-        ].get("subjects")
+    elif state.num_subjects <= _MAX_SUBJECTS:
+        subjects_info = await client.stream_info(stream, {"subjects_filter": ">"})
+        msgs_by_subject = subjects_info.state.subjects or {}
         max_msgs = number_at(new_config, "max_msgs_per_subject")
-        excess_msgs = sum(max(0, count - max_msgs) for count in (msgs_by_subject or {}).values())
+        excess_msgs = sum(max(0, count - max_msgs) for count in msgs_by_subject.values())
     changes_limits = wanted_config.get("consumer_limits") != asset.config.get("consumer_limits")
     consumers = (
-        await _read_consumers(client, stream)
+        await client.consumer_rows(stream)
         if changes_limits or sets_interest_retention(old_config, new_config)
         else []
     )
     acked_msgs = (
-        max(0, state["messages"] - max(map(_count_waiting_msgs, consumers), default=0))
+        max(0, state.messages - max(map(_count_waiting_msgs, consumers), default=0))
         if sets_interest_retention(old_config, new_config)
         else 0
     )
@@ -703,29 +668,28 @@ async def _read_stored(
         version, VERSIONS_LIMITING_SUBJECTS_LATE
     )
     consumers_without_threshold = [
-        row for row in consumers if not row["config"].get("inactive_threshold")
+        row for row in consumers if not row.read_config().get("inactive_threshold")
     ]
     needed_msgs = 0
     if consumers_without_threshold and text_at(new_config, "retention") == "interest":
         other_consumers = [row for row in consumers if row not in consumers_without_threshold]
         needed_msgs = _count_removed_without(state, consumers_without_threshold, other_consumers)
-    has_gaps = bool(state.get("num_deleted"))
-    stored_msgs, stored_bytes = state["messages"], state["bytes"]
     msgs_with_ttl: int | None = 0
-    if stored_msgs and enables_message_ttl(old_config, new_config):
+    if state.messages and enables_message_ttl(old_config, new_config):
         msgs_with_ttl = await _count_with_ttl(client, stream, state)
     return StoredMessages(
-        stored_msgs, stored_bytes, expired_msgs, has_gaps, excess_msgs, deletes_excess_later,
-        acked_msgs, len(consumers_without_threshold), needed_msgs, msgs_with_ttl,
+        state.messages, state.bytes, expired_msgs, state.num_deleted > 0, excess_msgs,
+        deletes_excess_later, acked_msgs, len(consumers_without_threshold), needed_msgs,
+        msgs_with_ttl,
     )  # fmt: skip
 
 
-async def _count_with_ttl(client: Client, stream: str, state: Config) -> int | None:
+async def _count_with_ttl(client: Client, stream: str, state: StreamState) -> int | None:
     """Return how many stored messages have a TTL, as copied messages may.
 
     None without permission, or if there are more than 2,000 sequences to read.
     """
-    first_seq, end_seq = state["first_seq"], state["last_seq"] + 1
+    first_seq, end_seq = state.first_seq, state.last_seq + 1
     if end_seq - first_seq > _MAX_READ_MSGS:
         return None
     count = 0
@@ -748,15 +712,14 @@ async def _has_ttl_at(client: Client, stream: str, seq: int) -> bool:
 
 
 async def _count_older_seqs(
-    client: Client, stream: str, info: Config, max_age_ns: int
+    client: Client, stream: str, info: StreamRow, max_age_ns: int
 ) -> int | None:
     """Return how many sequences are older than `max_age_ns`; None without permission."""
     # By the server's clock, by which messages expire; servers before 2.10 do not send it.
-    now_us = time_us(info["ts"]) if "ts" in info else time.time_ns() // 1000
-    state, oldest_kept_us = info["state"], now_us - max_age_ns // 1000
-    low_seq, high_seq = state["first_seq"], state["last_seq"] + 1
+    state, oldest_kept_us = info.state, info.server_at_us - max_age_ns // 1000
+    low_seq, high_seq = state.first_seq, state.last_seq + 1
     try:
-        while low_seq < high_seq and state["messages"]:
+        while low_seq < high_seq and state.messages:
             middle_seq = (low_seq + high_seq) // 2
             message = await _next_message(client, stream, middle_seq)
             if message is not None and time_us(message["time"]) < oldest_kept_us:
@@ -765,7 +728,7 @@ async def _count_older_seqs(
                 high_seq = middle_seq
     except PermissionDenied:
         return None
-    return int(low_seq - state["first_seq"])
+    return low_seq - state.first_seq
 
 
 async def _next_message(client: Client, stream: str, seq: int) -> Config | None:
@@ -780,16 +743,6 @@ async def _next_message(client: Client, stream: str, seq: int) -> Config | None:
     return message
 
 
-async def _read_consumers(client: Client, stream: str) -> list[dict[str, Any]]:
-    pages = [json.loads(page) async for page in client.pages(f"CONSUMER.LIST.{stream}")]
-    return [row for page in pages for row in page.get("consumers") or ()]
-
-
-async def _read_info(client: Client, stream: str, body: Config | None = None) -> dict[str, Any]:
-    info: dict[str, Any] = json.loads(await client.request(f"STREAM.INFO.{stream}", body))
-    return info
-
-
 async def _count_purged(
     client: Client, stream: str, arguments: Config
 ) -> tuple[int, int | None, str]:
@@ -797,21 +750,21 @@ async def _count_purged(
     most " if that is a maximum.
     """
     subject = arguments.get("filter") or None
-    state = (await _read_info(client, stream))["state"]
-    stored_msgs = matching_msgs = state["messages"]
+    state = (await client.stream_info(stream)).state
+    stored_msgs = matching_msgs = state.messages
     if subject is not None:
-        if state.get("num_subjects", 0) > _MAX_SUBJECTS:
+        if state.num_subjects > _MAX_SUBJECTS:
             return stored_msgs, None, ""
-        matching_info = await _read_info(client, stream, {"subjects_filter": subject})
-        matching_msgs = sum((matching_info["state"].get("subjects") or {}).values())
+        matching_info = await client.stream_info(stream, {"subjects_filter": subject})
+        matching_msgs = sum((matching_info.state.subjects or {}).values())
     if arguments.get("keep"):
         return stored_msgs, max(0, matching_msgs - int(arguments["keep"])), ""
     if not arguments.get("seq"):
         return stored_msgs, matching_msgs, ""
     # A stream that never had a message begins at 0.
-    first_seq = max(1, state["first_seq"])
-    below_msgs = max(0, min(int(arguments["seq"]), state["last_seq"] + 1) - first_seq)
-    is_exact = subject is None and not state.get("num_deleted")
+    first_seq = max(1, state.first_seq)
+    below_msgs = max(0, min(int(arguments["seq"]), state.last_seq + 1) - first_seq)
+    is_exact = subject is None and not state.num_deleted
     return (
         (stored_msgs, below_msgs, "")
         if is_exact or not below_msgs

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from typing import Any
 
 from natstui.config.template_files import load_templates
 from natstui.errors import RequestFailed
@@ -18,11 +17,9 @@ from natstui.model.assets.stream_rules import stream_warnings
 
 async def read_names_in_use(client: Client, stream: str | None) -> NamesInUse:
     """Return the account's streams, and the consumers of `stream`; raises the request errors."""
-    pages = [json.loads(page) async for page in client.pages("STREAM.LIST")]
-    rows = [row for page in pages for row in page.get("streams") or ()]
     streams = tuple(
-        OtherStream(row["config"]["name"], tuple(row["config"].get("subjects") or ()))
-        for row in rows
+        OtherStream(row.name, tuple(row.read_config().get("subjects") or ()))
+        for row in await client.stream_rows()
     )
     filters_by_consumer = await _read_filters(client, stream) if stream else {}
     servers_count = await _count_servers(client)
@@ -51,7 +48,7 @@ async def find_warnings(
                 for subject_filter in consumer_filters
             ]
             return stream_warnings(config, names_in_use, filters_in_use)
-        owner = json.loads(await client.request(f"STREAM.INFO.{stream}"))["config"]
+        owner = (await client.stream_info(stream)).read_config()
     except RequestFailed as error:
         return (f"it was not checked against the other streams and consumers: {error}",)
     return consumer_warnings(
@@ -63,12 +60,11 @@ async def find_warnings(
 
 async def _read_filters(client: Client, stream: str) -> dict[str, tuple[str, ...]]:
     filters_by_consumer: dict[str, tuple[str, ...]] = {}
-    async for page in client.pages(f"CONSUMER.LIST.{stream}"):
-        for row in json.loads(page).get("consumers") or ():
-            config: dict[str, Any] = row["config"]
-            filter_subject = config.get("filter_subject")
-            filters = config.get("filter_subjects") or ([filter_subject] if filter_subject else [])
-            filters_by_consumer[config.get("name") or row["name"]] = tuple(filters)
+    for row in await client.consumer_rows(stream):
+        config = row.read_config()
+        filter_subject = config.get("filter_subject")
+        filters = config.get("filter_subjects") or ([filter_subject] if filter_subject else [])
+        filters_by_consumer[config.get("name") or row.name] = tuple(filters)
     return filters_by_consumer
 
 

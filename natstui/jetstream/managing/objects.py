@@ -30,7 +30,6 @@ from natstui.errors import (
 from natstui.jetstream.connection.client import Client
 from natstui.jetstream.connection.object_info import read_object_info
 from natstui.jetstream.connection.storing import check_domain, check_kept, store
-from natstui.jetstream.connection.times import time_us
 from natstui.jetstream.connection.writer import (
     Asset,
     JournalDraft,
@@ -127,8 +126,8 @@ async def put_object(
     size_bytes = _size_bytes(file)
     chunks_count = None if size_bytes is None else -(-size_bytes // CHUNK_BYTES) + 1
     needed_bytes = (size_bytes or 0) + (chunks_count or 0) * MAX_MESSAGE_OVERHEAD_BYTES
-    info = object_store.info
-    if text := removed_by_limits_text(info["config"], info["state"], chunks_count, needed_bytes):
+    config, state = object_store.config, object_store.stream_info.state
+    if text := removed_by_limits_text(config, state, chunks_count, needed_bytes):
         loss += Loss((text,))
     nuid = NUID().next().decode()
     partial_outcome, replaced_text = PartialOutcome(), ""
@@ -348,11 +347,8 @@ async def _read_chunks(client: Client, bucket: str, nuid: str) -> tuple[int, int
     Raises the request errors.
     """
     subject = chunk_subject(bucket, nuid)
-    reply = json.loads(
-        await client.request(f"STREAM.INFO.{OBJECTS}{bucket}", {"subjects_filter": subject})
-    )
-    count: int = (reply["state"].get("subjects") or {}).get(subject, 0)
-    return time_us(reply["created"]), count
+    info = await client.stream_info(f"{OBJECTS}{bucket}", {"subjects_filter": subject})
+    return info.created_at_us, (info.state.subjects or {}).get(subject, 0)
 
 
 async def _wait_for_ack(store_work: Coroutine[Any, Any, PubAck]) -> None:

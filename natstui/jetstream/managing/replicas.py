@@ -9,6 +9,7 @@ from dataclasses import replace
 from time import monotonic
 
 from natstui.errors import ConnectionLost, JetStreamUnavailable, RequestTimedOut
+from natstui.jetstream.connection.decode.asset import replicas_of
 from natstui.jetstream.connection.writer import Asset, Request, Writer
 from natstui.jetstream.managing.configure import (
     ChangeResult,
@@ -82,17 +83,14 @@ async def wait_for_replicas(
 
 def _is_changing(asset: Asset) -> bool:
     """Return whether replicas are being created or removed, or are incomplete."""
-    return bool((asset.info.get("cluster") or {}).get("desired") or _find_incomplete(asset))
+    cluster = asset.stream_info.cluster
+    return bool((cluster and cluster.desired) or _find_incomplete(asset))
 
 
 def _find_incomplete(asset: Asset) -> list[str]:
     """Return the servers whose replica is incomplete."""
-    replicas = (asset.info.get("cluster") or {}).get("replicas") or ()
-    return [
-        str(replica["name"])
-        for replica in replicas
-        if not replica.get("current") or replica.get("pending")
-    ]
+    replicas = replicas_of(asset.stream_info.cluster)
+    return [replica.name for replica in replicas if not replica.current or replica.pending]
 
 
 def _describe_incomplete(asset: Asset | None) -> str:

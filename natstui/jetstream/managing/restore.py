@@ -31,7 +31,7 @@ from natstui.errors import (
 )
 from natstui.files import open_regular_file
 from natstui.jetstream.connection.client import Client
-from natstui.jetstream.connection.times import GO_ZERO_TIME, server_us, time_us
+from natstui.jetstream.connection.decode.streams import StreamRow, StreamState, read_stream
 from natstui.jetstream.connection.writer import Config, JournalDraft, PartialOutcome, Writer
 from natstui.jetstream.managing.backup_folder import (
     DATA_FILE,
@@ -145,7 +145,7 @@ class RestoredStream:
     """A restored stream, and its comparison with the backup."""
 
     name: str
-    state: Config
+    state: StreamState
     consumers_count: int
     remarks: tuple[str, ...] = ()
     """Acceptable differences from the backup."""
@@ -176,10 +176,9 @@ async def check_not_existing(client: Client, restore_request: RestoreRequest) ->
 async def _read_config(client: Client, name: str) -> Config | None:
     """Return the configuration of a stream; None if it does not exist."""
     try:
-        config: Config = json.loads(await client.request(f"STREAM.INFO.{name}"))["config"]
+        return (await client.stream_info(name)).read_config()
     except NotFound:
         return None
-    return config
 
 
 def _read_restore_mark(config: Config) -> str | None:
@@ -224,7 +223,7 @@ async def restore_stream(
     journal_arguments = {
         "folder": str(backup.folder),
         "stream": backup.stream,
-        "messages": backup.state.get("messages"),
+        "messages": backup.state.messages,
         **({"replicas": restore_request.replicas} if restore_request.replicas is not None else {}),
     }
 
@@ -278,13 +277,13 @@ async def _retry(work: Callable[[], Awaitable[T]], within_s: float | None = None
 async def _describe_state(client: Client, name: str) -> str:
     """Return a clause with the current state of a stream on the server."""
     try:
-        info = json.loads(await _retry(lambda: client.request(f"STREAM.INFO.{name}")))
+        info = await _retry(lambda: client.stream_info(name))
     except NotFound:
         return f"read again, there is no stream {name}"
     except NatstuiError as error:
         return f"and {name} cannot be read again now ({error}): {_info_command_text(name)}"
-    mark_text = f", marked as {RESTORE_MARK}" if _read_restore_mark(info["config"]) else ""
-    return f"read again, {name} is there: {state_text(info['state'])}{mark_text}"
+    mark_text = f", marked as {RESTORE_MARK}" if _read_restore_mark(info.read_config()) else ""
+    return f"read again, {name} is there: {state_text(info.state)}{mark_text}"
 
 
 async def _finish_restore(
@@ -324,34 +323,31 @@ async def _compare_and_remove_mark(
             ) from error
     # The server expires messages of a restored stream only now: the state after that counts.
     info = await _retry(lambda: _unexpired_info(client, name))
-    _check_same(name, is_same=info["created"] == created)
-    state = info["state"]
+    _check_same(name, is_same=info.created == created)
+    state, backup_state = info.state, restore_request.backup.state
     may_have_ttls = await _retry(lambda: _may_have_ttls(client, restore_request.backup, info))
     problems, differences = find_differences(
-        restore_request.backup, state, server_us(info), may_have_ttls=may_have_ttls
+        restore_request.backup, state, info.server_at_us, may_have_ttls=may_have_ttls
     )
     if problems:
         problems_text = "; ".join(problems)
-        if not _can_clients_remove(info["config"], restore_request.backup.state, state):
+        if not _can_clients_remove(info.read_config(), backup_state, state):
             raise Conflict(f"{name} was restored, but changed meanwhile: {problems_text}")
         differences.append(f"changed since it was restored: {problems_text}")
-    state.pop("deleted", None)
-    count = number_at(state, "consumer_count") if count is None else count
-    backup_msgs = number_at(restore_request.backup.state, "messages")
-    has_same_messages = not problems and number_at(state, "messages") == backup_msgs
+    count = state.consumer_count if count is None else count
+    has_same_messages = not problems and state.messages == backup_state.messages
     all_remarks = (*differences, *remarks)
     return RestoredStream(name, state, count, all_remarks, has_same_messages)
 
 
-def _can_clients_remove(config: Config, backup_state: Config, state: Config) -> bool:
+def _can_clients_remove(config: Config, backup_state: StreamState, state: StreamState) -> bool:
     """Return whether clients of a complete stream may have removed messages.
 
     Consumers remove messages that they ack, and a new message with a roll-up removes others.
     """
     if config.get("retention", "limits") != "limits":
         return True
-    newer_seqs_count = number_at(state, "last_seq") - number_at(backup_state, "last_seq")
-    return newer_seqs_count > 0 and bool(config.get("allow_rollup_hdrs"))
+    return state.last_seq > backup_state.last_seq and bool(config.get("allow_rollup_hdrs"))
 
 
 async def _restore_data(
@@ -370,7 +366,7 @@ async def _restore_data(
     try:
         with open_regular_file(backup.folder / DATA_FILE) as file:
             return await send_snapshot(
-                client, marked_config, backup.state, file, rate_limit, progress
+                client, marked_config, backup.raw_state, file, rate_limit, progress
             )
     except OutcomeUnknown:
         raise  # all data was sent: the server restores the stream completely
@@ -413,12 +409,12 @@ async def _remove_remains(
     """
     name, mark = marked_config["name"], _read_restore_mark(marked_config)
     try:
-        info = json.loads(await _retry(lambda: client.request(f"STREAM.INFO.{name}"), within_s))
+        info = await _retry(lambda: client.stream_info(name), within_s)
         if mark is None:
             return f"a stream {name} is on the server, and may be incomplete"
-        if _read_restore_mark(info["config"]) != mark:
+        if _read_restore_mark(info.read_config()) != mark:
             return f"somebody else created the stream {name} that is on the server: it stays"
-        newer_count = number_at(info["state"], "last_seq") - number_at(backup.state, "last_seq")
+        newer_count = info.state.last_seq - backup.state.last_seq
         if newer_count > 0:
             # The stream is complete, and clients publish to it.
             raise Conflict(
@@ -451,9 +447,9 @@ async def _remove_restore_mark(client: Client, config: Config, created: str) -> 
     Raises Conflict if it is another stream.
     """
     name = config["name"]
-    info = json.loads(await client.request(f"STREAM.INFO.{name}"))
-    _check_same(name, is_same=info["created"] == created)
-    current_config = info["config"]
+    info = await client.stream_info(name)
+    _check_same(name, is_same=info.created == created)
+    current_config = info.read_config()
     metadata = {
         key: text
         for key, text in (current_config.get("metadata") or {}).items()
@@ -464,7 +460,7 @@ async def _remove_restore_mark(client: Client, config: Config, created: str) -> 
     }
     unmarked_config = {**current_config, **limits, "metadata": metadata}
     try:
-        reply = json.loads(await client.request(f"STREAM.UPDATE.{name}", unmarked_config))
+        reply = read_stream(await client.request(f"STREAM.UPDATE.{name}", unmarked_config))
     except (RequestTimedOut, ConnectionLost, NotFound):
         raise
     except NatstuiError as error:
@@ -472,7 +468,7 @@ async def _remove_restore_mark(client: Client, config: Config, created: str) -> 
             f"{name} is restored as it was, but its mark {RESTORE_MARK} could not be "
             f"removed ({error})"
         ) from error
-    if reply["created"] != created:
+    if reply.created != created:
         raise Conflict(
             f"{name} was restored, but {recreated_text('stream', name)}, "
             "and has the configuration of the backup now"
@@ -493,10 +489,10 @@ async def _check_restored(
     except PermissionDenied:
         names = None
     info = await _read_info(client, restore_request.name)
-    is_same = _read_restore_mark(info["config"]) == _read_restore_mark(marked_config)
+    is_same = _read_restore_mark(info.read_config()) == _read_restore_mark(marked_config)
     _check_same(restore_request.name, is_same=is_same)
     problems, _ = find_differences(
-        backup, info["state"], server_us(info),
+        backup, info.state, info.server_at_us,
         may_have_ttls=await _may_have_ttls(client, backup, info),
     )  # fmt: skip
     remarks = list[str]()
@@ -520,17 +516,14 @@ async def _check_restored(
     if unfinished_text := unfinished_restore_text(backup.config):
         remarks.append(f"the stream of its backup was {unfinished_text}")
     remarks += await _describe_reread_sources(client, backup)
-    return str(info["created"]), None if names is None else len(names), remarks
+    return info.created, None if names is None else len(names), remarks
 
 
-async def _read_info(client: Client, name: str) -> Config:
-    info: Config = json.loads(
-        await client.request(f"STREAM.INFO.{name}", {"deleted_details": True})
-    )
-    return info
+async def _read_info(client: Client, name: str) -> StreamRow:
+    return await client.stream_info(name, {"deleted_details": True})
 
 
-async def _unexpired_info(client: Client, name: str) -> Config:
+async def _unexpired_info(client: Client, name: str) -> StreamRow:
     """Return the INFO of a stream once it has no message over max age, or after 20 s.
 
     If messages may have a TTL, the number of messages must also be stable for 2 s.
@@ -539,26 +532,23 @@ async def _unexpired_info(client: Client, name: str) -> Config:
     stable_msgs, stable_since_s = -1, time.monotonic()
     while True:
         info, now_s = await _read_info(client, name), time.monotonic()
-        messages = number_at(info["state"], "messages")
-        if messages != stable_msgs:
-            stable_msgs, stable_since_s = messages, now_s
-        may_have_ttls = bool(info["config"].get("allow_msg_ttl")) and messages > 0
+        config, stored_msgs = info.read_config(), info.state.messages
+        if stored_msgs != stable_msgs:
+            stable_msgs, stable_since_s = stored_msgs, now_s
+        may_have_ttls = bool(config.get("allow_msg_ttl")) and stored_msgs > 0
         is_stable = not may_have_ttls or now_s - stable_since_s >= _MIN_STABLE_S
-        has_expired_messages = messages > 0 and is_expired(
-            info["config"], info["state"], server_us(info)
+        has_expired_messages = stored_msgs > 0 and is_expired(
+            config, info.state.first_at_us, info.server_at_us
         )
         if (is_stable and not has_expired_messages) or now_s > until_s:
             return info
         await asyncio.sleep(_CHECK_INTERVAL_S)
 
 
-def is_expired(config: Config, state: Config, now_us: int) -> bool:
-    """Return whether the first message of a stream is older than max age."""
+def is_expired(config: Config, stored_at_us: int | None, now_us: int) -> bool:
+    """Return whether a message is older than its stream's max age; True for an unknown time."""
     max_age_us = number_at(config, "max_age") // 1000
-    return (
-        max_age_us > 0
-        and time_us(str(state.get("first_ts") or GO_ZERO_TIME)) + max_age_us <= now_us
-    )
+    return max_age_us > 0 and (stored_at_us or 0) + max_age_us <= now_us
 
 
 async def restore_losses(client: Client, restore_requests: Sequence[RestoreRequest]) -> list[str]:
@@ -582,11 +572,11 @@ async def restore_losses(client: Client, restore_requests: Sequence[RestoreReque
         ]
         loss_texts += (await upstreams_and_republish_loss(client, restore_request.config)).lines
         loss_texts += [
-            work_queue_copy_text(name, number_at(backups_by_stream[name].state, "messages"))
+            work_queue_copy_text(name, backups_by_stream[name].state.messages)
             for name, _ in local_upstreams(restore_request.config)
             if name in backups_by_stream
             and backups_by_stream[name].config.get("retention") == "workqueue"
-            and number_at(backups_by_stream[name].state, "messages")
+            and backups_by_stream[name].state.messages
         ]
     return list(
         filter(None, [*loss_texts, *await _describe_copied_twice(client, backups_by_stream)])
@@ -600,36 +590,32 @@ async def _describe_copied_twice(
 
     For streams that have copied a restored stream before, it is a new stream.
     """
-    infos_by_stream: dict[str, Config] = {}
+    infos_by_stream: dict[str, StreamRow] = {}
     with suppress(PermissionDenied):
-        async for page in client.pages("STREAM.LIST"):
-            infos = json.loads(page).get("streams") or ()
-            infos_by_stream |= {str(info["config"]["name"]): info for info in infos}
+        infos_by_stream = {info.name: info for info in await client.stream_rows()}
     copier_source_and_msgs = list[tuple[str, str, int]]()
     for name, backup in backups_by_stream.items():
-        last_message_us = time_us(str(backup.state.get("last_ts") or GO_ZERO_TIME))
+        backup_state = backup.state
         for source in _local_sources(backup.config):
             if source in backups_by_stream:
                 copier_source_and_msgs.append(
-                    (name, source, number_at(backups_by_stream[source].state, "messages"))
+                    (name, source, backups_by_stream[source].state.messages)
                 )
-            elif (
-                source in infos_by_stream
-                and time_us(infos_by_stream[source]["created"]) > last_message_us
+            elif source in infos_by_stream and infos_by_stream[source].created_at_us > (
+                backup_state.last_at_us or 0
             ):
                 copier_source_and_msgs.append(
-                    (name, source, number_at(infos_by_stream[source]["state"], "messages"))
+                    (name, source, infos_by_stream[source].state.messages)
                 )
         copier_source_and_msgs += [
-            (info["config"]["name"], name, number_at(backup.state, "messages"))
+            (info.name, name, backup_state.messages)
             for info in infos_by_stream.values()
-            if name in _local_sources(info["config"]) and number_at(info["state"], "messages")
+            if name in _local_sources(info.read_config()) and info.state.messages
         ]
     return [
         f"{name} copies up to {counted(f'{count:,}', 'message')} of {source} once more"
         for name, source, count in copier_source_and_msgs
-        if count
-        and (name not in backups_by_stream or number_at(backups_by_stream[name].state, "messages"))
+        if count and (name not in backups_by_stream or backups_by_stream[name].state.messages)
     ]
 
 
@@ -642,11 +628,10 @@ def _local_sources(config: Config) -> list[str]:
 def _expired_text(backup: Backup, now_us: int) -> str:
     """Return a clause about expired messages of a backup, which the server will remove; or ""."""
     config, state = backup.config, backup.state
-    if not number_at(state, "messages") or not is_expired(config, state, now_us):
+    if not state.messages or not is_expired(config, state.first_at_us, now_us):
         return ""
-    newest = {"first_ts": state.get("last_ts")}
-    part_text = "all" if is_expired(config, newest, now_us) else "some"
-    count_text = counted(f"{number_at(state, 'messages'):,}", "message")
+    part_text = "all" if is_expired(config, state.last_at_us, now_us) else "some"
+    count_text = counted(f"{state.messages:,}", "message")
     age_text = duration_text(number_at(config, "max_age") / 1e9)
     return (
         f"the server removes {part_text} of {count_text} of {backup.stream} at once: older than "
@@ -659,36 +644,35 @@ async def _describe_reread_sources(client: Client, backup: Backup) -> list[str]:
 
     That is a source that was recreated since the backup, and any source of an empty stream.
     """
-    sentences, last_message_time = list[str](), str(backup.state.get("last_ts") or GO_ZERO_TIME)
+    sentences, backup_state = list[str](), backup.state
     for name in _local_sources(backup.config):
         try:
-            info = json.loads(await client.request(f"STREAM.INFO.{name}"))
+            info = await client.stream_info(name)
         except (NotFound, PermissionDenied):
             continue
         copied_text = f"the messages of {name} are copied once more"
-        if not backup.state.get("messages"):
-            if info["state"]["messages"]:
+        if not backup_state.messages:
+            if info.state.messages:
                 sentences.append(
                     f"it was empty, so it copies its source {name} from the start: {copied_text}"
                 )
-        elif time_us(info["created"]) > time_us(last_message_time):
+        elif info.created_at_us > (backup_state.last_at_us or 0):
             sentences.append(f"its source {name} was recreated: {copied_text}")
     return sentences
 
 
-async def _may_have_ttls(client: Client, backup: Backup, info: Config) -> bool:
+async def _may_have_ttls(client: Client, backup: Backup, info: StreamRow) -> bool:
     """Return whether missing messages of a restored stream may have expired by their own TTL.
 
     If some of its messages are left, a sample of them must contain a TTL.
     """
-    config, state = info["config"], info["state"]
+    config, state = info.read_config(), info.state
     if not config.get("allow_msg_ttl"):
         return False
-    if not 0 < number_at(state, "messages") < number_at(backup.state, "messages"):
+    if not 0 < state.messages < backup.state.messages:
         return True
-    first_seq, last_seq = number_at(state, "first_seq"), number_at(state, "last_seq")
-    step = max(1, (last_seq - first_seq) // _TTL_SAMPLE_MSGS)
-    seqs = range(first_seq, last_seq + 1, step)
+    step = max(1, (state.last_seq - state.first_seq) // _TTL_SAMPLE_MSGS)
+    seqs = range(state.first_seq, state.last_seq + 1, step)
     for start in range(0, len(seqs), _TTLS_READ_AT_ONCE):
         sampled_seqs = seqs[start : start + _TTLS_READ_AT_ONCE]
         if any(
@@ -711,17 +695,15 @@ async def _has_ttl_from(client: Client, stream: str, seq: int) -> bool:
 
 
 def find_differences(
-    backup: Backup, state: Config, now_us: int, *, may_have_ttls: bool
+    backup: Backup, state: StreamState, now_us: int, *, may_have_ttls: bool
 ) -> tuple[list[str], list[str]]:
     """Return the problems of a restored stream, and its acceptable differences, as texts.
 
     `state` is the stream's state with deleted details, at `now_us` (UTC).
     """
     backup_state, remarks = backup.state, list[str]()
-    newer_count = number_at(state, "last_seq") - number_at(backup_state, "last_seq")
-    missing_msgs = (
-        number_at(backup_state, "messages") + max(0, newer_count) - number_at(state, "messages")
-    )
+    newer_count = state.last_seq - backup_state.last_seq
+    missing_msgs = backup_state.messages + max(0, newer_count) - state.messages
     # Sequences assigned during the backup, whose messages are not in the backup.
     empty_seqs_count = (
         min(_count_deleted_after_backup(backup_state, state), max(missing_msgs, 0), newer_count)
@@ -765,14 +747,14 @@ def find_differences(
         ), remarks
     fields_by_label = {"messages": "messages", "first sequence": "first_seq"}
     fields_by_label |= {"bytes": "bytes", "last sequence": "last_seq", "subjects": "num_subjects"}
-    if not backup_state.get("messages"):
+    if not backup_state.messages:
         del fields_by_label["first sequence"]  # of an empty stream it may be 0, or the next
     if newer_count > 0:
-        fields_by_label = {"first sequence": "first_seq"} if backup_state.get("messages") else {}
+        fields_by_label = {"first sequence": "first_seq"} if backup_state.messages else {}
     problems = [
         _difference_text(label, backup_state, state, key)
         for label, key in fields_by_label.items()
-        if number_at(backup_state, key) != number_at(state, key)
+        if getattr(backup_state, key) != getattr(state, key)
     ]
     if newer_count > 0 and missing_msgs:
         problems.append(
@@ -785,11 +767,11 @@ def find_differences(
 
 
 def _describe_expiry(
-    config: Config, backup_state: Config, now_us: int, *, may_have_ttls: bool
+    config: Config, backup_state: StreamState, now_us: int, *, may_have_ttls: bool
 ) -> str | None:
     """Return the reason why messages of a backup may have expired; None without one."""
     reasons = []
-    if is_expired(config, backup_state, now_us):
+    if is_expired(config, backup_state.first_at_us, now_us):
         age_s = number_at(config, "max_age") / 1e9
         reasons.append(f"they were older than {duration_text(age_s)}, the max age")
     if may_have_ttls:
@@ -797,14 +779,13 @@ def _describe_expiry(
     return ", or ".join(reasons) or None
 
 
-def _count_deleted_after_backup(backup_state: Config, state: Config) -> int:
+def _count_deleted_after_backup(backup_state: StreamState, state: StreamState) -> int:
     """Return how many sequences after the last one of the backup have no message.
 
     The server lists sequences deleted before its last message, and counts all deleted ones.
     """
-    last_seq = number_at(backup_state, "last_seq")
-    deleted_before_count: int = sum(seq <= last_seq for seq in state.get("deleted") or ())
-    return max(number_at(state, "num_deleted") - deleted_before_count, 0)
+    deleted_before_count = sum(seq <= backup_state.last_seq for seq in state.deleted or ())
+    return max(state.num_deleted - deleted_before_count, 0)
 
 
 def _may_have_removed(config: Config, missing_msgs: int, newer_count: int) -> bool:
@@ -818,8 +799,8 @@ def _may_have_removed(config: Config, missing_msgs: int, newer_count: int) -> bo
     return missing_msgs <= newer_count and any(number_at(config, key) > 0 for key in limit_keys)
 
 
-def _difference_text(label: str, backup_state: Config, state: Config, key: str) -> str:
-    return f"{label} {number_at(state, key):,} instead of {number_at(backup_state, key):,}"
+def _difference_text(label: str, backup_state: StreamState, state: StreamState, key: str) -> str:
+    return f"{label} {getattr(state, key):,} instead of {getattr(backup_state, key):,}"
 
 
 async def _read_consumer_names(client: Client, restore_request: RestoreRequest) -> Sequence[str]:
@@ -834,11 +815,11 @@ async def _read_consumer_names(client: Client, restore_request: RestoreRequest) 
         names = set[str]()
         async for page in client.pages(f"CONSUMER.NAMES.{restore_request.name}"):
             names |= set(map(str, json.loads(page).get("consumers") or ()))
-        info = json.loads(await client.request(f"STREAM.INFO.{restore_request.name}"))
+        info = await client.stream_info(restore_request.name)
         now_s = time.monotonic()
-        if names != stable_names or len(names) != info["state"].get("consumer_count"):
+        if names != stable_names or len(names) != info.state.consumer_count:
             stable_names, stable_since_s = names, now_s
-        is_clustered = bool((info.get("cluster") or {}).get("name"))
+        is_clustered = info.cluster is not None and bool(info.cluster.name)
         is_stable = not is_clustered or now_s - stable_since_s >= _MIN_STABLE_S
         is_complete = set(restore_request.backup.consumers or ()) <= names
         if (is_complete and is_stable) or now_s > until_s:
@@ -901,8 +882,7 @@ async def restore_all(
         )
 
 
-def state_text(state: Config) -> str:
+def state_text(state: StreamState) -> str:
     """Return a text with the messages, size and sequences of a stream."""
-    size = bytes_text(state["bytes"])
-    messages_text = counted(f"{state['messages']:,}", "message")
-    return f"{messages_text}, {size}, {state['first_seq']}…{state['last_seq']}"
+    messages_text = counted(f"{state.messages:,}", "message")
+    return f"{messages_text}, {bytes_text(state.bytes)}, {state.first_seq}…{state.last_seq}"

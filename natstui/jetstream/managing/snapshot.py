@@ -17,10 +17,10 @@ from nats.aio.msg import Msg
 
 from natstui.errors import ConnectionLost, OutcomeUnknown, RequestFailed, RequestTimedOut
 from natstui.jetstream.connection.client import Client
+from natstui.jetstream.connection.decode.streams import read_state
 from natstui.jetstream.connection.nats_client import status_of
 from natstui.jetstream.connection.replies import check_reply
 from natstui.jetstream.connection.writer import Config
-from natstui.model.assets.fields import number_at
 from natstui.model.assets.subjects import is_literal
 from natstui.units import bytes_text
 
@@ -257,7 +257,7 @@ async def send_snapshot(
         progress(size_bytes)
         await rate_limit.wait(len(chunk))
     # The server creates the stream in any case now: it can only be removed afterwards.
-    limit_s = LAST_REPLY_TIMEOUT_S + number_at(state, "bytes") / _MIN_RESTORE_BYTES_PER_S
+    limit_s = LAST_REPLY_TIMEOUT_S + read_state(state).bytes / _MIN_RESTORE_BYTES_PER_S
     doubt = f"all of {config['name']} was sent, and the server has not replied yet"
     try:
         reply: Config = json.loads(

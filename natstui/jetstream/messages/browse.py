@@ -5,14 +5,11 @@ or those at the position of a consumer.
 from __future__ import annotations
 
 import asyncio
-import json
 from dataclasses import dataclass
-from typing import Any
 
 from natstui.errors import RequestFailed, UsageError
 from natstui.jetstream.connection.client import Client
 from natstui.jetstream.connection.subject_counts import read_all_subject_counts
-from natstui.jetstream.connection.times import time_us
 from natstui.jetstream.messages.decode import decode_api_reply, parse_utc_us
 from natstui.jetstream.messages.gets import MAX_MSGS, ApiGetter, MessageGetter, call_with_getter
 from natstui.model.records.messages import BrowseMessages, MessagePage, ReadMessage, StoredMessage
@@ -36,15 +33,15 @@ class Bounds:
 
 async def read_bounds(client: Client, stream: str) -> Bounds:
     """Return the bounds of a stream; raises NotFound."""
-    info: dict[str, Any] = json.loads(await client.request(f"STREAM.INFO.{stream}"))
-    state, config = info["state"], info["config"]
+    info = await client.stream_info(stream)
+    state = info.state
     return Bounds(
-        state["first_seq"],
-        state["last_seq"],
-        state.get("num_subjects", 0),
-        state["bytes"] // max(1, state["messages"]),
-        config.get("allow_direct") is True,
-        time_us(info["created"]),
+        state.first_seq,
+        state.last_seq,
+        state.num_subjects,
+        state.bytes // max(1, state.messages),
+        info.read_config().get("allow_direct") is True,
+        info.created_at_us,
     )
 
 
@@ -59,14 +56,13 @@ async def seek(
         return await find_at_time(getter, bounds, command.from_time)
     if command.jump is None or command.consumer is None:
         return None
-    verb = f"CONSUMER.INFO.{command.stream}.{command.consumer}"
-    info: dict[str, Any] = json.loads(await client.request(verb))
-    floor_seq, delivered_seq = info["ack_floor"]["stream_seq"], info["delivered"]["stream_seq"]
+    info = await client.consumer_info(command.stream, command.consumer)
+    floor_seq = info.ack_floor.stream_seq
     if command.jump == "ack_floor":
-        return max(1, int(floor_seq))
-    config = info["config"]
+        return max(1, floor_seq)
+    config = info.read_config()
     filters = config.get("filter_subjects") or [config.get("filter_subject") or None]
-    start = floor_seq if command.jump == "first_unacked" else delivered_seq
+    start = floor_seq if command.jump == "first_unacked" else info.delivered.stream_seq
     first_pages = [await getter.read(start + 1, 1, subject) for subject in filters]
     seqs = [message.stream_seq for page in first_pages for message in page if message.stream_seq]
     return min(seqs, default=bounds.last_seq + 1)

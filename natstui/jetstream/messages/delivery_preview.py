@@ -81,19 +81,16 @@ async def _count_in_stream(
     """Return how many messages match from a sequence on, from the stream's state; None if the
     state has no such count.
     """
-    state: dict[str, Any] = json.loads(await client.request(f"STREAM.INFO.{stream}"))["state"]
-    if start_seq <= state["first_seq"]:
+    state = (await client.stream_info(stream)).state
+    if start_seq <= state.first_seq:
         if subject is None:
-            return int(state["messages"])
-        if state.get("num_subjects", 0) > MAX_SUBJECTS:
+            return state.messages
+        if state.num_subjects > MAX_SUBJECTS:
             return None
-        info: dict[str, Any] = json.loads(
-            await client.request(f"STREAM.INFO.{stream}", {"subjects_filter": subject})
-        )
-        subject_counts: dict[str, int] = info["state"].get("subjects") or {}
-        return sum(subject_counts.values())
-    if subject is None and not state.get("num_deleted"):
-        return max(0, int(state["last_seq"]) - start_seq + 1)
+        info = await client.stream_info(stream, {"subjects_filter": subject})
+        return sum((info.state.subjects or {}).values())
+    if subject is None and not state.num_deleted:
+        return max(0, state.last_seq - start_seq + 1)
     return None
 
 

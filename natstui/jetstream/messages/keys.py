@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import base64
-import json
 from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import Any
 
 import msgspec
 
-from natstui.decoding import decoder_of
 from natstui.errors import Conflict, NotFound, RequestFailed
 from natstui.jetstream.connection.client import Client
-from natstui.jetstream.connection.times import time_us
+from natstui.jetstream.connection.decode.streams import StreamRow
 from natstui.jetstream.messages.decode import decode_api_reply
 from natstui.jetstream.messages.gets import ApiGetter
 from natstui.jetstream.messages.reading import (
@@ -58,27 +56,26 @@ class KeyEntry(msgspec.Struct, frozen=True):
     """
 
 
-async def _read_info(client: Client, bucket: str) -> dict[str, Any]:
+async def _read_info(client: Client, bucket: str) -> StreamRow:
     """Return the INFO of a bucket; raises NotFound."""
     try:
-        info: dict[str, Any] = json.loads(await client.request(f"STREAM.INFO.{KV}{bucket}"))
+        return await client.stream_info(f"{KV}{bucket}")
     except NotFound as error:
         raise NotFound(f"there is no bucket {bucket}", err_code=error.err_code) from error
-    return info
 
 
-def _subject_prefix(info: dict[str, Any], bucket: str) -> str:
+def _subject_prefix(info: StreamRow, bucket: str) -> str:
     """Return the prefix of the subjects of a bucket's keys, from the bucket's INFO.
 
     The keys of a mirror have the prefix of the mirrored bucket.
     """
-    mirror = (info["config"].get("mirror") or {}).get("name", "")
+    mirror = (info.read_config().get("mirror") or {}).get("name", "")
     return key_subject(mirror.removeprefix(KV) or bucket, "")
 
 
-def _has_small_values(info: dict[str, Any]) -> bool:
+def _has_small_values(info: StreamRow) -> bool:
     """Return whether the messages of a bucket have at most 512 bytes on average."""
-    return bool(info["state"]["bytes"] <= _MAX_SMALL_MESSAGE_BYTES * info["state"]["messages"])
+    return info.state.bytes <= _MAX_SMALL_MESSAGE_BYTES * info.state.messages
 
 
 async def read_key(client: Client, bucket: str, key: str, revision: int | None = None) -> KeyEntry:
@@ -140,7 +137,7 @@ async def watch(
     messages: AsyncIterator[StreamMessage] = reader
     if policy == "last_per_subject":
         messages = leave_out_superseded(
-            reader, info["state"]["last_seq"], lambda: reader.restarts_count > 0
+            reader, info.state.last_seq, lambda: reader.restarts_count > 0
         )
     async with reader:
         yield (_make_entry(bucket, message) async for message in messages)
@@ -174,7 +171,7 @@ async def leave_out_superseded(
 
 
 def _make_reader(
-    client: Client, info: dict[str, Any], bucket: str, key_filter: str, policy: Policy, *,
+    client: Client, info: StreamRow, bucket: str, key_filter: str, policy: Policy, *,
     values: bool,
 ) -> Reader:  # fmt: skip
     check_limits_retention(info)
@@ -185,7 +182,7 @@ def _make_reader(
     subjects = (prefix + key_filter,)
     return Reader(
         client, f"{KV}{bucket}", subjects, policy, headers_only=headers_only,
-        created_at_us=time_us(info["created"]),
+        created_at_us=info.created_at_us,
     )  # fmt: skip
 
 
@@ -210,21 +207,20 @@ async def read_page(client: Client, command: ReadKeys) -> KeysPage:
     """
     info = await _read_info(client, command.bucket)
     check_limits_retention(info)
-    state, prefix = info["state"], _subject_prefix(info, command.bucket)
+    state, prefix = info.state, _subject_prefix(info, command.bucket)
     stream, after_seq = f"{KV}{command.bucket}", command.after_revision_seq
     rows: dict[str, KeyRow] = {}
     keys_count: int | None = None
-    if not after_seq or state["last_seq"] > after_seq:
+    if not after_seq or state.last_seq > after_seq:
         subjects = (prefix + command.wanted,)
-        created_at_us = time_us(info["created"])
         reader = Reader(
             client, stream, subjects, "last_per_subject", reads_stored_only=True,
-            created_at_us=created_at_us,
+            created_at_us=info.created_at_us,
         )  # fmt: skip
         if after_seq:
             reader = Reader(
                 client, stream, subjects, from_seq=after_seq + 1, reads_stored_only=True,
-                created_at_us=created_at_us,
+                created_at_us=info.created_at_us,
             )  # fmt: skip
         async with reader:
             keys_count = None if after_seq else reader.waiting_msgs
@@ -234,14 +230,14 @@ async def read_page(client: Client, command: ReadKeys) -> KeysPage:
                     break
                 row = _make_row(_make_entry(command.bucket, message), command.preview_bytes)
                 rows[row.key] = row
-    last_seq = max([state["last_seq"], *(row.revision_seq for row in rows.values())])
+    last_seq = max([state.last_seq, *(row.revision_seq for row in rows.values())])
     if after_seq and len(rows) >= command.most_keys_count:
         last_seq = max(
             row.revision_seq for row in rows.values()
         )  # the next request continues there
     return KeysPage(
-        tuple(rows.values()), keys_count, last_seq, state.get("num_subjects", 0),
-        time_us(info["created"]),
+        tuple(rows.values()), keys_count, last_seq, state.num_subjects,
+        info.created_at_us,
     )  # fmt: skip
 
 
@@ -257,9 +253,8 @@ async def read_names(client: Client, command: ReadKeyNames) -> KeyNames:
         body["offset"] = len(names)
         # A page may have 100,000 names, and takes the server as much time as a list.
         limit_s = max(client.connection.request_timeout_s, client.connection.list_timeout_s)
-        reply = await client.request(f"STREAM.INFO.{KV}{command.bucket}", body, limit_s)
-        page = decoder_of(_Names).decode(reply)
-        if page.created != info["created"]:
+        page = await client.stream_info(f"{KV}{command.bucket}", body, limit_s)
+        if page.created != info.created:
             raise Conflict(f"{command.bucket} was deleted and recreated while its keys were read")
         names += [subject[len(prefix) :] for subject in page.state.subjects or ()]
         if len(names) >= page.total:
@@ -269,18 +264,7 @@ async def read_names(client: Client, command: ReadKeyNames) -> KeyNames:
             raise RequestFailed(
                 f"{command.bucket}: the server counts {missing_text} than it lists"
             )
-    return KeyNames(tuple(names[: command.most_keys_count]), time_us(info["created"]))
-
-
-class _SubjectCounts(msgspec.Struct):
-    subjects: dict[str, int] | None = None
-
-
-class _Names(msgspec.Struct):
-    state: _SubjectCounts
-    created: str
-    total: int = 0
-    """Number of subjects on all pages; 0 if there is only one page."""
+    return KeyNames(tuple(names[: command.most_keys_count]), info.created_at_us)
 
 
 async def read_named_keys(client: Client, command: ReadTheseKeys) -> KeysPage:
@@ -291,8 +275,8 @@ async def read_named_keys(client: Client, command: ReadTheseKeys) -> KeysPage:
     messages = await getter.read_last_of_each([prefix + key for key in command.keys], "")
     rows = [_make_stored_row(message, command.preview_bytes) for message in messages]
     return KeysPage(
-        tuple(rows), None, info["state"]["last_seq"], info["state"].get("num_subjects", 0),
-        time_us(info["created"]),
+        tuple(rows), None, info.state.last_seq, info.state.num_subjects,
+        info.created_at_us,
     )  # fmt: skip
 
 
@@ -310,7 +294,7 @@ async def read_revisions(client: Client, command: ReadRevisions) -> KeysPage:
     entries = await read_entries(client, command.bucket, command.key, "all")
     return KeysPage(
         tuple(_make_row(entry, command.preview_bytes) for entry in entries), None,
-        info["state"]["last_seq"], info["state"].get("num_subjects", 0), time_us(info["created"]),
+        info.state.last_seq, info.state.num_subjects, info.created_at_us,
     )  # fmt: skip
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import json
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -17,7 +16,6 @@ from natstui.errors import Conflict, NotFound, PermissionDenied, RequestFailed
 from natstui.files import open_atomic_file, translate_write_errors
 from natstui.jetstream.connection.client import Client
 from natstui.jetstream.connection.object_info import read_object_info
-from natstui.jetstream.connection.times import server_us, time_us
 from natstui.jetstream.messages.reading import Reader
 from natstui.jetstream.messages.unfinished_objects import (
     UnfinishedObject,
@@ -143,7 +141,7 @@ async def read_store(client: Client, bucket: str) -> StoreContent:
     """
     created_at_us = None
     with suppress(PermissionDenied):  # the chunks cannot be counted then
-        created_at_us = time_us((await _read_info(client, bucket))["created"])
+        created_at_us = (await client.stream_info(f"{OBJECTS}{bucket}")).created_at_us
     # Chunks first: an upload that ends between the two reads has its object in the second one.
     chunks = await count_chunks(client, bucket)
     objects_by_subject, damaged = await _read_all_objects(client, bucket)
@@ -151,17 +149,12 @@ async def read_store(client: Client, bucket: str) -> StoreContent:
     unfinished = [] if damaged else await find_unfinished_objects(client, bucket, chunks, nuids)
     server_at_us = 0
     if created_at_us is not None:
-        info = await _read_info(client, bucket)
-        if time_us(info["created"]) != created_at_us:
+        info = await client.stream_info(f"{OBJECTS}{bucket}")
+        if info.created_at_us != created_at_us:
             raise Conflict(f"{bucket} was deleted and recreated while it was read")
         # A local clock that is ahead would let a running upload look like a killed one.
-        server_at_us = server_us(info)
+        server_at_us = info.server_at_us
     return StoreContent(_existing_objects(objects_by_subject), damaged, unfinished, server_at_us)
-
-
-async def _read_info(client: Client, bucket: str) -> dict[str, Any]:
-    info: dict[str, Any] = json.loads(await client.request(f"STREAM.INFO.{OBJECTS}{bucket}"))
-    return info
 
 
 async def read_objects(client: Client, bucket: str) -> StoreContent:

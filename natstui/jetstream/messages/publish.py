@@ -35,7 +35,6 @@ from natstui.jetstream.connection.storing import (
     store,
 )
 from natstui.jetstream.connection.subject_counts import read_subject_counts
-from natstui.jetstream.connection.times import time_us
 from natstui.jetstream.connection.writer import (
     JournalDraft,
     PartialOutcome,
@@ -268,7 +267,8 @@ async def _send_all(client: Client, batch: MessageBatch, headers: dict[str, str]
             has_ack_domain = ack.domain is not None
             if batch.count > 1 and not has_ack_domain and ack.stream not in batch.created_at_us:
                 with suppress(NotFound, PermissionDenied):  # `_check_streams` reports it
-                    batch.created_at_us[ack.stream] = await _read_creation_us(client, ack.stream)
+                    info = await client.stream_info(ack.stream)
+                    batch.created_at_us[ack.stream] = info.created_at_us
             batch.acks[1:] = [ack]
             batch.duplicates_count += ack.duplicate
             _count_sent_message(batch, payload)
@@ -308,7 +308,7 @@ async def _check_streams(client: Client, batch: MessageBatch) -> None:
     """Raise Conflict when a stream that stored messages was deleted or recreated meanwhile."""
     for stream, created_at_us in batch.created_at_us.items():
         try:
-            is_same = await _read_creation_us(client, stream) == created_at_us
+            is_same = (await client.stream_info(stream)).created_at_us == created_at_us
             change_word = "deleted and recreated"
         except NotFound:
             is_same, change_word = False, "deleted"
@@ -316,10 +316,6 @@ async def _check_streams(client: Client, batch: MessageBatch) -> None:
             raise Conflict(
                 f"{stream} was {change_word} meanwhile: what it stored before that is missing"
             )
-
-
-async def _read_creation_us(client: Client, stream: str) -> int:
-    return time_us(json.loads(await client.request(f"STREAM.INFO.{stream}"))["created"])
 
 
 async def _count_not_kept(client: Client, batch: MessageBatch) -> None:
@@ -387,19 +383,18 @@ async def _describe_rollup_loss(
     stream = next(iter(names_reply.get("streams") or ()), None)
     if stream is None:
         return "its roll-up removes the messages before it"
-    verb = f"STREAM.INFO.{stream}"
-    info = json.loads(await writer.client.request(verb))
-    msgs_by_subject: dict[str, int] = {}
-    for subject_filter in stored_filters(info["config"], filters):
+    info, msgs_by_subject = await writer.client.stream_info(stream), dict[str, int]()
+    stored_msgs = info.state.messages
+    for subject_filter in stored_filters(info.read_config(), filters):
         page = await read_subject_counts(writer.client, stream, subject_filter)
         msgs_by_subject |= page.msgs
         if not page.is_last:
-            return f"the roll-up removes up to {_loss_text(stream, info, math.inf)}"
-    return f"the roll-up removes {_loss_text(stream, info, sum(msgs_by_subject.values()))}"
+            return f"the roll-up removes up to {_loss_text(stream, stored_msgs, math.inf)}"
+    loss_text = _loss_text(stream, stored_msgs, sum(msgs_by_subject.values()))
+    return f"the roll-up removes {loss_text}"
 
 
-def _loss_text(stream: str, info: Mapping[str, Any], removed_msgs: float) -> str:
-    stored_msgs: int = info["state"]["messages"]
+def _loss_text(stream: str, stored_msgs: int, removed_msgs: float) -> str:
     max_removed_msgs = min(removed_msgs, stored_msgs)
     if not max_removed_msgs:
         return f"what {stream} stores of these subjects until then, for good"

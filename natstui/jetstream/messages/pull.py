@@ -19,10 +19,11 @@ from natstui.errors import (
     RequestFailed,
 )
 from natstui.jetstream.connection.client import Client
+from natstui.jetstream.connection.decode.account import read_account
+from natstui.jetstream.connection.decode.consumers import ConsumerRow
 from natstui.jetstream.connection.nats_client import status_of
 from natstui.jetstream.connection.storing import check_ack_consumer
-from natstui.jetstream.connection.times import time_us
-from natstui.jetstream.connection.writer import Asset, Config, JournalDraft, Writer
+from natstui.jetstream.connection.writer import Asset, JournalDraft, Writer
 from natstui.jetstream.messages.decode import read_headers
 from natstui.model.assets.fields import number_at, text_at
 from natstui.model.assets.limits_loss import ACK_RETENTIONS
@@ -38,7 +39,7 @@ per stream would take seconds and load the server."""
 
 
 async def describe_receiving_loss(
-    client: Client, stream: str, info: Config, max_count: int | None, *, acks: bool | None
+    client: Client, stream: str, info: ConsumerRow, max_count: int | None, *, acks: bool | None
 ) -> str | None:
     """Return a sentence about the messages that a consumer's other clients will never receive if
     natstui receives messages of it; None if there are none.
@@ -46,14 +47,13 @@ async def describe_receiving_loss(
     `info` is the CONSUMER.INFO, `max_count` the number of messages to receive (None: no limit),
     and `acks` whether they are acknowledged (None: not known yet). Raises the request errors.
     """
-    config = info["config"]
-    consumer, policy = info["name"], text_at(config, "ack_policy")
+    config, consumer = info.read_config(), info.name
+    policy = text_at(config, "ack_policy")
     messages_text = _messages_text(max_count)
-    if info.get("push_bound") and not config.get("deliver_group"):
+    if info.push_bound and not config.get("deliver_group"):
         return None
-    ack_pending_msgs = number_at(info, "num_ack_pending")
-    if policy == "all" and acks is not False and (ack_pending_msgs or acks is None):
-        ack_pending_text = counted(f"{ack_pending_msgs:,}", "message")
+    if policy == "all" and acks is not False and (info.num_ack_pending or acks is None):
+        ack_pending_text = counted(f"{info.num_ack_pending:,}", "message")
         return (
             "an ack acknowledges all earlier ones, too: "
             f"clients of {consumer} have {ack_pending_text} to ack"
@@ -77,8 +77,7 @@ async def describe_receiving_loss(
     if max_deliver == 1:
         return f"{messages_text} is not delivered again: {consumer} has {limit_text}"
     # The next delivery of these messages is the last one; of the others it is the second at most.
-    counter_name = "num_ack_pending" if max_deliver == 2 else "num_redelivered"
-    if last_delivery_msgs := number_at(info, counter_name):
+    if last_delivery_msgs := info.num_ack_pending if max_deliver == 2 else info.num_redelivered:
         last_delivery_text = counted(f"{last_delivery_msgs:,}", "message")
         return f"{last_delivery_text} of {consumer} may reach {limit_text}, and are dropped then"
     if max_count is None or max_count >= max_deliver:
@@ -103,10 +102,10 @@ async def describe_listening_loss(
     if not literal_subjects:
         return None
     try:
-        account = json.loads(await client.request("INFO"))
+        account = read_account(await client.request("INFO"))
     except JetStreamUnavailable:
         return None
-    streams_count, consumers_count = number_at(account, "streams"), number_at(account, "consumers")
+    streams_count, consumers_count = account.streams_count, account.consumers_count
     if max(streams_count, consumers_count) > _MAX_SEARCHED_ASSETS:
         raise RequestFailed(
             f"there are {counted(f'{consumers_count:,}', 'consumer')} on "
@@ -126,19 +125,17 @@ async def _describe_stream_deliveries(
     client: Client, stream: str, subjects: set[str], queue: str
 ) -> list[str]:
     clauses = []
-    async for page in client.pages(f"CONSUMER.LIST.{stream}"):
-        for info in json.loads(page).get("consumers") or ():
-            config, consumer = info["config"], info["name"]
-            subject = text_at(config, "deliver_subject")
-            group = text_at(config, "deliver_group")
-            if subject not in subjects or info.get("push_bound") or group not in ("", queue):
-                continue
-            acks = None if text_at(config, "ack_policy") == "none" else False
-            if loss := await describe_receiving_loss(client, stream, info, None, acks=acks):
-                clauses.append(
-                    f"{consumer} of {stream} delivers to {subject}, "
-                    f"which has no subscriber: {loss}"
-                )
+    for info in await client.consumer_rows(stream):
+        config = info.read_config()
+        subject = text_at(config, "deliver_subject")
+        group = text_at(config, "deliver_group")
+        if subject not in subjects or info.push_bound or group not in ("", queue):
+            continue
+        acks = None if text_at(config, "ack_policy") == "none" else False
+        if loss := await describe_receiving_loss(client, stream, info, None, acks=acks):
+            clauses.append(
+                f"{info.name} of {stream} delivers to {subject}, which has no subscriber: {loss}"
+            )
     return clauses
 
 
@@ -150,8 +147,7 @@ def _messages_text(max_count: int | None) -> str:
 
 async def _read_retention(client: Client, stream: str) -> str:
     """Return the retention of a stream; raises the request errors."""
-    info = json.loads(await client.request(f"STREAM.INFO.{stream}"))
-    return text_at(info["config"], "retention")
+    return text_at((await client.stream_info(stream)).read_config(), "retention")
 
 
 async def pull_next(
@@ -170,7 +166,7 @@ async def pull_next(
     doubt = "a message may still have been delivered"
     target = None
     if created_at_us is not None:
-        target = Asset({}, created_at_us, {}, Loss((loses,) if loses else (), None))
+        target = Asset({}, created_at_us, loss=Loss((loses,) if loses else (), None))
     draft = JournalDraft(
         "pull", command.stream, command.consumer, body, target=target, doubt=doubt
     )
@@ -196,18 +192,17 @@ async def pull_identified(writer: Writer, command: PullNext) -> PulledMessage:
             loses = await describe_receiving_loss(
                 writer.client, command.stream, info, 1, acks=None
             )
-    created_at_us = None if info is None else time_us(info["created"])
+    created_at_us = None if info is None else info.created_at_us
     pulled_message = await pull_next(writer, command, loses, created_at_us)
     return replace(pulled_message, consumer_created_at_us=created_at_us)
 
 
-async def _read_info(client: Client, stream: str, consumer: str) -> Config | None:
+async def _read_info(client: Client, stream: str, consumer: str) -> ConsumerRow | None:
     """Return the CONSUMER.INFO; None if there is no such consumer or the user may not read it."""
     try:
-        info: Config = json.loads(await client.request(f"CONSUMER.INFO.{stream}.{consumer}"))
+        return await client.consumer_info(stream, consumer)
     except (NotFound, PermissionDenied):
         return None
-    return info
 
 
 def _journal_result(result: PulledMessage) -> dict[str, Any]:
@@ -317,7 +312,7 @@ async def send_ack(writer: Writer, command: AnswerMessage) -> str:
     if command.consumer_created_at_us is not None:
         info = await _read_info(writer.client, stream, command.consumer)
         # A restart keeps the creation time of a consumer, and no other consumer has it.
-        if info is None or time_us(info["created"]) != command.consumer_created_at_us:
+        if info is None or info.created_at_us != command.consumer_created_at_us:
             raise Conflict(
                 f"{command.consumer} on {stream} is not the consumer that this message was pulled "
                 "from: nothing was sent"

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import base64
-import json
 import uuid
 from collections import deque
 from contextlib import suppress
@@ -30,9 +29,10 @@ from natstui.errors import (
     RequestTimedOut,
 )
 from natstui.jetstream.connection.client import Client
+from natstui.jetstream.connection.decode.consumers import read_consumer
+from natstui.jetstream.connection.decode.streams import StreamRow
 from natstui.jetstream.connection.nats_client import STATUS_LINE_START
 from natstui.jetstream.connection.storing import has_lost_newest, lost_newest_text
-from natstui.jetstream.connection.times import time_us
 from natstui.jetstream.connection.wire_parser import BlockMessage, ReceivedMessage
 from natstui.jetstream.messages.browse import find_sequence_since
 from natstui.jetstream.messages.decode import parse_headers
@@ -61,13 +61,13 @@ With flow control, a server sends at most 32 MiB and one message ahead of our co
 """
 
 
-def check_limits_retention(info: dict[str, Any]) -> None:
+def check_limits_retention(info: StreamRow) -> None:
     """Raise ActionRefusal if the retention of a stream is not `limits`, according to its INFO.
 
     With interest retention, the consumer of a reader could remove what it reads; a work queue
     refuses that consumer.
     """
-    stream, retention = info["config"]["name"], info["config"].get("retention", "limits")
+    stream, retention = info.name, info.read_config().get("retention", "limits")
     if retention != "limits":
         raise ActionRefusal(
             f"{stream} has {retention} retention, so reading here could remove messages: natstui "
@@ -162,9 +162,9 @@ class Reader:
     async def __aenter__(self) -> Self:
         if self.created_at_us is None:
             with suppress(PermissionDenied):
-                info = await self._read_info()
+                info = await self.client.stream_info(self.stream)
                 check_limits_retention(info)
-                self.created_at_us = time_us(info["created"])
+                self.created_at_us = info.created_at_us
         try:
             self.waiting_msgs = await self._create_consumer(self.policy, self.from_seq)
         except BaseException:
@@ -376,13 +376,13 @@ class Reader:
         if from_seq is not None:
             config |= {"deliver_policy": "by_start_sequence", "opt_start_seq": from_seq}
         verb, body = consumer_request(self.stream, self._consumer_name, config, "create")
-        reply = json.loads(await self.client.request(verb, body))
-        self._remaining_msgs = int(reply.get("num_pending") or 0)
+        consumer = read_consumer(await self.client.request(verb, body))
+        self._remaining_msgs = consumer.num_pending
         if config["deliver_policy"] in ("new", "last") or (
             config["deliver_policy"] == "last_per_subject" and not self._remaining_msgs
         ):
             # What is stored until another consumer starts is after this one, and not before it.
-            self._start_seq = reply["delivered"]["stream_seq"] + 1
+            self._start_seq = consumer.delivered.stream_seq + 1
         return self._remaining_msgs
 
     async def _recreate_consumer(self) -> None:
@@ -421,24 +421,20 @@ class Reader:
             )
             lost_part_text = f"{read_part_text} lost, and new messages up to there were not read"
         try:
-            info = await self._read_info()
+            info = await self.client.stream_info(self.stream)
         except NotFound as error:
             raise NotFound(
                 f"{self.stream} was deleted while it was read: {deleted_part_text}"
             ) from error
-        if time_us(info["created"]) != self.created_at_us:
+        if info.created_at_us != self.created_at_us:
             raise Conflict(
                 f"{self.stream} was deleted and recreated while it was read: {deleted_part_text}"
             )
         last_known_seq = self._last_seq or (self._start_seq or 1) - 1
         if await has_lost_newest(
-            self.client, self.stream, info["state"], last_known_seq, self._last_stored_at_us
+            self.client, self.stream, info.state, last_known_seq, self._last_stored_at_us
         ):
             raise Conflict(f"{lost_newest_text(self.stream)}: {lost_part_text}")
-
-    async def _read_info(self) -> dict[str, Any]:
-        info: dict[str, Any] = json.loads(await self.client.request(f"STREAM.INFO.{self.stream}"))
-        return info
 
     async def _delete_consumer(self) -> None:
         """Delete the consumer; without a connection, the server does so a minute later."""

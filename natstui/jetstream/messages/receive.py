@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -13,10 +12,10 @@ from nats.aio.msg import Msg
 
 from natstui.errors import ConnectionLost, NatstuiError, NotFound, RequestFailed, RequestTimedOut
 from natstui.jetstream.connection.client import Client
+from natstui.jetstream.connection.decode.consumers import ConsumerRow
 from natstui.jetstream.connection.nats_client import status_of
 from natstui.jetstream.connection.storing import check_ack_consumer
-from natstui.jetstream.connection.times import time_us
-from natstui.jetstream.connection.writer import Asset, Config, JournalDraft, Writer
+from natstui.jetstream.connection.writer import Asset, JournalDraft, Writer
 from natstui.jetstream.messages.pull import pull_without_journal, read_delivered
 from natstui.model.assets.subjects import is_flow_control
 from natstui.model.records.messages import PulledMessage, PullNext
@@ -36,8 +35,7 @@ class Receiver:
 
     stream: str
     consumer: str
-    info: Config
-    """The CONSUMER.INFO."""
+    info: ConsumerRow
     acknowledges: bool
     max_count: int | None
     max_duration_s: float | None
@@ -68,7 +66,7 @@ class Receiver:
             await check_ack_consumer(writer.client, self.stream, self.consumer)
         journal_fields = {"received": True, "acknowledges": self.acknowledges}
         doubt = "messages may still have been delivered"
-        target = Asset({}, time_us(self.info["created"]), {})
+        target = Asset({}, self.info.created_at_us)
         draft = JournalDraft(
             "pull", self.stream, self.consumer, journal_fields, target=target, doubt=doubt
         )
@@ -82,13 +80,8 @@ class Receiver:
         if self._error is not None:
             raise self._error
 
-    @property
-    def _consumer_config(self) -> Config:
-        config: Config = self.info["config"]
-        return config
-
     async def _receive_messages(self, client: Client) -> dict[str, int]:
-        deliver_subject = self._consumer_config.get("deliver_subject")
+        deliver_subject = self.info.read_config().get("deliver_subject")
         receive_coroutine = (
             self._receive_pushed(client, str(deliver_subject))
             if deliver_subject
@@ -132,7 +125,7 @@ class Receiver:
 
     async def _pull_message(self, client: Client) -> PulledMessage | None:
         """Return the next message; None if the pull is to be repeated. Raises NatstuiError."""
-        max_expires_ns = int(self._consumer_config.get("max_expires") or 0)
+        max_expires_ns = int(self.info.read_config().get("max_expires") or 0)
         wait_s = min(_PULL_EXPIRES_S, max_expires_ns / 1e9) if max_expires_ns else _PULL_EXPIRES_S
         try:
             return await pull_without_journal(
@@ -159,7 +152,7 @@ class Receiver:
             raise error
         await asyncio.sleep(_RETRY_S)
         with suppress(RequestTimedOut, ConnectionLost):
-            await read_consumer(client, self.stream, self.consumer)
+            await client.consumer_info(self.stream, self.consumer)
 
     async def _receive_pushed(self, client: Client, subject: str) -> None:
         async def on_message(msg: Msg) -> None:
@@ -169,7 +162,7 @@ class Receiver:
                 # Also of a stdout that cannot be written: nats-py would drop the error.
                 self._end_with_error(error)
 
-        group = str(self._consumer_config.get("deliver_group") or "")
+        group = str(self.info.read_config().get("deliver_group") or "")
         subscription = await client.subscribe(
             subject, on_message, self._end_with_error, queue=group, on_dropped=self._count_dropped
         )
@@ -218,9 +211,3 @@ class Receiver:
     def _end_with_error(self, error: BaseException) -> None:
         self._error = self._error or error
         self.stop_event.set()
-
-
-async def read_consumer(client: Client, stream: str, consumer: str) -> Config:
-    """Return the CONSUMER.INFO; raises NotFound."""
-    info: Config = json.loads(await client.request(f"CONSUMER.INFO.{stream}.{consumer}"))
-    return info

@@ -9,9 +9,9 @@ from typing import NamedTuple
 import msgspec
 
 from natstui.errors import RequestFailed
+from natstui.jetstream.connection.decode.consumers import ConsumerRow, consumer_configuration
+from natstui.jetstream.connection.decode.streams import StreamRow, stream_configuration
 from natstui.jetstream.connection.replies import raise_unreadable
-from natstui.jetstream.polling.decode.consumers import ConsumerRow, consumer_configuration
-from natstui.jetstream.polling.decode.streams import StreamRow, stream_configuration
 from natstui.jetstream.polling.snapshot import PolledConsumers, PolledStreams
 from natstui.model.assets.configuration import ConsumerConfiguration, StreamConfiguration
 from natstui.model.records.record import Configured

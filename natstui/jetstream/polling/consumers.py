@@ -9,15 +9,19 @@ from functools import partial
 
 from natstui.clock import steady_s
 from natstui.errors import NotFound, PermissionDenied, RequestFailed, RequestTimedOut
+from natstui.jetstream.connection.decode.asset import clock_server_of, refusal_reason
+from natstui.jetstream.connection.decode.consumers import (
+    ConsumerRow,
+    read_consumer,
+    read_consumers,
+)
+from natstui.jetstream.connection.decode.streams import StreamRow
 from natstui.jetstream.connection.shapes import check_read_name
 from natstui.jetstream.polling.availability import RequestAvailability
 from natstui.jetstream.polling.budget.allowance import Allowance
 from natstui.jetstream.polling.budget.requests import PollingApi
 from natstui.jetstream.polling.bulk.poller import NO_BULK_ROWS, BulkRows
 from natstui.jetstream.polling.control import PollControl
-from natstui.jetstream.polling.decode.cluster import clock_server_of, refusal_reason
-from natstui.jetstream.polling.decode.consumers import ConsumerRow, read_consumer, read_consumers
-from natstui.jetstream.polling.decode.streams import StreamRow
 from natstui.jetstream.polling.listing import Listing
 from natstui.jetstream.polling.open_requests import OpenRequests, WaitBudget
 from natstui.jetstream.polling.server_clock import ServerClocks

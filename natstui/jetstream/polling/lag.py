@@ -20,6 +20,8 @@ from nats.aio.msg import Msg
 from natstui.clock import steady_s
 from natstui.decoding import decoder_of
 from natstui.errors import NotFound, PermissionDenied, RequestFailed
+from natstui.jetstream.connection.decode.consumers import ConsumerRow
+from natstui.jetstream.connection.decode.streams import StreamRow
 from natstui.jetstream.connection.nats_client import status_of
 from natstui.jetstream.connection.replies import raise_unreadable
 from natstui.jetstream.connection.times import time_or_never_us, time_us
@@ -27,8 +29,6 @@ from natstui.jetstream.polling.availability import RequestAvailability
 from natstui.jetstream.polling.budget.allowance import Allowance
 from natstui.jetstream.polling.budget.requests import PollingApi
 from natstui.jetstream.polling.control import PollControl
-from natstui.jetstream.polling.decode.consumers import ConsumerRow
-from natstui.jetstream.polling.decode.streams import StreamRow
 from natstui.jetstream.polling.snapshot import PolledConsumers
 
 _MAX_CACHE_AGE_S = 30.0

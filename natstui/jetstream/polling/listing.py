@@ -14,9 +14,9 @@ from typing import Generic, Protocol, TypeVar
 import msgspec
 
 from natstui.errors import NotFound, PermissionDenied, RequestFailed
+from natstui.jetstream.connection.decode.asset import Page, refusal_reason
 from natstui.jetstream.connection.replies import EndlessListCheck, read
 from natstui.jetstream.polling.budget.requests import PollingApi
-from natstui.jetstream.polling.decode.cluster import Page, refusal_reason
 
 
 class _Row(Protocol):

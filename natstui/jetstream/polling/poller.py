@@ -9,6 +9,7 @@ from natstui.clock import steady_s, steady_us
 from natstui.errors import ConnectionLost, RequestFailed, RequestTimedOut
 from natstui.feed import Sink
 from natstui.jetstream.connection.client import Client
+from natstui.jetstream.connection.decode.account import read_account
 from natstui.jetstream.polling.availability import RequestAvailability
 from natstui.jetstream.polling.budget.allowance import Allowance, Budget
 from natstui.jetstream.polling.budget.requests import PollingApi
@@ -17,7 +18,6 @@ from natstui.jetstream.polling.bulk.view import BulkSource
 from natstui.jetstream.polling.configurations import ConfigurationHashes
 from natstui.jetstream.polling.consumers import ConsumerPoller
 from natstui.jetstream.polling.control import PollControl
-from natstui.jetstream.polling.decode.account import read_account
 from natstui.jetstream.polling.lag import LagPoller
 from natstui.jetstream.polling.open_requests import OpenRequests, WaitBudget
 from natstui.jetstream.polling.server_clock import ServerClocks

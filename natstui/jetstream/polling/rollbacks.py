@@ -9,7 +9,7 @@ import json
 import time
 
 from natstui.feed import Sink
-from natstui.jetstream.polling.decode.streams import StreamRow
+from natstui.jetstream.connection.decode.streams import StreamRow
 from natstui.model.records.record import Advisory
 
 ROLLED_BACK = "stream_rolled_back"

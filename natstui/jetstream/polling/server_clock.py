@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from natstui.jetstream.polling.decode.cluster import clock_server_of
-from natstui.jetstream.polling.decode.consumers import ConsumerRow
-from natstui.jetstream.polling.decode.streams import StreamRow
+from natstui.jetstream.connection.decode.asset import clock_server_of
+from natstui.jetstream.connection.decode.consumers import ConsumerRow
+from natstui.jetstream.connection.decode.streams import StreamRow
 
 _FAST_TRIPS_RATIO = 2
 _MAX_UNCERTAINTY_US = 100_000

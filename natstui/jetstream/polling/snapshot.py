@@ -10,8 +10,8 @@ from functools import partial
 from typing import TypeVar
 
 from natstui.clock import steady_us
-from natstui.jetstream.polling.decode.consumers import ConsumerRow, consumer_columns
-from natstui.jetstream.polling.decode.streams import StreamRow, stream_columns
+from natstui.jetstream.connection.decode.consumers import ConsumerRow, consumer_columns
+from natstui.jetstream.connection.decode.streams import StreamRow, stream_columns
 from natstui.model.live.snapshot import (
     Account,
     ConsumerColumns,

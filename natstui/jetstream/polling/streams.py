@@ -13,13 +13,13 @@ from functools import partial
 from natstui.clock import steady_s, steady_us
 from natstui.errors import NotFound, PermissionDenied, RequestFailed, RequestTimedOut
 from natstui.feed import Sink
+from natstui.jetstream.connection.decode.asset import clock_server_of, refusal_reason
+from natstui.jetstream.connection.decode.streams import StreamRow, read_stream, read_streams
 from natstui.jetstream.connection.shapes import check_read_name
 from natstui.jetstream.polling.availability import RequestAvailability
 from natstui.jetstream.polling.budget.allowance import Allowance
 from natstui.jetstream.polling.budget.requests import PollingApi
 from natstui.jetstream.polling.bulk.poller import NO_BULK_ROWS, BulkRows
-from natstui.jetstream.polling.decode.cluster import clock_server_of, refusal_reason
-from natstui.jetstream.polling.decode.streams import StreamRow, read_stream, read_streams
 from natstui.jetstream.polling.listing import Listing
 from natstui.jetstream.polling.open_requests import OpenRequests, WaitBudget
 from natstui.jetstream.polling.rollbacks import RollbackDetector

@@ -8,8 +8,8 @@ from collections.abc import Set as AbstractSet
 from typing import NamedTuple
 
 from natstui.errors import PermissionDenied
+from natstui.jetstream.connection.decode.streams import StreamRow
 from natstui.jetstream.polling.availability import RequestAvailability
-from natstui.jetstream.polling.decode.streams import StreamRow
 from natstui.jetstream.polling.listing import pages_count
 
 _LIST = "CONSUMER.LIST"

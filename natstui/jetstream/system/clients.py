@@ -11,7 +11,7 @@ from nats.aio.msg import Msg
 from natstui.decoding import decoder_of
 from natstui.errors import RequestFailed
 from natstui.jetstream.connection.client import Client
-from natstui.jetstream.connection.replies import read
+from natstui.jetstream.connection.decode.streams import stream_configuration
 from natstui.jetstream.system.connections import read_subscribers
 from natstui.jetstream.system.reply_tap import MAX_MSGS, ReplyTap, TappedRequest
 from natstui.jetstream.system.requests import ServerRequests
@@ -53,21 +53,6 @@ async def read_clients(client: Client, command: ReadClients, stop: asyncio.Event
     )
 
 
-class _ConsumerConfig(msgspec.Struct):
-    deliver_subject: str | None = None
-    deliver_group: str | None = None
-
-
-class _Group(msgspec.Struct):
-    pinned_client_id: str = ""
-
-
-class _ConsumerInfo(msgspec.Struct):
-    config: _ConsumerConfig
-    num_waiting: int = 0
-    priority_groups: list[_Group] | None = None
-
-
 class _PullRequest(msgspec.Struct):
     batch: int = 1
     expires: int = 0
@@ -79,11 +64,11 @@ async def read_consumer(client: Client, stream: str, consumer: str) -> ConsumerD
 
     Raises NotFound, and what `Client.request` raises.
     """
-    verb = f"CONSUMER.INFO.{stream}.{consumer}"
-    info = read(verb, await client.request(verb), _ConsumerInfo)
+    info = await client.consumer_info(stream, consumer)
+    config = info.read_config()
     return ConsumerDelivery(
-        deliver_subject=info.config.deliver_subject or None,
-        deliver_group=info.config.deliver_group or None,
+        deliver_subject=config.get("deliver_subject") or None,
+        deliver_group=config.get("deliver_group") or None,
         waiting_count=info.num_waiting,
         pins=tuple(priority_group.pinned_client_id for priority_group in info.priority_groups or ()
                    if priority_group.pinned_client_id),
@@ -135,31 +120,15 @@ def _read_pull_request(message: Msg) -> TappedRequest:
     return TappedRequest(str(max(1, pull.batch)), pull.id or None, wait_s)
 
 
-class _UpstreamConfig(msgspec.Struct):
-    name: str = ""
-
-
-class _StreamConfig(msgspec.Struct):
-    subjects: list[str] | None = None
-    mirror: _UpstreamConfig | None = None
-    sources: list[_UpstreamConfig] | None = None
-
-
-class _StreamInfo(msgspec.Struct):
-    config: _StreamConfig
-
-
 async def read_subjects(client: Client, stream: str) -> list[str]:
     """Return the subjects that a stream stores, without subjects that another one covers.
 
     Raises NotFound, RequestFailed for a stream without subjects, and what `Client.request` raises.
     """
-    verb = f"STREAM.INFO.{stream}"
-    config = read(verb, await client.request(verb), _StreamInfo).config
-    subjects = _drop_covered(config.subjects or ())
+    configuration = stream_configuration(await client.stream_info(stream))
+    subjects = _drop_covered(configuration.subjects)
     if not subjects:
-        upstreams = [config.mirror] if config.mirror else config.sources or []
-        names = ", ".join(upstream.name for upstream in upstreams)
+        names = configuration.mirror or ", ".join(configuration.sources)
         raise RequestFailed(
             f"stream {stream} has no publishers: it has no subjects, its messages come from "
             f"{names or 'nowhere'}"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from typing import Protocol
 
 from natstui.model.assets.fields import is_on, number_at, text_at
 from natstui.model.assets.subjects import stored_filter
@@ -14,6 +15,14 @@ SHORT_MAX_AGE_S = 60.0
 """Maximum of a short max age in seconds: published messages expire before they are read."""
 MAX_MESSAGE_OVERHEAD_BYTES = 256
 """Maximum overhead of a stored message beside payload and headers."""
+
+
+class StoredCounts(Protocol):
+    """The counts of a stream's state that decide which messages its limits remove."""
+
+    messages: int
+    bytes: int
+    consumer_count: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +52,7 @@ class LimitedStream:
     """A stream whose limits may delete messages: its configuration, state and counts."""
 
     config: Mapping[str, object]
-    state: Mapping[str, object]
+    state: StoredCounts
     present_msgs: Mapping[str, int] = field(default_factory=dict)
     """Messages by subject, for the subjects that are published to."""
     has_all_subjects: bool = True
@@ -92,31 +101,23 @@ class LimitedStream:
         return limit_msgs if limit_msgs > 0 and not refuses_new_messages else 0
 
     def _count_removed_above_msgs(self, planned_messages: PlannedMessages) -> RemovedMessages:
-        limit_msgs, stored_msgs = (
-            self._removing_limit("max_msgs"),
-            number_at(self.state, "messages"),
-        )
+        limit_msgs = self._removing_limit("max_msgs")
         if not limit_msgs:
             return RemovedMessages()
-        return _count_removed(stored_msgs, planned_messages.added_msgs, limit_msgs)
+        return _count_removed(self.state.messages, planned_messages.added_msgs, limit_msgs)
 
     def _count_removed_above_bytes(self, planned_messages: PlannedMessages) -> RemovedMessages:
         """Return the messages that max bytes may delete: all if it may be exceeded, else none.
 
         The number is not more exact, because the size of each message is unknown.
         """
-        limit_bytes, stored_msgs = (
-            self._removing_limit("max_bytes"),
-            number_at(self.state, "messages"),
-        )
+        limit_bytes, stored_msgs = self._removing_limit("max_bytes"), self.state.messages
         if not limit_bytes:
             return RemovedMessages()
         if planned_messages.added_msgs is None:
             return RemovedMessages(stored_msgs)
         added_bytes = planned_messages.stored_bytes
-        existing_msgs = (
-            stored_msgs if number_at(self.state, "bytes") + added_bytes > limit_bytes else 0
-        )
+        existing_msgs = stored_msgs if self.state.bytes + added_bytes > limit_bytes else 0
         return RemovedMessages(
             existing_msgs, planned_messages.added_msgs if added_bytes > limit_bytes else 0
         )
@@ -134,9 +135,7 @@ class LimitedStream:
                 for stored_msgs in self.present_msgs.values()
             ]
             if not self.has_all_subjects:
-                msgs_of_other_subjects = number_at(self.state, "messages") - sum(
-                    self.present_msgs.values()
-                )
+                msgs_of_other_subjects = self.state.messages - sum(self.present_msgs.values())
                 added_msgs = planned_messages.added_msgs
                 removals.append(
                     RemovedMessages(
@@ -164,7 +163,7 @@ class LimitedStream:
 
 def removed_by_limits_text(
     config: Mapping[str, object],
-    state: Mapping[str, object],
+    state: StoredCounts,
     added_msgs: int | None,
     added_bytes: int = 0,
 ) -> str | None:
@@ -176,7 +175,7 @@ def removed_by_limits_text(
     removed_msgs = LimitedStream(config, state).count_removed(planned_messages).existing_msgs
     if not removed_msgs:
         return None
-    count_text = f"up to {removed_msgs:,} of {counted(number_at(state, 'messages'), 'message')}"
+    count_text = f"up to {removed_msgs:,} of {counted(state.messages, 'message')}"
     return f"{count_text} of {text_at(config, 'name')} are removed by its limits to make room"
 
 
@@ -244,14 +243,14 @@ def max_age_s(config: Mapping[str, object]) -> float:
 
 
 def removal_reason(
-    config: Mapping[str, object], state: Mapping[str, object], age_s: float = math.inf
+    config: Mapping[str, object], state: StoredCounts, age_s: float = math.inf
 ) -> str | None:
     """Return what may have deleted newly stored messages, as text; None if only acks may have.
 
     With work queue or interest retention, acks delete messages. `state` is that of the stream's
     INFO, `age_s` the age in seconds of the oldest of these messages.
     """
-    retention, has_consumers = text_at(config, "retention"), bool(state.get("consumer_count"))
+    retention, has_consumers = text_at(config, "retention"), state.consumer_count > 0
     if retention == "interest" and not has_consumers:
         return "interest retention, and it has no consumer"
     if retention in ACK_RETENTIONS and has_consumers:
@@ -262,7 +261,7 @@ def removal_reason(
 
 
 def later_removal_reason(
-    config: Mapping[str, object], state: Mapping[str, object], age_s: float = math.inf
+    config: Mapping[str, object], state: StoredCounts, age_s: float = math.inf
 ) -> str:
     """Return what may have deleted messages of a stream long after they were stored, as text.
 
@@ -270,8 +269,8 @@ def later_removal_reason(
     """
     reasons = reached_limits(config, state, age_s)
     if text_at(config, "retention") in ACK_RETENTIONS:
-        has_consumers = number_at(state, "consumer_count") > 0
-        reasons.append("acks of its consumers" if has_consumers else "acks of former consumers")
+        consumers_text = "its consumers" if state.consumer_count else "former consumers"
+        reasons.append(f"acks of {consumers_text}")
     return " or ".join(filter(None, (", ".join(reasons), "a deletion or purge by somebody")))
 
 
@@ -284,17 +283,14 @@ _MIN_BYTES_USED_SHARE = 0.5
 """Share of max bytes above which the limit may have removed messages for a large new one."""
 
 
-def reached_limits(
-    config: Mapping[str, object], state: Mapping[str, object], age_s: float
-) -> list[str]:
+def reached_limits(config: Mapping[str, object], state: StoredCounts, age_s: float) -> list[str]:
     """Return as texts the limits that may have removed messages which are at most `age_s` old."""
     return [
         text
         for key, text in _describe_limits(config).items()
-        if not (key == "max_msgs" and number_at(state, "messages") < number_at(config, key))
+        if not (key == "max_msgs" and state.messages < number_at(config, key))
         and not (
-            key == "max_bytes"
-            and number_at(state, "bytes") < number_at(config, key) * _MIN_BYTES_USED_SHARE
+            key == "max_bytes" and state.bytes < number_at(config, key) * _MIN_BYTES_USED_SHARE
         )
         and not (key == "max_age" and age_s < max_age_s(config))
     ]

@@ -496,18 +496,18 @@ async def _check_targets(client: Client, copy: Copy) -> None:
                 "lost: copy again without --resume"
             )
         ranges = state.target_ranges.get(stream, [])
-        info = json.loads(await client.request(f"STREAM.INFO.{stream}", {"deleted_details": True}))
+        info = await client.stream_info(stream, {"deleted_details": True})
         newest = state.target_newest.get(stream, (0, 0))
-        if await has_lost_newest(client, stream, info["state"], *newest):
+        if await has_lost_newest(client, stream, info.state, *newest):
             raise UsageError(
                 f"target stream {lost_newest_text(stream)}: copy again without --resume"
             )
-        if not keeps_all_messages(info["config"], info["state"]):
+        if not keeps_all_messages(info.read_config(), info.state):
             copy.account.stored_before_ranges[stream] = merged_ranges(ranges)
             continue
-        missing_msgs = count_missing(ranges, info["state"])
+        missing_msgs = count_missing(ranges, info.state)
         # One missing message is no purge: somebody deleted it on purpose.
-        if missing_msgs > 1 or (missing_msgs == 1 and not info["state"]["messages"]):
+        if missing_msgs > 1 or (missing_msgs == 1 and not info.state.messages):
             raise UsageError(
                 f"target stream {stream} was purged, or several copies in it were deleted: copy "
                 "again without --resume"
@@ -666,8 +666,8 @@ async def read_duplicate_window_s(target: Client, copy: Copy) -> float:
     """Return the duplicate window of the target stream, in seconds; 0 without a named stream."""
     if copy.target.stream is None:
         return 0.0
-    info = json.loads(await target.request(f"STREAM.INFO.{copy.target.stream}"))
-    return float(info["config"].get("duplicate_window") or 0) / 1e9
+    config = (await target.stream_info(copy.target.stream)).read_config()
+    return float(config.get("duplicate_window") or 0) / 1e9
 
 
 async def count_copy(source: Client, target: Client, copy: Copy) -> CopyCounts:

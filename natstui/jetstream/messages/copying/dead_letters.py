@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-import json
 
 from natstui.errors import Conflict, NotFound
 from natstui.jetstream.connection.client import Client
 from natstui.jetstream.connection.storing import has_lost_newest, lost_newest_text, newest_message
-from natstui.jetstream.connection.times import time_us
 from natstui.jetstream.connection.writer import Writer
 from natstui.jetstream.messages.copying.account import CopyAccount
 from natstui.jetstream.messages.copying.copy import (
@@ -42,10 +40,8 @@ async def find_dead_letters(
     `recorded_drops` are the drops in recordings. Raises NotFound if no source has the
     dropped messages.
     """
-    info = json.loads(await client.request(f"STREAM.INFO.{command.stream}"))
-    consumer = json.loads(
-        await client.request(f"CONSUMER.INFO.{command.stream}.{command.consumer}")
-    )
+    info = await client.stream_info(command.stream)
+    consumer = await client.consumer_info(command.stream, command.consumer)
     are_certainly_dropped = True
     try:
         observed_drops = tuple(MaxDeliverDrop(at_us, seq) for at_us, seq in command.heard)
@@ -61,7 +57,7 @@ async def find_dead_letters(
     )
     return DroppedMessages(
         tuple(messages), seqs, len(listed_seqs) - len(messages), are_certainly_dropped, remark,
-        time_us(info["created"]), newest_message(info["state"]),
+        info.created_at_us, newest_message(info.state),
     )  # fmt: skip
 
 
@@ -124,18 +120,17 @@ async def _describe_loss(client: Client, copy: Copy) -> str | None:
 
 
 async def _make_copy(client: Client, command: PreviewResend | ResendMessages) -> Copy:
-    info = json.loads(await client.request(f"STREAM.INFO.{command.stream}"))
-    created_at_us = time_us(info["created"])
-    if created_at_us != command.created_at_us:
+    info = await client.stream_info(command.stream)
+    if info.created_at_us != command.created_at_us:
         raise Conflict(
             f"{command.stream} was recreated: these messages were in the deleted stream"
         )
-    if await has_lost_newest(client, command.stream, info["state"], *command.newest):
+    if await has_lost_newest(client, command.stream, info.state, *command.newest):
         raise Conflict(f"{lost_newest_text(command.stream)}: nothing was sent again")
     selection = Selection(
-        SelectionRequest(command.stream), created_at_us, 1, info["state"]["last_seq"], (),
+        SelectionRequest(command.stream), info.created_at_us, 1, info.state.last_seq, (),
         command.sequences,
-        info["config"].get("retention", "limits") == "limits", state=info["state"],
+        info.read_config().get("retention", "limits") == "limits", state=info.state,
     )  # fmt: skip
     target = CopyTarget(maps=((">", command.to_subject),) if command.to_subject else ())
     target.check()

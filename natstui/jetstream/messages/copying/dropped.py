@@ -10,14 +10,14 @@ import json
 import sys
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
-from typing import Any
 
 import msgspec
 
 from natstui.decoding import decoder_of
 from natstui.errors import ActionRefusal, NotFound
 from natstui.jetstream.connection.client import Client
-from natstui.jetstream.connection.times import time_us
+from natstui.jetstream.connection.decode.consumers import ConsumerRow
+from natstui.jetstream.connection.decode.streams import StreamRow
 from natstui.jetstream.messages.gets import ApiGetter
 from natstui.jetstream.messages.reading import Reader
 from natstui.model.assets.subjects import overlap
@@ -34,17 +34,17 @@ class _Advisory(msgspec.Struct):
     stream_seq: int = 0
 
 
-def filters_of(consumer: dict[str, Any]) -> tuple[str, ...]:
+def filters_of(consumer: ConsumerRow) -> tuple[str, ...]:
     """Return the filter subjects of a consumer; an empty tuple if it has none."""
-    config = consumer["config"]
+    config = consumer.read_config()
     filters = tuple(config.get("filter_subjects") or ())
     return filters or tuple(filter(None, [config.get("filter_subject")]))
 
 
 async def find_dropped(
     client: Client,
-    info: dict[str, Any],
-    consumer: dict[str, Any],
+    info: StreamRow,
+    consumer: ConsumerRow,
     recorded_drops: tuple[MaxDeliverDrop, ...],
     observed_drops: tuple[MaxDeliverDrop, ...] = (),
 ) -> tuple[tuple[int, ...], str]:
@@ -54,8 +54,7 @@ async def find_dropped(
     this viewer received. Drops that the consumer cannot have made are left out. Raises NotFound if
     there is no source.
     """
-    stream, name = info["config"]["name"], consumer["name"]
-    created_at_us = time_us(consumer["created"])
+    stream, name, created_at_us = info.name, consumer.name, consumer.created_at_us
     dropped_seqs, sources = set[int](), list[str]()
     for drops, source in (
         (recorded_drops, "in recordings"),
@@ -99,16 +98,19 @@ async def find_dropped(
     ), f"{counted(f'{len(dropped_seqs):,}', 'sequence')}: {', '.join(sources)}"
 
 
-def _may_be_dropped(consumer: dict[str, Any], seq: int) -> bool:
+def _may_be_dropped(consumer: ConsumerRow, seq: int) -> bool:
     """Return whether a message may be dropped: its consumer has max deliver and delivered it."""
-    has_max_deliver = int(consumer["config"].get("max_deliver") or 0) > 0
-    return has_max_deliver and 0 < seq <= int(consumer["delivered"]["stream_seq"])
+    return _has_max_deliver(consumer) and 0 < seq <= consumer.delivered.stream_seq
 
 
-def _exclusion_reason(consumer: dict[str, Any]) -> str:
+def _has_max_deliver(consumer: ConsumerRow) -> bool:
+    return int(consumer.read_config().get("max_deliver") or 0) > 0
+
+
+def _exclusion_reason(consumer: ConsumerRow) -> str:
     """Return the end of a sentence: why a consumer cannot have dropped a message."""
-    if int(consumer["config"].get("max_deliver") or 0) > 0:
-        return f": it was delivered up to {consumer['delivered']['stream_seq']:,}"
+    if _has_max_deliver(consumer):
+        return f": it was delivered up to {consumer.delivered.stream_seq:,}"
     return ": it has no max deliver"
 
 
@@ -117,19 +119,19 @@ def _advisory_subject(client: Client, stream: str, name: str) -> str:
     return f"{prefix}.ADVISORY.CONSUMER.MAX_DELIVERIES.{stream}.{name}"
 
 
-def _removes_acknowledged(info: dict[str, Any]) -> bool:
+def _removes_acknowledged(info: StreamRow) -> bool:
     """Return whether the stream removes each message that the consumer acknowledges."""
-    retention = info["config"].get("retention")
-    is_only_consumer = bool(info["state"]["consumer_count"] == 1)
+    retention = info.read_config().get("retention")
+    is_only_consumer = info.state.consumer_count == 1
     return retention == "workqueue" or (retention == "interest" and is_only_consumer)
 
 
-def _bounds_text(consumer: dict[str, Any]) -> str:
+def _bounds_text(consumer: ConsumerRow) -> str:
     """Return a sentence about the sequences between which the dropped messages are; "" if that is
     unknown.
     """
-    floor_seq, last_seq = consumer["ack_floor"]["stream_seq"], consumer["delivered"]["stream_seq"]
-    if consumer["num_ack_pending"] or floor_seq >= last_seq:
+    floor_seq, last_seq = consumer.ack_floor.stream_seq, consumer.delivered.stream_seq
+    if consumer.num_ack_pending or floor_seq >= last_seq:
         return ""
     return (
         f". They are among {floor_seq + 1}…{last_seq}, together with messages acknowledged out of "
@@ -184,27 +186,27 @@ async def _read_stored(
                 next_seq = (stored_message.stream_seq or next_seq) + 1
 
 
-async def _find_unacknowledged(client: Client, stream: str, consumer: dict[str, Any]) -> set[int]:
+async def _find_unacknowledged(client: Client, stream: str, consumer: ConsumerRow) -> set[int]:
     """Return the sequences of the consumer's stored messages up to the last delivery.
 
     If some are ack pending, only the sequences up to the ack floor: above it, it is unknown which
     messages are ack pending and which were dropped.
     """
-    position = "ack_floor" if consumer["num_ack_pending"] else "delivered"
-    return await _read_stored_seqs(client, stream, consumer, 1, consumer[position]["stream_seq"])
+    position = consumer.ack_floor if consumer.num_ack_pending else consumer.delivered
+    return await _read_stored_seqs(client, stream, consumer, 1, position.stream_seq)
 
 
 async def find_possibly_dropped(
-    client: Client, stream: str, consumer: dict[str, Any], limit: int
+    client: Client, stream: str, consumer: ConsumerRow, limit: int
 ) -> tuple[int, ...]:
     """Return the sequences of stored messages between the ack floor and the last delivery; none if
     some messages are ack pending.
 
     They include the dropped messages, and those that were acked after a dropped one.
     """
-    floor_seq, last_seq = consumer["ack_floor"]["stream_seq"], consumer["delivered"]["stream_seq"]
-    if consumer["num_ack_pending"]:
+    if consumer.num_ack_pending:
         return ()
+    floor_seq, last_seq = consumer.ack_floor.stream_seq, consumer.delivered.stream_seq
     return tuple(
         sorted(await _read_stored_seqs(client, stream, consumer, floor_seq + 1, last_seq, limit))
     )
@@ -213,7 +215,7 @@ async def find_possibly_dropped(
 async def _read_stored_seqs(
     client: Client,
     stream: str,
-    consumer: dict[str, Any],
+    consumer: ConsumerRow,
     next_seq: int,
     last_seq: int,
     limit: int = sys.maxsize,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections import Counter
 from collections.abc import AsyncIterator, Mapping, Sequence
@@ -10,6 +9,7 @@ from typing import Any
 
 from natstui.errors import PermissionDenied
 from natstui.jetstream.connection.client import Client
+from natstui.jetstream.connection.decode.streams import StreamRow
 from natstui.jetstream.connection.storing import (
     check_domain,
     consumer_filters,
@@ -89,12 +89,12 @@ async def describe_changed_keys(source: Client, target: Client, copy: Copy) -> s
     return await describe_bucket_changes(target, subjects)
 
 
-def _may_drop(info: dict[str, Any], pace: Pace) -> bool:
+def _may_drop(info: StreamRow, pace: Pace) -> bool:
     """Return whether a stream may drop copies, or other messages because of the copies."""
-    config = info["config"]
+    config = info.read_config()
     age_s = max_age_s(config)
     return (
-        LimitedStream(config, info["state"]).drops_messages
+        LimitedStream(config, info.state).drops_messages
         or text_at(config, "retention") == "interest"
         or 0 < age_s <= SHORT_MAX_AGE_S
         or (age_s > 0 and pace.msgs_per_s is not None)
@@ -103,18 +103,17 @@ def _may_drop(info: dict[str, Any], pace: Pace) -> bool:
 
 async def _read_target_streams(
     target: Client, stream: str | None, subjects: list[str]
-) -> AsyncIterator[dict[str, Any]]:
+) -> AsyncIterator[StreamRow]:
     """Yield the INFO of each stream that may store copies."""
     if stream is not None:
-        yield json.loads(await target.request(f"STREAM.INFO.{stream}"))
+        yield await target.stream_info(stream)
         return
     seen_names = set[str]()
     for subject in subjects:
-        async for page in target.pages("STREAM.LIST", {"subject": subject}):
-            for info in json.loads(page).get("streams") or ():
-                if info["config"]["name"] not in seen_names:
-                    seen_names.add(info["config"]["name"])
-                    yield info
+        for info in await target.stream_rows({"subject": subject}):
+            if info.name not in seen_names:
+                seen_names.add(info.name)
+                yield info
 
 
 async def _read_target_filters(source: Client, copy: Copy) -> list[str]:
@@ -135,8 +134,7 @@ async def _read_source_filters(source: Client, copy: Copy) -> Sequence[str]:
     """Return filters that together match the subjects of all messages to copy; none if unknown."""
     if copy.selection is None or copy.selection.subjects:
         return () if copy.selection is None else copy.selection.subjects
-    info = json.loads(await source.request(f"STREAM.INFO.{copy.selection.request.stream}"))
-    config = info["config"]
+    config = (await source.stream_info(copy.selection.request.stream)).read_config()
     # Messages of a mirror or source, or with a transformed subject, have other subjects.
     has_own_subjects = not any(
         config.get(key) for key in ("mirror", "sources", "subject_transform")
@@ -145,13 +143,13 @@ async def _read_source_filters(source: Client, copy: Copy) -> Sequence[str]:
 
 
 async def _describe_stream_loss(
-    target: Client, info: dict[str, Any], counts: CopyCounts | None, pace: Pace
+    target: Client, info: StreamRow, counts: CopyCounts | None, pace: Pace
 ) -> str | None:
     """Return a clause about what one stream drops because of the copies; None if nothing.
 
     Without `counts`, it is about the maximum that the stream may drop.
     """
-    config, state = info["config"], info["state"]
+    config, state = info.read_config(), info.state
     planned_messages = PlannedMessages(None)
     if counts is not None:
         filters = config.get("subjects") or ()

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import base64
-import json
 from collections import deque
-from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Iterator, Mapping
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Iterator
 from contextlib import aclosing
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
@@ -24,6 +23,8 @@ from natstui.errors import (
     RequestTimedOut,
 )
 from natstui.jetstream.connection.client import Client
+from natstui.jetstream.connection.decode.consumers import ConsumerRow
+from natstui.jetstream.connection.decode.streams import StreamState
 from natstui.jetstream.connection.replies import NO_MESSAGE_CODE
 from natstui.jetstream.connection.storing import (
     count_missing,
@@ -31,7 +32,6 @@ from natstui.jetstream.connection.storing import (
     lost_newest_text,
     newest_message,
 )
-from natstui.jetstream.connection.times import time_or_never_us, time_us
 from natstui.jetstream.messages.copying.account import SkippedSequences, State
 from natstui.jetstream.messages.copying.dropped import filters_of, find_dropped
 from natstui.jetstream.messages.decode import decode_api_reply
@@ -94,7 +94,7 @@ class Selection:
     messages."""
     remark: str = ""
     """A sentence for the user about what is unknown, or about the source of the sequences."""
-    state: Mapping[str, Any] = field(default_factory=dict)
+    state: StreamState = field(default_factory=StreamState)
     """State of the stream, from its INFO."""
     begin_seq: int = 1
     """The first sequence when the copy began; it may have been removed since."""
@@ -106,7 +106,7 @@ class Selection:
     @property
     def may_be_consumed(self) -> bool:
         """Whether consumers may remove messages before they are read, which counts as no loss."""
-        return not self.has_limits_retention and bool(self.state.get("consumer_count"))
+        return not self.has_limits_retention and self.state.consumer_count > 0
 
     @property
     def is_complete_range(self) -> bool:
@@ -120,7 +120,7 @@ class Selection:
         They are not if the first is newer than the last, as in the mirror of a stream that was
         restored; messages between these two are not examined.
         """
-        first, last = (time_or_never_us(self.state.get(name)) for name in ("first_ts", "last_ts"))
+        first, last = self.state.first_at_us, self.state.last_at_us
         return first is None or last is None or first <= last
 
     def removed_range_after(self, done_seq: int) -> tuple[int, int] | None:
@@ -139,37 +139,34 @@ class Selection:
 
 async def select(client: Client, request: SelectionRequest) -> Selection:
     """Return the messages that a request selects now; raises RequestFailed."""
-    verb = f"STREAM.INFO.{request.stream}"
-    info = json.loads(await client.request(verb))
+    info = await client.stream_info(request.stream)
     has_seq_limit = request.from_seq is not None or request.to_seq is not None
-    if request.is_range and has_seq_limit and info["state"].get("num_deleted"):
+    if request.is_range and has_seq_limit and info.state.num_deleted:
         # This list is long for some streams.
-        info = json.loads(await client.request(verb, {"deleted_details": True}))
-    state, config = info["state"], info["config"]
+        info = await client.stream_info(request.stream, {"deleted_details": True})
+    state, config = info.state, info.read_config()
     has_limits_retention = config.get("retention", "limits") == "limits"
-    first = max(request.from_seq or 1, state["first_seq"])
-    end = min(request.to_seq or state["last_seq"], state["last_seq"])
-    lacking_count = state.get("num_deleted") or 0
+    first = max(request.from_seq or 1, state.first_seq)
+    end = min(request.to_seq or state.last_seq, state.last_seq)
+    lacking_count = state.num_deleted
     if has_seq_limit:
         lacking_count = count_missing([(first, end)] if first <= end else [], state)
     selection = Selection(
-        request, time_us(info["created"]), first, end, request.subjects, None,
+        request, info.created_at_us, first, end, request.subjects, None,
         has_limits_retention, state=state, begin_seq=first, lacking_count=lacking_count,
     )  # fmt: skip
     if request.consumer is None:
         return selection
-    consumer = json.loads(
-        await client.request(f"CONSUMER.INFO.{request.stream}.{request.consumer}")
-    )
+    consumer = await client.consumer_info(request.stream, request.consumer)
     filters = filters_of(consumer)
     if request.consumer_messages == "given_up":
         seqs, remark = await find_dropped(client, info, consumer, request.recorded_drops)
         return _limit_to_consumer(
             selection, filters, tuple(seq for seq in seqs if first <= seq <= end), first, remark
         )
-    floor_seq = consumer["ack_floor"]["stream_seq"]
     remark = _describe_surplus_messages(consumer, config)
-    return _limit_to_consumer(selection, filters, None, max(first, floor_seq + 1), remark)
+    first = max(first, consumer.ack_floor.stream_seq + 1)
+    return _limit_to_consumer(selection, filters, None, first, remark)
 
 
 def _limit_to_consumer(
@@ -187,20 +184,20 @@ def _limit_to_consumer(
     )  # fmt: skip
 
 
-def _describe_surplus_messages(consumer: dict[str, Any], config: dict[str, Any]) -> str:
+def _describe_surplus_messages(consumer: ConsumerRow, config: dict[str, Any]) -> str:
     """Return a remark about messages that are copied without need: the consumer may not wait for
     them. Return "" if there are none.
     """
     remarks = []
-    if consumer["config"].get("deliver_policy") == "last_per_subject":
+    if consumer.read_config().get("deliver_policy") == "last_per_subject":
         remarks.append(
             "the consumer delivers the last message of a subject only: those before it are copied "
             "as well"
         )
-    floor_seq, last = consumer["ack_floor"]["stream_seq"], consumer["delivered"]["stream_seq"]
-    pending = consumer["num_ack_pending"]
-    if last - floor_seq > pending and config.get("retention") != "workqueue":
-        sequences_text = counted(f"{last - floor_seq:,}", "sequence")
+    unacked_seqs_count = consumer.delivered.stream_seq - consumer.ack_floor.stream_seq
+    pending = consumer.num_ack_pending
+    if unacked_seqs_count > pending and config.get("retention") != "workqueue":
+        sequences_text = counted(f"{unacked_seqs_count:,}", "sequence")
         remarks.append(
             f"of {sequences_text} above the acknowledgement floor {pending:,} wait for an "
             "acknowledgement, "
@@ -244,7 +241,7 @@ async def retry_after_outages(read: Callable[[], Awaitable[T]]) -> T:
             await asyncio.sleep(_OUTAGE_RETRY_S)
 
 
-async def read_source_state(client: Client, selection: Selection) -> dict[str, Any]:
+async def read_source_state(client: Client, selection: Selection) -> StreamState:
     """Return the state of the stream, after waiting for the end of an outage.
 
     Raises Conflict if the stream was recreated, or lost its newest messages.
@@ -252,21 +249,20 @@ async def read_source_state(client: Client, selection: Selection) -> dict[str, A
     return await retry_after_outages(partial(_read_source_state, client, selection))
 
 
-async def _read_source_state(client: Client, selection: Selection) -> dict[str, Any]:
+async def _read_source_state(client: Client, selection: Selection) -> StreamState:
     stream = selection.request.stream
-    info = json.loads(await client.request(f"STREAM.INFO.{stream}"))
-    if time_us(info["created"]) != selection.created_at_us:
+    info = await client.stream_info(stream)
+    if info.created_at_us != selection.created_at_us:
         raise Conflict(
             f"{stream} was deleted and recreated while it was copied: messages of the deleted "
             "stream are missing, and some of the new one may have been copied"
         )
-    state: dict[str, Any] = info["state"]
-    if await has_lost_newest(client, stream, state, *newest_message(selection.state)):
+    if await has_lost_newest(client, stream, info.state, *newest_message(selection.state)):
         raise Conflict(
             f"{lost_newest_text(stream)}: some of its messages are missing, and some of the "
             "others may have been copied"
         )
-    return state
+    return info.state
 
 
 class Gaps:
@@ -330,7 +326,7 @@ async def find_removed_range(
     first_seq = (
         selection.first_seq if last_read_message is None else last_read_message.stream_seq + 1
     )
-    last_seq = min(state["first_seq"] - 1, selection.end_seq)
+    last_seq = min(state.first_seq - 1, selection.end_seq)
     return (first_seq, last_seq) if first_seq <= last_seq else None
 
 

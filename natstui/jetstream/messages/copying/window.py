@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import base64
-import json
 import time
 from collections import deque
 from collections.abc import Callable, Mapping
@@ -30,6 +29,7 @@ from natstui.errors import (
     RequestTimedOut,
 )
 from natstui.jetstream.connection.client import Client
+from natstui.jetstream.connection.decode.streams import StreamState
 from natstui.jetstream.connection.nats_client import HeaderPairs
 from natstui.jetstream.connection.storing import (
     MESSAGE_ID,
@@ -42,7 +42,6 @@ from natstui.jetstream.connection.storing import (
     newest_message,
     read_ack,
 )
-from natstui.jetstream.connection.times import time_us
 from natstui.jetstream.messages.copying.account import CopyAccount, has_seq
 from natstui.jetstream.messages.copying.selection import retry_after_outages
 from natstui.jetstream.messages.decode import decode_api_reply
@@ -123,12 +122,12 @@ class _AckedMessage(NamedTuple):
 async def read_creation_us(client: Client, stream: str) -> int | None:
     """Return when a stream was created, in UTC µs; None if there is no such stream."""
     try:
-        return time_us(json.loads(await client.request(f"STREAM.INFO.{stream}"))["created"])
+        return (await client.stream_info(stream)).created_at_us
     except NotFound:
         return None
 
 
-def keeps_all_messages(config: Config, state: Config) -> bool:
+def keeps_all_messages(config: Config, state: StreamState) -> bool:
     """Return whether a stream keeps all messages: no limit, ack or roll-up deletes any."""
     return not (
         LimitedStream(config, state).drops_messages
@@ -139,7 +138,7 @@ def keeps_all_messages(config: Config, state: Config) -> bool:
     )
 
 
-def _may_have_deleted(config: Config, state: Config) -> bool:
+def _may_have_deleted(config: Config, state: StreamState) -> bool:
     """Return whether a stream may have deleted messages by limits, acks or roll-ups that are still
     within its duplicate window.
     """
@@ -148,8 +147,8 @@ def _may_have_deleted(config: Config, state: Config) -> bool:
         or number_at(config, "max_msgs_per_subject") > 0
         or config.get("allow_msg_ttl") is True
         or config.get("allow_rollup_hdrs") is True
-        or 0 < number_at(config, "max_msgs") <= number_at(state, "messages")
-        or 0 < number_at(config, "max_bytes") <= 2 * number_at(state, "bytes")
+        or 0 < number_at(config, "max_msgs") <= state.messages
+        or 0 < number_at(config, "max_bytes") <= 2 * state.bytes
         or 0 < number_at(config, "max_age") <= number_at(config, "duplicate_window")
     )
 
@@ -295,8 +294,8 @@ class MessageWindow:
     async def _has_lost_newest_message(
         self, stream: str, newest_seq_and_us: tuple[int, int]
     ) -> bool:
-        info = json.loads(await self._client.request(f"STREAM.INFO.{stream}"))
-        return await has_lost_newest(self._client, stream, info["state"], *newest_seq_and_us)
+        state = (await self._client.stream_info(stream)).state
+        return await has_lost_newest(self._client, stream, state, *newest_seq_and_us)
 
     async def _check_acked_before_pause(self) -> None:
         """Raise OutcomeUnknown if a stream lost a message that it acknowledged before a pause."""
@@ -321,8 +320,7 @@ class MessageWindow:
             reply = await self._client.request(f"STREAM.MSG.GET.{stream}", {"seq": acked.seq})
         except NotFound:
             with suppress(PermissionDenied, NotFound):
-                info = json.loads(await self._client.request(f"STREAM.INFO.{stream}"))
-                return number_at(info["state"], "last_seq") >= acked.seq
+                return (await self._client.stream_info(stream)).state.last_seq >= acked.seq
             return True
         except PermissionDenied:
             return True
@@ -478,12 +476,12 @@ class MessageWindow:
 
         An empty set if the stream may have deleted them by its limits or because of acks.
         """
-        info = json.loads(await self._client.request(f"STREAM.INFO.{stream}"))
-        state = info["state"]
-        if _may_have_deleted(info["config"], state):
+        info = await self._client.stream_info(stream)
+        state = info.state
+        if _may_have_deleted(info.read_config(), state):
             return set()
-        removed_seqs = {seq for seq in seqs if not state["first_seq"] <= seq <= state["last_seq"]}
-        if not state.get("num_deleted"):
+        removed_seqs = {seq for seq in seqs if not state.first_seq <= seq <= state.last_seq}
+        if not state.num_deleted:
             return removed_seqs
         for seq in sorted(seqs - removed_seqs):
             try:
@@ -507,7 +505,7 @@ class MessageWindow:
         ]
         if not tokens:
             return set()
-        config = json.loads(await self._client.request(f"STREAM.INFO.{stream}"))["config"]
+        config = (await self._client.stream_info(stream)).read_config()
         colliding_tokens = set[str]()
         for token in tokens:
             verb = f"STREAM.MSG.GET.{stream}"
@@ -593,17 +591,16 @@ class MessageWindow:
             name for name, window_s in self._duplicate_window_s_by_stream.items() if window_s < 0
         ]:
             try:
-                reply = await self._client.request(f"STREAM.INFO.{stream}")
+                info = await self._client.stream_info(stream)
             except PermissionDenied:
                 self._duplicate_window_s_by_stream[stream] = 0.0  # no message can be sent again
                 continue
             except NatstuiError:
                 continue  # checked again later
-            info = json.loads(reply)
-            window_ns = info["config"].get("duplicate_window") or 0
+            window_ns = info.read_config().get("duplicate_window") or 0
             self._duplicate_window_s_by_stream[stream] = window_ns / 1e9
-            self._copy_account.target_created_at_us.setdefault(stream, time_us(info["created"]))
-            self._copy_account.target_newest.setdefault(stream, newest_message(info["state"]))
+            self._copy_account.target_created_at_us.setdefault(stream, info.created_at_us)
+            self._copy_account.target_newest.setdefault(stream, newest_message(info.state))
 
     async def _check_stream_exists(self) -> None:
         """Raise RequestFailed if no stream stores the subject of the first open message.

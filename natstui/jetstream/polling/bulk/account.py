@@ -13,12 +13,12 @@ from natstui.clock import steady_s, steady_us
 from natstui.errors import NatstuiError, RequestFailed
 from natstui.feed import Sink
 from natstui.jetstream.connection.client import Client
+from natstui.jetstream.connection.decode.streams import StreamRow
 from natstui.jetstream.polling.availability import RequestAvailability
 from natstui.jetstream.polling.bulk.requests import BulkRequester
 from natstui.jetstream.polling.bulk.view import BulkSource, BulkView
 from natstui.jetstream.polling.configurations import ConfigurationHashes
 from natstui.jetstream.polling.control import PollControl
-from natstui.jetstream.polling.decode.streams import StreamRow
 from natstui.jetstream.polling.rollbacks import RollbackDetector
 from natstui.jetstream.polling.server_clock import ServerClocks
 from natstui.jetstream.polling.snapshot import PolledConsumers, PolledStreams, make_snapshot

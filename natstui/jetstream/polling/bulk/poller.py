@@ -12,14 +12,14 @@ from dataclasses import dataclass, field
 
 from natstui.clock import steady_s
 from natstui.errors import NatstuiError
+from natstui.jetstream.connection.decode.consumers import ConsumerRow
+from natstui.jetstream.connection.decode.streams import StreamRow
 from natstui.jetstream.polling.availability import RequestAvailability
 from natstui.jetstream.polling.budget.requests import PollingApi
 from natstui.jetstream.polling.budget.shares import SERVER_SHARE
 from natstui.jetstream.polling.bulk.requests import BULK_SHARE, BulkRequester
 from natstui.jetstream.polling.bulk.view import BulkSource, BulkView
 from natstui.jetstream.polling.control import PollControl
-from natstui.jetstream.polling.decode.consumers import ConsumerRow
-from natstui.jetstream.polling.decode.streams import StreamRow
 from natstui.model.live.snapshot import Account
 from natstui.model.records.record import BULK_SOURCE
 

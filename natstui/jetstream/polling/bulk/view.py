@@ -13,11 +13,11 @@ from typing import Protocol
 import msgspec
 
 from natstui.decoding import decoder_of
+from natstui.jetstream.connection.decode.asset import ClusterRow, clamp_to_int64
+from natstui.jetstream.connection.decode.consumers import ConsumerRow
+from natstui.jetstream.connection.decode.streams import StreamRow
 from natstui.jetstream.connection.replies import raise_unreadable
 from natstui.jetstream.connection.times import time_or_never_us
-from natstui.jetstream.polling.decode.cluster import ClusterRow, clamp_to_int64
-from natstui.jetstream.polling.decode.consumers import ConsumerRow
-from natstui.jetstream.polling.decode.streams import StreamRow
 from natstui.model.live.snapshot import Account, StoredReplica
 
 _JSZ = "JSZ"

@@ -488,8 +488,7 @@ async def _fill_streams(client: Client) -> None:
 
 
 async def _count_stored(client: Client, stream: str) -> int:
-    reply = json.loads(await client.request(f"STREAM.INFO.{stream}"))
-    return int(reply["state"]["messages"])
+    return (await client.stream_info(stream)).state.messages
 
 
 async def fill_orders(nc: Nats) -> None:
@@ -552,8 +551,8 @@ async def print_receipts(nc: Nats) -> None:
 
 async def _read_stored(client: Client, stream: str) -> tuple[int, int]:
     """Return the number of messages and bytes of a stream."""
-    state = json.loads(await client.request(f"STREAM.INFO.{stream}"))["state"]
-    return state["messages"], state["bytes"]
+    state = (await client.stream_info(stream)).state
+    return state.messages, state.bytes
 
 
 async def tidy_invoices(client: Client) -> None:

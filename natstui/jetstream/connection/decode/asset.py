@@ -1,13 +1,16 @@
-"""Decodes the `cluster` section of a stream or consumer; has the type of a list's page."""
+"""Decodes what streams and consumers have in common; has the type of a list's page."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Generic, TypeVar, get_args
+from datetime import datetime
+from typing import Annotated, Any, Generic, TypeVar, get_args
 
 import msgspec
 
+from natstui.clock import wall_us
 from natstui.errors import RequestFailed
 from natstui.jetstream.connection.replies import MAX_INT64
 from natstui.jetstream.connection.times import time_us
@@ -15,17 +18,27 @@ from natstui.model.live.snapshot import DesiredPlacement, DesiredStatus, Peer
 
 Row = TypeVar("Row")
 
+AnyCount = Annotated[int, msgspec.Meta(ge=0)]
+"""A count without upper limit: sequences have 64 unsigned bits, bounds of msgspec are signed."""
+Time = Annotated[datetime, msgspec.Meta(tz=True)]
+
 
 class PeerRow(msgspec.Struct):
     """One replica in `cluster.replicas`."""
 
-    name: str = ""
+    name: str
     current: bool = False
     offline: bool = False
     active: int = 0
     lag: int = 0
     pending: bool = False
     """Whether this is a future replica, which does not count yet."""
+
+    @property
+    def active_ns(self) -> int | None:
+        """Return the time since the leader's last contact; None without any."""
+        # `active` 0 means that the leader never heard from it, not that it did just now.
+        return clamp_to_int64(self.active) or None
 
 
 class _NamedReplica(msgspec.Struct):
@@ -49,9 +62,59 @@ class DesiredRow(msgspec.Struct):
 class ClusterRow(msgspec.Struct):
     """The section `cluster` of a stream or consumer."""
 
+    name: str = ""
     leader: str = ""
     replicas: tuple[PeerRow, ...] | None = None
     desired: DesiredRow | None = None
+
+
+class AssetShape(msgspec.Struct, kw_only=True):
+    """The required types of the fields that streams and consumers have."""
+
+    created: Time
+    cluster: ClusterRow | None = None
+    ts: Time | None = None
+
+
+class AssetRow(msgspec.Struct, kw_only=True):
+    """One stream or consumer, of a poll or as the reply to its INFO.
+
+    Its fields have the server's names; a field that the server renamed gets its new name here by
+    `msgspec.field(name=…)`. The configuration stays raw until it is needed.
+    """
+
+    config: msgspec.Raw
+    created: str
+    cluster: ClusterRow | None = None
+    ts: str | None = None
+    """Time of the row by its leader's clock; None before server 2.10."""
+    written_at_us: int | None = None
+    """`ts` in microseconds; set after decoding."""
+    requested_mono_us: int = 0
+    """Time of the request; set after decoding."""
+    sampled_mono_us: int = 0
+    """Time of the reply, later the leader's time by our clock; set after decoding."""
+
+    @property
+    def created_at_us(self) -> int:
+        """Return the creation time in UTC µs; raises ValueError for an invalid time."""
+        return time_us(self.created)
+
+    @property
+    def server_at_us(self) -> int:
+        """Return the time of the row by the server's clock; ours for an old server. UTC µs."""
+        return self.written_at_us or wall_us()
+
+    def read_config(self) -> dict[str, Any]:
+        """Return the decoded configuration."""
+        config: dict[str, Any] = json.loads(bytes(self.config))
+        return config
+
+
+def created_at_us_in(reply: Mapping[str, Any]) -> int | None:
+    """Return the creation time (UTC µs) in a decoded reply to a change; None if it has none."""
+    created_text = reply.get("created")
+    return time_us(created_text) if created_text else None
 
 
 def leader_of(cluster: ClusterRow | None, server_name: str | None) -> str | None:
@@ -67,20 +130,16 @@ def clock_server_of(cluster: ClusterRow | None) -> str | None:
     return "" if cluster is None else cluster.leader or None
 
 
+def replicas_of(cluster: ClusterRow | None) -> tuple[PeerRow, ...]:
+    """Return the replicas that the leader reports, with future ones and without its own."""
+    return (cluster.replicas or ()) if cluster is not None else ()
+
+
 def peers_of(cluster: ClusterRow | None) -> tuple[Peer, ...]:
     """Return the replicas that the leader reports, without future ones."""
-    if cluster is None or not cluster.replicas:
-        return ()
     return tuple(
-        # `active` 0 means that the leader never heard from it, not that it did just now.
-        Peer(
-            peer.name,
-            peer.current,
-            peer.offline,
-            clamp_to_int64(peer.active) or None,
-            clamp_to_int64(peer.lag),
-        )
-        for peer in cluster.replicas
+        Peer(peer.name, peer.current, peer.offline, peer.active_ns, clamp_to_int64(peer.lag))
+        for peer in replicas_of(cluster)
         if not peer.pending
     )
 

@@ -7,15 +7,18 @@ from collections.abc import Sequence
 import msgspec
 
 from natstui.decoding import decoder_of
-from natstui.jetstream.connection.replies import raise_unreadable
-from natstui.jetstream.connection.times import time_or_never_us, time_us
-from natstui.jetstream.polling.decode.cluster import (
-    ClusterRow,
+from natstui.jetstream.connection.decode.asset import (
+    AnyCount,
+    AssetRow,
+    AssetShape,
     Page,
+    Time,
     leader_of,
     limit_or_none,
     peers_of,
 )
+from natstui.jetstream.connection.replies import raise_unreadable
+from natstui.jetstream.connection.times import time_or_never_us, time_us
 from natstui.model.assets.configuration import ConsumerConfiguration
 from natstui.model.live.snapshot import ConsumerColumns
 
@@ -31,13 +34,11 @@ class _PriorityGroup(msgspec.Struct):
     pinned_ts: str | None = None
 
 
-class ConsumerRow(msgspec.Struct):
-    """One consumer; its configuration stays raw unless it has changed."""
+class ConsumerRow(AssetRow, kw_only=True):
+    """One consumer."""
 
     stream_name: str
     name: str
-    created: str
-    config: msgspec.Raw
     delivered: _Position
     ack_floor: _Position
     num_pending: int = 0
@@ -47,17 +48,33 @@ class ConsumerRow(msgspec.Struct):
     push_bound: bool = False
     paused: bool = False
     priority_groups: list[_PriorityGroup] | None = None
-    cluster: ClusterRow | None = None
-    ts: str | None = None
-    """Time of the row by its leader's clock; None before server 2.10."""
-    written_at_us: int | None = None
-    """`ts` in microseconds; set after decoding."""
-    requested_mono_us: int = 0
-    """Time of the request; set after decoding."""
-    sampled_mono_us: int = 0
-    """Time of the reply, later the leader's time by our clock; set after decoding."""
     next_at_us: int | None = None
     """When the next message was stored; set if it was requested."""
+
+
+class _PositionShape(msgspec.Struct):
+    consumer_seq: AnyCount
+    stream_seq: AnyCount
+    last_active: Time | None = None
+
+
+class ConsumerShape(AssetShape, kw_only=True):
+    """The required types of the fields of a consumer, without its configuration.
+
+    A poll does not check them: only the row with a wrong number is left out of it.
+    """
+
+    name: str
+    stream_name: str
+    delivered: _PositionShape
+    ack_floor: _PositionShape
+    num_pending: AnyCount
+    num_ack_pending: AnyCount
+    num_redelivered: AnyCount
+    num_waiting: AnyCount
+    push_bound: bool = False
+    paused: bool = False
+    priority_groups: list[_PriorityGroup] | None = None
 
 
 class _Reply(msgspec.Struct):
@@ -72,7 +89,9 @@ _LIST_DECODER = decoder_of(_Reply)
 _ROW_DECODER = decoder_of(ConsumerRow)
 
 
-def read_consumers(data: bytes, received_mono_us: int, request_us: int = 0) -> Page[ConsumerRow]:
+def read_consumers(
+    data: bytes, received_mono_us: int = 0, request_us: int = 0
+) -> Page[ConsumerRow]:
     """Decode one page of `CONSUMER.LIST`; raises RequestFailed if it is unreadable.
 
     The page arrived at `received_mono_us`, `request_us` after its request. Rows of unreachable
@@ -89,7 +108,7 @@ def read_consumers(data: bytes, received_mono_us: int, request_us: int = 0) -> P
     return Page(tuple(rows), reply.total, reply.limit, tuple(sorted(missing)), offline)
 
 
-def read_consumer(data: bytes, received_mono_us: int, request_us: int = 0) -> ConsumerRow:
+def read_consumer(data: bytes, received_mono_us: int = 0, request_us: int = 0) -> ConsumerRow:
     """Decode a reply to `CONSUMER.INFO`; raises RequestFailed if it is unreadable.
 
     It arrived at `received_mono_us`, `request_us` after its request.

@@ -7,17 +7,20 @@ from collections.abc import Sequence
 import msgspec
 
 from natstui.decoding import decoder_of
-from natstui.jetstream.connection.replies import raise_unreadable
-from natstui.jetstream.connection.times import time_or_never_us, time_us
-from natstui.jetstream.polling.decode.cluster import (
-    ClusterRow,
+from natstui.jetstream.connection.decode.asset import (
+    AnyCount,
+    AssetRow,
+    AssetShape,
     Page,
+    Time,
     clamp_to_int64,
     desired_of,
     leader_of,
     limit_or_none,
     peers_of,
 )
+from natstui.jetstream.connection.replies import raise_unreadable
+from natstui.jetstream.connection.times import time_or_never_us, time_us
 from natstui.model.assets.configuration import StreamConfiguration, StreamKind
 from natstui.model.live.snapshot import StoredReplica, StreamColumns, Upstream
 
@@ -26,7 +29,9 @@ class _LostMessages(msgspec.Struct):
     msgs: list[int] | None = None
 
 
-class _State(msgspec.Struct):
+class StreamState(msgspec.Struct):
+    """The stored messages of a stream."""
+
     messages: int = 0
     bytes: int = 0
     first_seq: int = 0
@@ -37,6 +42,33 @@ class _State(msgspec.Struct):
     num_subjects: int = 0
     consumer_count: int = 0
     lost: _LostMessages | None = None
+    deleted: list[int] | None = None
+    """Deleted sequences between the first and last; only if they were requested."""
+    subjects: dict[str, int] | None = None
+    """Subject → number of messages; only if it was requested."""
+
+    @property
+    def first_at_us(self) -> int | None:
+        """Return when the first message was stored, in UTC µs; None without one."""
+        return time_or_never_us(self.first_ts)
+
+    @property
+    def last_at_us(self) -> int | None:
+        """Return when the last message was stored, in UTC µs; None without one."""
+        return time_or_never_us(self.last_ts)
+
+
+def read_state(state: object) -> StreamState:
+    """Return a state from decoded JSON; raises msgspec.ValidationError for a wrong type."""
+    return msgspec.convert(state, StreamState)
+
+
+def state_fields(state: StreamState) -> dict[str, object]:
+    """Return the fields of a state by the server's names, without the deleted sequences."""
+    fields = msgspec.to_builtins(state)
+    return {
+        name: value for name, value in fields.items() if value is not None and name != "deleted"
+    }
 
 
 class _Error(msgspec.Struct):
@@ -52,27 +84,47 @@ class UpstreamRow(msgspec.Struct):
     error: _Error | None = None
 
 
-class StreamRow(msgspec.Struct):
-    """One stream of a list; its configuration stays raw unless it has changed."""
+class StreamRow(AssetRow, kw_only=True):
+    """One stream."""
 
-    config: msgspec.Raw
-    created: str
-    state: _State
-    cluster: ClusterRow | None = None
+    state: StreamState
     mirror: UpstreamRow | None = None
     sources: tuple[UpstreamRow, ...] | None = None
-    ts: str | None = None
-    """Time of the row by its leader's clock; None before server 2.10."""
+    total: int = 0
+    """Number of subjects on all pages, if they were requested; 0 if there is only one page."""
     name: str = ""
     """Name in the configuration; set after decoding."""
-    written_at_us: int | None = None
-    """`ts` in microseconds; set after decoding."""
-    requested_mono_us: int = 0
-    """Time of the request; set after decoding."""
-    sampled_mono_us: int = 0
-    """Time of the reply, later the leader's time by our clock; set after decoding."""
     stored_replicas: tuple[StoredReplica, ...] = ()
     """Stored messages of replicas, from the replies of other servers; set after decoding."""
+
+
+class StreamStateShape(msgspec.Struct):
+    """The required types of the fields of a stream's state."""
+
+    messages: AnyCount
+    bytes: AnyCount
+    first_seq: AnyCount
+    last_seq: AnyCount
+    consumer_count: AnyCount
+    first_ts: Time | None = None
+    last_ts: Time | None = None
+    num_deleted: AnyCount = 0
+    deleted: list[AnyCount] | None = None
+    num_subjects: AnyCount = 0
+    subjects: dict[str, AnyCount] | None = None
+    lost: _LostMessages | None = None
+
+
+class StreamShape(AssetShape, kw_only=True):
+    """The required types of the fields of a stream, without its configuration.
+
+    A poll does not check them: only the row with a wrong number is left out of it.
+    """
+
+    state: StreamStateShape
+    mirror: UpstreamRow | None = None
+    sources: tuple[UpstreamRow, ...] | None = None
+    total: AnyCount = 0
 
 
 class _Reply(msgspec.Struct):
@@ -92,7 +144,7 @@ _ROW_DECODER = decoder_of(StreamRow)
 _CONFIG_NAME_DECODER = decoder_of(_ConfigName)
 
 
-def read_streams(data: bytes, received_mono_us: int, request_us: int = 0) -> Page[StreamRow]:
+def read_streams(data: bytes, received_mono_us: int = 0, request_us: int = 0) -> Page[StreamRow]:
     """Decode one page of `STREAM.LIST`; raises RequestFailed if it is unreadable.
 
     The page arrived at `received_mono_us`, `request_us` after its request. Rows of unreachable
@@ -109,7 +161,7 @@ def read_streams(data: bytes, received_mono_us: int, request_us: int = 0) -> Pag
     return Page(reachable_rows, reply.total, reply.limit, tuple(sorted(missing)), offline)
 
 
-def read_stream(data: bytes, received_mono_us: int, request_us: int = 0) -> StreamRow:
+def read_stream(data: bytes, received_mono_us: int = 0, request_us: int = 0) -> StreamRow:
     """Decode a reply to `STREAM.INFO`; raises RequestFailed if it is unreadable.
 
     It arrived at `received_mono_us`, `request_us` after its request.

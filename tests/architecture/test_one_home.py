@@ -59,6 +59,26 @@ def test_the_words_for_what_is_wrong_are_written_beside_the_findings_alone() -> 
             assert strings(module) & phrases == set(), module.name
 
 
+def keys_read(module: Module) -> set[object]:
+    """Return the constant keys that a module reads from dictionaries."""
+    found = set[object]()
+    for node in module.nodes():
+        match node:
+            case ast.Subscript(slice=ast.Constant(value=key)):
+                found.add(key)
+            case ast.Call(func=ast.Attribute(attr="get"), args=[ast.Constant(value=key), *_]):
+                found.add(key)
+            case ast.Call(func=ast.Name(id="number_at"), args=[_, ast.Constant(value=key)]):
+                found.add(key)
+    return found
+
+
+def test_fields_of_the_servers_info_are_read_from_decoded_rows() -> None:
+    fields = {"num_pending", "num_ack_pending", "num_redelivered", "num_waiting", "num_deleted",
+              "num_subjects", "consumer_count", "push_bound", "ack_floor"}  # fmt: skip
+    assert {m.name: keys_read(m) & fields for m in modules() if keys_read(m) & fields} == {}
+
+
 def test_the_thresholds_of_judgement_are_written_in_one_module() -> None:
     numbers = (
         r"(?i)\b_?(stuck_after|no_pulls_after|most_samples)\w*\s*(:\s*\w+\s*)?=\s*(\w+\(\s*)?[\d.]"

@@ -19,6 +19,7 @@ from natstui.jetstream.connection.decode.consumers import (
     read_consumers,
 )
 from natstui.jetstream.connection.decode.streams import (
+    read_stream,
     read_streams,
     stream_columns,
     stream_configuration,
@@ -182,6 +183,17 @@ def test_a_consumer_is_pull_durable_and_pinned_as_configured() -> None:
         (),
     )
     assert (push.pull, push.durable, push.filter_subjects) == (False, False, ("f",))
+
+
+def test_the_row_of_a_request_has_its_name_configuration_and_times() -> None:
+    state = {"messages": 1, "first_ts": CREATED, "last_ts": "0001-01-01T00:00:00Z"}
+    stream = read_stream(json.dumps(_stream("S", ts=RECENT) | {"state": state}).encode())
+    assert (stream.name, stream.created_at_us) == ("S", time_us(CREATED))
+    assert stream.read_config()["max_age"] == 5_000_000_001
+    assert (stream.state.first_at_us, stream.state.last_at_us) == (time_us(CREATED), None)
+    consumer = read_consumer(json.dumps(_consumer("C", ts=RECENT)).encode())
+    assert consumer.read_config()["durable_name"] == "C"
+    assert stream.server_at_us == consumer.server_at_us == time_us(RECENT)
 
 
 def test_what_is_not_a_reply_is_refused_with_the_verb() -> None:

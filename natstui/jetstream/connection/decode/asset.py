@@ -79,8 +79,8 @@ class AssetShape(msgspec.Struct, kw_only=True):
 class AssetRow(msgspec.Struct, kw_only=True):
     """One stream or consumer, of a poll or as the reply to its INFO.
 
-    Its fields have the server's names; a field that the server renamed gets its new name here by
-    `msgspec.field(name=…)`. The configuration stays raw until it is needed.
+    Its fields have the server's names; a field that the server renamed gets its new name by
+    `msgspec.field(name=…)`, here and in its shape. The configuration stays raw until it is needed.
     """
 
     config: msgspec.Raw

@@ -227,7 +227,7 @@ def _print_backup_results(
         consumers = consumers_text(result)
         size_text = f"{bytes_text(result.data_bytes)} in {target}"
         text = f"{result.stream}: {state_text(read_state(result.state))}, {consumers}; {size_text}"
-        remark = result.remark if result.is_whole else ""
+        remark = result.remark if result.is_complete else ""
         click.echo(clean_line("; ".join(filter(None, (text, remark)))))
     if problems := incomplete_texts(backup_results, left_out_stream_texts):
         raise RequestFailed(f"the backup is not complete: {'; '.join(problems)}")
@@ -252,10 +252,10 @@ def _verify_backups(folder: Path, *, as_json: bool) -> None:
                 "consumers": stored_backup.consumers,
                 "data_bytes": stored_backup.data_bytes,
                 "removed_msgs": stored_backup.removed_msgs,
-                "whole": stored_backup.is_whole,
+                "whole": stored_backup.is_complete,
             }
         )
-        if not stored_backup.is_whole:
+        if not stored_backup.is_complete:
             incomplete_names.append(stored_backup.stream)
         if not as_json:
             remarks = []

@@ -55,7 +55,9 @@ async def _check_connection(connection: Connection, *, as_json: bool) -> int:
     exit_code = 0
     async for step in check_connection(connection):
         exit_code = step.error.exit_code if step.error else exit_code
-        _print_step(step.place, step.name, step.text, is_ok=step.error is None, as_json=as_json)
+        _print_step(
+            step.host_port, step.name, step.text, is_ok=step.error is None, as_json=as_json
+        )
     return exit_code
 
 

@@ -30,7 +30,7 @@ from natstui.engine.stopping import StopEvent, make_stop_event
 from natstui.errors import Interrupted, NatstuiError, RequestFailed, UsageError
 from natstui.jetstream.connection.client import Client, connect
 from natstui.jetstream.connection.writer import Writer
-from natstui.jetstream.messages.copying.account import CopyAccount, State, StateFile
+from natstui.jetstream.messages.copying.account import CopyAccount, CopyState, StateFile
 from natstui.jetstream.messages.copying.copy import (
     MAX_SHOWN_SUBJECTS,
     Copy,
@@ -396,7 +396,7 @@ class _CopyRun:
         loss_text = await describe_copy_loss(source, writer.client, copy_)
         changed_keys_text = await describe_changed_keys(source, writer.client, copy_)
         losses_text = " and ".join(filter(None, (loss_text, changed_keys_text))) or None
-        writer.check_allowed(self._name_to_confirm, confirmed_name, loses=losses_text)
+        writer.check_allowed(self._name_to_confirm, confirmed_name, loss_text=losses_text)
         self._is_loss_confirmed = loss_text is not None
         if state is not None and state.unknown_msgs:
             await self._check_duplicates(writer.client, copy_, state)
@@ -426,7 +426,7 @@ class _CopyRun:
 
         return run
 
-    async def _prepare_copy(self, source: Client, state: State | None) -> Copy:
+    async def _prepare_copy(self, source: Client, state: CopyState | None) -> Copy:
         prepared_copy = dataclasses.replace(
             self._requested_copy, state=state, file=self._state_file
         )
@@ -453,7 +453,7 @@ class _CopyRun:
         prepared_copy.selection = selection
         return prepared_copy
 
-    def _read_copy_state(self) -> State | None:
+    def _read_copy_state(self) -> CopyState | None:
         state = self._state_file.read()
         if self._flags["resume"] and state is None:
             raise UsageError("nothing to resume: this copy was not stopped")
@@ -464,7 +464,7 @@ class _CopyRun:
             return None
         return state
 
-    async def _check_duplicates(self, target: Client, copy_: Copy, state: State) -> None:
+    async def _check_duplicates(self, target: Client, copy_: Copy, state: CopyState) -> None:
         """Raise UsageError if messages that were in flight may be stored twice.
 
         That is if the target may have forgotten their ids; not checked with `--accept-duplicates`.

@@ -292,7 +292,9 @@ async def _read_objects(client: Client, command: ReadObjects) -> ObjectsPage:
     if not command.with_unfinished:
         store_content = await read_objects(client, command.bucket)
         return ObjectsPage(
-            tuple(map(_object_row, store_content.objects)), None, tuple(store_content.damaged)
+            tuple(map(_object_row, store_content.objects)),
+            None,
+            tuple(store_content.error_by_name),
         )
     store_content = await read_store(client, command.bucket)
     now_us = store_content.server_at_us
@@ -303,7 +305,7 @@ async def _read_objects(client: Client, command: ReadObjects) -> ObjectsPage:
     return ObjectsPage(
         tuple(map(_object_row, store_content.objects)),
         unfinished_text(stale_uploads, now_us),
-        tuple(store_content.damaged),
+        tuple(store_content.error_by_name),
     )
 
 

@@ -25,7 +25,7 @@ from natstui import units
 from natstui.config.connection import Connection
 from natstui.jetstream.connection.client import connect
 from natstui.jetstream.connection.decode.streams import StreamState
-from natstui.jetstream.messages.copying.account import CopyAccount, State
+from natstui.jetstream.messages.copying.account import CopyAccount, CopyState
 from natstui.jetstream.messages.copying.copy import Copy, CopyTarget, count_copy
 from natstui.jetstream.messages.copying.selection import Gaps, Selection, SelectionRequest, select
 from natstui.jetstream.testbed.broker import Broker
@@ -334,7 +334,7 @@ async def test_the_count_before_a_resumed_copy_finds_nothing_removed_that_never_
         resumed = await select(client, SelectionRequest("S"))
         selection = dataclasses.replace(resumed, begin_seq=1, lacking_count=begun.lacking_count)
         assert (selection.first_seq, selection.lacking_count) == (60, 10)
-        copy = Copy(CopyTarget("T"), selection, state=State(end_seq=100, done_seq=49))
+        copy = Copy(CopyTarget("T"), selection, state=CopyState(end_seq=100, done_seq=49))
         assert (await count_copy(client, client, copy)).messages == 41
         assert copy.account == CopyAccount()
     finally:
@@ -399,8 +399,8 @@ async def test_no_more_is_stored_twice_after_a_kill_than_the_copy_says(
 
 def test_messages_sent_later_than_now_are_of_unknown_age() -> None:
     now_us = time.time_ns() // 1000
-    assert 60 <= State(end_seq=1, sent_at_us=now_us - 60_000_000).age_s < 600
-    assert State(end_seq=1, sent_at_us=now_us + 7_200_000_000).age_s == math.inf
+    assert 60 <= CopyState(end_seq=1, sent_at_us=now_us - 60_000_000).age_s < 600
+    assert CopyState(end_seq=1, sent_at_us=now_us + 7_200_000_000).age_s == math.inf
 
 
 def state_file(folder: Path) -> Path:
@@ -544,7 +544,7 @@ async def test_a_resumed_copy_leaves_out_what_was_dropped_of_messages_stored_sin
         selection = await select(client, SelectionRequest("S"))
         # As of a copy that began when the stream ended with sequence 5.
         selection = dataclasses.replace(selection, seqs=(2, 4, 7), end_seq=5)
-        copy = Copy(CopyTarget("T"), selection, state=State(end_seq=5, done_seq=2))
+        copy = Copy(CopyTarget("T"), selection, state=CopyState(end_seq=5, done_seq=2))
         assert (await count_copy(client, client, copy)).subjects == {"s.4": 1}
     finally:
         await client.close()
@@ -1364,7 +1364,7 @@ def test_what_a_copy_skips_and_the_stream_had_was_removed_before_it_was_read(
             gaps.add(seq)
         assert gaps.removed_seqs == removed_seqs
         settled_seq = next((seq for seq in reversed(read_seqs) if seq <= done_seq), 0)
-        state = State(end_seq=5, done_seq=settled_seq, skipped=gaps.until(settled_seq))
+        state = CopyState(end_seq=5, done_seq=settled_seq, skipped=gaps.until(settled_seq))
         resumed = Gaps(selection, state)
         for seq in read_seqs:
             if seq > settled_seq:

@@ -447,7 +447,7 @@ async def test_what_is_purged_before_it_is_copied_is_named(
 async def test_answers_that_are_lost_with_a_leader_are_all_asked_for_again_at_once(
     account: Account, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(window, "_RESEND_S", 1.5)
+    monkeypatch.setattr(window, "_RESEND_AFTER_S", 1.5)
     async with connected(account.url) as nc:
         await filled(nc, "S", 400)
         await nc.jetstream().add_stream(name="T", subjects=["t.>"])
@@ -472,7 +472,7 @@ async def test_a_lost_ack_ends_a_copy_whose_target_may_not_be_read(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(window, "_RESEND_S", 0.5)
+    monkeypatch.setattr(window, "_RESEND_AFTER_S", 0.5)
     denied = 'permissions: { publish: { deny: ["$JS.API.STREAM.INFO.T"] } }'
     url = nats_server_factory(
         "authorization { users: [ { user: a, password: a }, "
@@ -495,7 +495,7 @@ async def test_a_lost_ack_ends_a_copy_whose_target_may_not_be_read(
 async def test_a_stream_whose_acks_cannot_be_read_leaves_it_open_what_is_stored(
     shell: Shell, account: Account, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(window, "_RESEND_S", 0.5)
+    monkeypatch.setattr(window, "_RESEND_AFTER_S", 0.5)
     async with connected(account.url) as nc:
         await filled(nc, "S", 30)
         # The server quotes the name of such a stream so that its acks are no JSON.

@@ -245,7 +245,7 @@ def test_an_ack_that_no_stream_gives_is_no_success(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(window, "_RESEND_S", 0.5)
+    monkeypatch.setattr(window, "_RESEND_AFTER_S", 0.5)
     shell = Shell(account.url, tmp_path)
     shell.ok("stream", "add", "S", "--subjects", "s", "--yes")
     shell.ok("stream", "add", "T", "--subjects", "t", "--yes")

@@ -75,7 +75,7 @@ async def test_messages_are_seen_from_either_end_and_of_a_subject(
 async def test_the_newest_messages_are_printed_in_order_though_a_page_has_fewer(
     shell: Shell, account: Account, direct: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(browse, "MAX_MSGS", 7)
+    monkeypatch.setattr(browse, "MAX_BATCH_MSGS", 7)
     await filled(account.url, 25, allow_direct=direct)
     newest = await run(shell, "stream", "view", "S", "20", "--json")
     assert sequences(newest.stdout) == list(range(6, 26)), newest.stderr
@@ -105,7 +105,7 @@ async def test_the_newest_messages_are_printed_page_by_page_without_those_stored
         printed_counts[-1] += 1
         write_stored(printer, *arguments)
 
-    monkeypatch.setattr(browse, "MAX_MSGS", 7)
+    monkeypatch.setattr(browse, "MAX_BATCH_MSGS", 7)
     monkeypatch.setattr(viewing, "browse", browse_and_publish)
     monkeypatch.setattr(MessagePrinter, "write_stored", count_printed)
     await filled(account.url, 25)

@@ -82,8 +82,8 @@ def _blocked(pipe: Pipe) -> None:
 def _snapshot(number: int, *, whole: bool, name: str = "S") -> Snapshot:
     rows = [stream_row(name)]
     cost = PollCost(0, 0, 0, None, 0, None, None)
-    seen = PolledStreams(rows, complete=True)
-    made = make_snapshot(None, seen, PolledConsumers(complete=whole), cost, None)
+    seen = PolledStreams(rows, is_complete=True)
+    made = make_snapshot(None, seen, PolledConsumers(is_complete=whole), cost, None)
     return replace(made, taken_at_us=number)
 
 

@@ -24,7 +24,7 @@ from natstui.jetstream.messages.gets import can_batch_direct_gets
 from natstui.jetstream.messages.keys import watch
 from natstui.jetstream.messages.objects import copy_object, read_object, read_store
 from natstui.jetstream.messages.pull import pull_next
-from natstui.jetstream.messages.reading import Policy, Reader
+from natstui.jetstream.messages.reading import DeliverPolicy, Reader
 from natstui.jetstream.messages.unfinished_objects import count_chunks
 from natstui.jetstream.testbed.broker import Broker
 from natstui.model.records.messages import (
@@ -459,9 +459,9 @@ async def test_a_reader_has_caught_up_only_once_it_read_what_came_while_it_was_d
             await client.request_subject("s", b"x")
         async with asyncio.timeout(30), Reader(client, "S") as reader:
             assert not reader.has_caught_up
-            for left_msgs in (1, 0):
-                assert (await anext(reader)).left_msgs == left_msgs
-                assert reader.has_caught_up == (left_msgs == 0)
+            for later_msgs in (1, 0):
+                assert (await anext(reader)).later_msgs == later_msgs
+                assert reader.has_caught_up == (later_msgs == 0)
             await asyncio.to_thread(nats_server.restart)
             while not client.nc.stats["reconnects"]:
                 await asyncio.sleep(0.01)
@@ -537,7 +537,7 @@ async def test_a_reader_whose_consumer_is_refused_or_that_ends_disconnected_is_u
 @pytest.mark.parametrize("policy", ["new", "last", "last_per_subject"])
 @pytest.mark.parametrize("stored_msgs", [0, 2])
 async def test_what_is_stored_during_an_outage_before_the_first_message_is_read(
-    account: Account, policy: Policy, stored_msgs: int
+    account: Account, policy: DeliverPolicy, stored_msgs: int
 ) -> None:
     """Where the filter matches nothing yet, and where the stream is empty."""
     client = await connect(Connection(servers=(account.url,)))

@@ -128,11 +128,11 @@ async def test_what_the_local_domain_would_store_as_well_is_refused(
     selection = await select(source, SelectionRequest("FROM"))
     with pytest.raises(ActionRefusal, match="stream T of domain leaf"):
         await describe_copy_loss(
-            source, client, Copy(CopyTarget(maps=(("from", "t"),)), selection)
+            source, client, Copy(CopyTarget(subject_maps=(("from", "t"),)), selection)
         )
     with pytest.raises(ActionRefusal, match="stream FROM of domain leaf"):
         await describe_copy_loss(source, client, Copy(CopyTarget(), selection))
-    batch = MessageBatch("t", [b"x"], 1, 1, stored=True)
+    batch = MessageBatch("t", [b"x"], 1, 1, waits_for_acks=True)
     with pytest.raises(ActionRefusal, match="stream T of domain leaf"):
         await publish_batch(writer, batch)
     with pytest.raises(ActionRefusal, match="stream T of domain leaf"):
@@ -152,20 +152,20 @@ async def test_what_the_local_domain_would_store_as_well_is_refused(
     assert batch.acks[0].stream == "T", "what only the other domain stores is published"
     # Without its domain as well: the ack names it, and the messages are in no doubt.
     local_writer = Writer(source, Journal())
-    batch = MessageBatch("t", [b"1", b"2"], 2, 1, stored=True)
+    batch = MessageBatch("t", [b"1", b"2"], 2, 1, waits_for_acks=True)
     await publish_batch(local_writer, batch)
     assert [ack.stream_text for ack in batch.acks] == ["T of domain hub"] * 2
     assert (batch.is_kept_count_known, batch.kept_no_message) == (False, False)
     ack = await publish(local_writer, PublishMessage(0, "t"))
     assert await ack_text(source, "t", ack) == "acknowledged as 4 in T of domain hub"
-    copy = Copy(CopyTarget(maps=(("from", "t"),)), selection)
+    copy = Copy(CopyTarget(subject_maps=(("from", "t"),)), selection)
     with pytest.raises(RequestFailed, match='no stream stores "t"'):
         await send_copy(source, local_writer, copy, ("t", "t"), asyncio.Event())
     assert (await clients[0].jetstream().stream_info("T")).state.messages == 4
     # All that is read gets a subject that only the other domain stores.
     assert (
         await describe_copy_loss(
-            source, client, Copy(CopyTarget(maps=(("from", "t"),)), selection)
+            source, client, Copy(CopyTarget(subject_maps=(("from", "t"),)), selection)
         )
         is None
     )
@@ -239,7 +239,7 @@ async def test_what_the_own_account_would_store_of_another_accounts_jetstream_is
     with pytest.raises(ActionRefusal, match=refusal):
         await delete_object(writer, asked, find_names_with_chunks)
     with pytest.raises(ActionRefusal, match=refusal):
-        await publish_batch(writer, MessageBatch("w", [b"x"], 1, 1, stored=True))
+        await publish_batch(writer, MessageBatch("w", [b"x"], 1, 1, waits_for_acks=True))
     await client.close()
     nc = await nats.connect(accounts[1])
     store = await nc.jetstream().object_store("F")

@@ -24,7 +24,7 @@ from natstui.jetstream.connection.writer import MissingConfirmation, Writer
 from natstui.jetstream.managing.apply import apply, preview
 from natstui.jetstream.managing.keys import KeyChange, change_key
 from natstui.jetstream.managing.undo import undo
-from natstui.jetstream.messages.copying.account import CopyAccount, State
+from natstui.jetstream.messages.copying.account import CopyAccount, CopyState
 from natstui.jetstream.messages.copying.copy import Copy, CopyTarget, Pace, send_copy
 from natstui.jetstream.messages.copying.dead_letters import preview_send_again
 from natstui.jetstream.messages.copying.selection import (
@@ -158,14 +158,18 @@ async def test_what_was_decided_before_a_stream_went_back_is_refused(rolling: Ro
     with pytest.raises(Conflict, match=f"S {GONE_BACK}"):
         await read_source_state(client, selection)
     copy = Copy(CopyTarget(), await select(client, SelectionRequest("S")))
-    copy.state = State(end_seq=10, source_created_at_us=made_us, source_newest=newest)
+    copy.state = CopyState(end_seq=10, source_created_at_us=made_us, source_newest=newest)
     with pytest.raises(UsageError, match="copy again without --resume"):
         await copy.check_source(client)
     with pytest.raises(Conflict, match="nothing was sent again"):
         await preview_send_again(client, PreviewResend(0, "S", (8,), made_us, newest))
     # The revision is the same by chance.
     deletion = KeyChange(
-        "delete_key", "K", "k", if_revision=row.revision_seq, if_stored_at_us=row.created_at_us
+        "delete_key",
+        "K",
+        "k",
+        required_revision=row.revision_seq,
+        required_stored_at_us=row.created_at_us,
     )
     with pytest.raises(Conflict, match="another value at revision 2"):
         await change_key(writer, deletion)
@@ -230,7 +234,7 @@ async def test_a_copy_whose_target_goes_back_is_no_success(
         await copying
     if kept_msgs:
         return
-    again = Copy(CopyTarget("S"), from_file=file, state=State(
+    again = Copy(CopyTarget("S"), from_file=file, state=CopyState(
         end_seq=60, target_created_at_us=account.target_created_at_us,
         target_newest=account.target_newest,
     ))  # fmt: skip

@@ -197,7 +197,7 @@ class MadeUp:
     """A source whose answers are made up."""
 
     answers: list[Told]
-    silent: tuple[str, ...] = ()
+    silent_servers: tuple[str, ...] = ()
     max_pending_bytes: int | None = None
 
     async def request(self, *, config: bool, compressed: bool) -> list[Told]:
@@ -241,7 +241,7 @@ async def test_what_silent_servers_hold_is_unreachable_and_is_gone_only_when_it_
         await until_seen(polled, {"NEAR", "FAR"}, every)
         await unreachable(set(), set())
         # One of them is silent: what it holds alone, and a consumer that it leads.
-        source.answers, source.silent = [told("n1", named("NEAR", "n1", C="n1"))], ("n2",)
+        source.answers, source.silent_servers = [told("n1", named("NEAR", "n1", C="n1"))], ("n2",)
         await unreachable({"FAR"}, {("FAR", "C"), ("NEAR", "D")})
         await until_seen(polled, {"NEAR", "FAR"}, every)
         kept = {row["name"]: row for row in rows(polled.state.streams.columns)}
@@ -250,7 +250,7 @@ async def test_what_silent_servers_hold_is_unreachable_and_is_gone_only_when_it_
         assert kept["FAR"]["stored_msgs"] == 1
         # It answers again, before it knows its streams; one is told of that nobody leads.
         orphan = named("ORPHAN", "n3")
-        source.answers, source.silent = [told("n1", near, orphan), told("n2", near)], ()
+        source.answers, source.silent_servers = [told("n1", near, orphan), told("n2", near)], ()
         await unreachable({"FAR", "ORPHAN"}, {("FAR", "C")})
         source.answers = [told("n1", near), told("n2", near, far)]
         await unreachable(set(), set())
@@ -272,7 +272,7 @@ async def test_what_a_silent_server_did_not_hold_is_gone_when_the_others_do_not_
     source = MadeUp([near, told("old", named("FAR", "old", C="old"))])
     poller = account._AccountPoller(client, polled.control, polled, source)
     await poller.poll_once()
-    source.silent = ("old",)
+    source.silent_servers = ("old",)
     for number in range(20):
         streams = [named("S", "n1", **{f"E{number}": "n1"})]
         streams += [named("T", "n1", C="n1")] if number < 3 else []

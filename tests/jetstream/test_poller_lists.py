@@ -175,7 +175,7 @@ async def test_a_consumer_deleted_between_count_and_list_is_not_called_away_for_
                 seen = await streams.read(
                     allowed, (), WaitBudget(30.0, 30.0), 1, has_no_consumers=False
                 )
-                if seen.complete:
+                if seen.is_complete:
                     break
         consumers.update_streams(streams.rows, {})
 
@@ -234,14 +234,14 @@ async def test_the_last_stream_is_gone_with_the_bulk_reply_that_does_not_have_it
         seen = await streams.read(
             allowed, (), WaitBudget(0.0, 0.0), 0, has_no_consumers=True, bulk=bulk
         )
-        return seen.complete
+        return seen.is_complete
 
     row = stream_row("S")
-    assert await read(BulkRows(streams=(row,), complete=True, replaces_list=True))
+    assert await read(BulkRows(streams=(row,), is_complete=True, replaces_list=True))
     assert list(streams.rows) == ["S"]
     assert not await read(BulkRows(requested_mono_us=1, replaces_list=True))
     assert list(streams.rows) == ["S"]
-    assert await read(BulkRows(requested_mono_us=1, complete=True, replaces_list=True))
+    assert await read(BulkRows(requested_mono_us=1, is_complete=True, replaces_list=True))
     assert streams.rows == {}
 
 
@@ -286,7 +286,7 @@ async def test_a_list_that_failed_is_due_after_its_pause_though_bulk_replies_bri
         await streams.read(
             Allowance(requests, 1000, steady_s() + 60, 1.0), (), WaitBudget(5.0, 5.0), 1,
             has_no_consumers=True,
-            bulk=BulkRows(streams=(copy.deepcopy(row),), complete=True, misses_consumers=True),
+            bulk=BulkRows(streams=(copy.deepcopy(row),), is_complete=True, misses_consumers=True),
         )  # fmt: skip
         assert streams.rows["S"].state.consumer_count == consumers_count
     await client.close()

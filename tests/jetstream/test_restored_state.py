@@ -89,7 +89,7 @@ def test_only_what_is_over_max_age_is_said_to_have_expired(age_s: int, is_over: 
 @pytest.mark.parametrize("is_whole", [True, False])
 def test_what_was_removed_during_a_backup_is_no_loss_where_it_was_accepted(is_whole: bool) -> None:
     backup = Backup(
-        Path("b"), {"name": "S"}, WAS, None, 0, True, removed_msgs=400, is_whole=is_whole
+        Path("b"), {"name": "S"}, WAS, None, 0, True, removed_msgs=400, is_complete=is_whole
     )
     state = read_state({**WAS, "messages": 2000, "first_seq": 302, "bytes": 5})
     wrong, remarks = find_differences(backup, state, NOW_US, may_have_ttls=False)

@@ -50,7 +50,7 @@ async def test_chunks_without_an_object_are_found_with_size_and_age_and_no_other
         client = await connect(Connection(servers=(account.url,)))
         content = await read_store(client, "B")
         names = [stored.name for stored in content.objects]
-        assert (names, content.damaged, content.unfinished) == (["whole"], {}, [])
+        assert (names, content.error_by_name, content.unfinished) == (["whole"], {}, [])
         await leave_chunks(nc, "one")
         await leave_chunks(nc, "two")
         content = await read_store(client, "B")

@@ -339,7 +339,7 @@ class Benchmark:
             place=writer.server_identity,
         )
         try:
-            writer.check_allowed(target.name, self._confirmed_name, loses=target.loss_text)
+            writer.check_allowed(target.name, self._confirmed_name, loss_text=target.loss_text)
         except MissingConfirmation as error:
             prompt_text = error.confirmation.question
             raise MissingConfirmation(

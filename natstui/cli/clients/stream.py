@@ -17,7 +17,7 @@ from natstui.cli.sections import command
 from natstui.engine.stopping import StopEvent, make_stop_event
 from natstui.jetstream.connection.client import connect
 from natstui.jetstream.system.clients import read_publishers, read_subjects
-from natstui.jetstream.system.reply_tap import MAX_MSGS
+from natstui.jetstream.system.reply_tap import MAX_TAP_MSGS
 from natstui.jetstream.system.requests import ServerRequests
 from natstui.model.clients.text import anonymous_text, tap_summary_text
 
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     help="How long to read published messages; natstui receives a copy of each one.",
 )  # fmt: skip
 @click.option(
-    "--most", "max_msgs", type=click.IntRange(1, MAX_MSGS), default=10_000, show_default=True,
+    "--most", "max_msgs", type=click.IntRange(1, MAX_TAP_MSGS), default=10_000, show_default=True,
     help="Stop after so many messages.",
 )  # fmt: skip
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")

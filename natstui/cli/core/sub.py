@@ -36,14 +36,14 @@ from natstui.errors import (
 from natstui.jetstream.connection.client import Client, connect
 from natstui.jetstream.connection.writer import READ_ONLY
 from natstui.jetstream.messages.pull import describe_listening_loss
-from natstui.jetstream.messages.reading import Policy, Reader, check_limits_retention
+from natstui.jetstream.messages.reading import DeliverPolicy, Reader, check_limits_retention
 from natstui.model.assets.subjects import has_wildcard, overlap
 from natstui.units import counted
 
 if TYPE_CHECKING:
     from nats.aio.msg import Msg
 
-_POLICY_AND_TEXT_BY_FLAG: dict[str, tuple[Policy, str]] = {
+_POLICY_AND_TEXT_BY_FLAG: dict[str, tuple[DeliverPolicy, str]] = {
     "from_all": ("all", "from the first message"),
     "from_last": ("last", "from the last message"),
     "from_new": ("new", "from now on"),

@@ -102,14 +102,14 @@ def ls(connection: Connection, bucket: str | None, as_json: bool, **_flags: Any)
 def _print_objects(connection: Connection, bucket: str, *, as_json: bool) -> None:
     content = run_connected(connection, lambda client: read_store(client, bucket))
     objects = content.objects
-    _print_unlisted_objects(content.damaged)
+    _print_unlisted_objects(content.error_by_name)
     _print_unfinished_uploads(bucket, content)
     if as_json:
         rows = [dataclasses.asdict(stored_object) for stored_object in objects]
         click.echo(clean_json(json.dumps(rows)))
     else:
         _print_table(objects)
-    if content.damaged:
+    if content.error_by_name:
         # What could be read is printed; scripts see that it is not all.
         sys.exit(RequestFailed.exit_code)
 
@@ -167,7 +167,7 @@ def info(
     if name is None:
         reply, content = run_connected(connection, lambda client: _read_info(client, bucket))
         if content is not None:
-            _print_unlisted_objects(content.damaged)
+            _print_unlisted_objects(content.error_by_name)
             _print_unfinished_uploads(bucket, content)
         if as_json:
             click.echo(clean_json(reply.decode()))
@@ -297,7 +297,7 @@ def get(
             )  # fmt: skip
             if result.problem:
                 click.echo(
-                    clean_line(f"natstui: {result.stored.name} {result.problem}"),
+                    clean_line(f"natstui: {result.stored_object.name} {result.problem}"),
                     err=True,
                 )
             return
@@ -308,13 +308,14 @@ def get(
     finally:
         line.clear()
     if as_json:
-        fields = {**dataclasses.asdict(result.stored), "file": str(target),
+        fields = {**dataclasses.asdict(result.stored_object), "file": str(target),
                   "written_bytes": result.size_bytes,
                   "wrong": result.problem or None}  # fmt: skip
         click.echo(clean_json(json.dumps(fields)))
         return
-    size = f"{bytes_text(result.size_bytes)}, {counted(result.stored.chunks_count, 'chunk')}"
-    click.echo(clean_line(f"{result.stored.name}: {size}, {result.check_text}, in {target}"))
+    chunks_text = counted(result.stored_object.chunks_count, "chunk")
+    text = f"{bytes_text(result.size_bytes)}, {chunks_text}, {result.check_text}, in {target}"
+    click.echo(clean_line(f"{result.stored_object.name}: {text}"))
 
 
 def _target_path(name: str, output: str | None) -> Path | None:

@@ -23,10 +23,11 @@ _CREDS_JWT_PATTERN = re.compile(r"-+BEGIN NATS USER JWT-+\s+(\S+)\s+-+END")
 
 
 def auth_options(connection: Connection, addresses: tuple[Address, ...]) -> dict[str, Any]:
-    """Return the arguments of nats-py's `connect` for our identity; raises UsageError.
+    """Return the arguments of nats-py's `connect` for our identity.
 
     The first of user, creds, nkey and JWT is used; a token is always sent. Files are read now, so
-    that errors come early, and at every reconnect, so that renewed files are used.
+    that errors come early, and at every reconnect, so that renewed files are used. Raises
+    UsageError for a file that is unreadable or has no JWT or nkey seed.
     """
     options: dict[str, Any] = {}
     user, password, token = _credentials(connection, addresses)
@@ -137,13 +138,13 @@ def _find_seed(text: str, source: str) -> str:
     """Return the nkey seed in a text with comments around it; raises UsageError without one."""
     import nkeys  # brings libsodium, which only these identities need
 
-    match = SEED_PATTERN.search(text)
-    if match is None:
+    seed_match = SEED_PATTERN.search(text)
+    if seed_match is None:
         raise UsageError(f"{source} has no nkey seed (a word of 58 letters that starts with SU)")
-    seed_bytes = base64.b32decode(match.group() + "=" * 6)
+    seed_bytes = base64.b32decode(seed_match.group() + "=" * 6)
     if nkeys.crc16(seed_bytes[:-2]) != int.from_bytes(seed_bytes[-2:], "little"):
         raise UsageError(f"the nkey seed in {source} is damaged: the checksum does not match")
-    return match.group()
+    return seed_match.group()
 
 
 def _sign(seed: str, nonce: str) -> bytes:
@@ -157,7 +158,7 @@ def _sign(seed: str, nonce: str) -> bytes:
 
 
 def tls_options(connection: Connection, *, is_tls_wanted: bool) -> dict[str, Any]:
-    """Return the TLS arguments of nats-py's `connect`.
+    """Return the TLS arguments of nats-py's `connect`; none unless `is_tls_wanted`.
 
     Raises UsageError with the file that is missing, unreadable or invalid.
     """
@@ -202,8 +203,8 @@ def _check_ca_file(ca: str | None) -> str | None:
 
 
 def _load_certificate(context: ssl.SSLContext, cert: str, key: str | None) -> None:
-    """Load the client certificate and its key into a context; raises UsageError."""
-    files = [str(expand_user_path(file)) if file else None for file in (cert, key)]
+    """Load the client certificate and its key into a context; raises UsageError if that fails."""
+    expanded_paths = [str(expand_user_path(file)) if file else None for file in (cert, key)]
     files_text = f"{cert} and {key}" if key else cert
 
     def refuse_key_password() -> bytes:
@@ -212,9 +213,11 @@ def _load_certificate(context: ssl.SSLContext, cert: str, key: str | None) -> No
         )
 
     try:
-        for file in filter(None, files):
+        for file in filter(None, expanded_paths):
             read_regular_file(Path(file), MAX_TEXT_BYTES)
-        context.load_cert_chain(files[0] or "", files[1], password=refuse_key_password)
+        context.load_cert_chain(
+            expanded_paths[0] or "", expanded_paths[1], password=refuse_key_password
+        )
     except ssl.SSLError as error:
         reason = (error.reason or "not PEM").replace("_", " ").lower()
         raise UsageError(f"{files_text} are not a certificate and its key: {reason}") from error

@@ -24,7 +24,7 @@ _STEPS_TLS_FIRST = ("address", "TCP", "TLS", "greeting", "authentication")
 class CheckStep:
     """A checked step towards a usable JetStream, and its result."""
 
-    place: str
+    host_port: str
     """`host:port` of the server."""
     name: str
     text: str
@@ -72,21 +72,21 @@ async def _connect(
     except ConnectionFailed as error:
         failed_step = error.step if error.step in steps else steps[-1]
         # What the server sent before the failure is not kept.
-        results = {"address": address.host, "TCP": "connected"}
+        result_by_step = {"address": address.host, "TCP": "connected"}
         passed_steps = [
-            CheckStep(address_text, name, results.get(name, "passed"))
+            CheckStep(address_text, name, result_by_step.get(name, "passed"))
             for name in steps[: steps.index(failed_step)]
         ]
         return None, [*passed_steps, CheckStep(address_text, failed_step, error.reason, error)]
     info = client.server_info
-    results = {
+    result_by_step = {
         "address": address.host,
         "TCP": "connected",
         "greeting": clean_line(f"{info.get('server_name')}, nats-server {info.get('version')}"),
         "TLS": client.encryption or "not encrypted",
         "authentication": "accepted",
     }
-    return client, [CheckStep(address_text, name, results[name]) for name in steps]
+    return client, [CheckStep(address_text, name, result_by_step[name]) for name in steps]
 
 
 async def _check_jetstream(client: Client, address_text: str) -> AsyncIterator[CheckStep]:

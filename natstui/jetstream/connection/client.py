@@ -60,7 +60,7 @@ OnMessage = Callable[[Msg], Awaitable[None]]
 _IDENTITY_TIMEOUT_S = 2.0
 _MAX_CALLBACK_DELAY_S = 0.1
 """Maximum time until a received message reaches its future."""
-_MAX_SUBJECT_AND_REPLY_LENGTH = 4000
+_MAX_SUBJECT_AND_REPLY_BYTES = 4000
 
 
 @dataclass(frozen=True, slots=True)
@@ -313,7 +313,7 @@ class Client:
         Raises ConnectionLost or RequestFailed. A denied subject is not noticed here, but by
         `request_subject`.
         """
-        if len(subject) + len(reply) > _MAX_SUBJECT_AND_REPLY_LENGTH:
+        if len(subject) + len(reply) > _MAX_SUBJECT_AND_REPLY_BYTES:
             # A server hangs up at a line of the protocol that is longer than 4096 bytes.
             raise RequestFailed(
                 f"{subject[:40]!r}… is not valid: servers do not accept such a subject"
@@ -406,8 +406,8 @@ class Client:
         """Subscribe, also after every reconnect; `on_denied` is called if the server denies it.
 
         With a queue group, only one of its members receives each message. `on_dropped` is called
-        for each message that finds 128 MiB or 524,288 messages waiting for `on_message`. Raises
-        ConnectionLost, or RequestFailed for an invalid subject or group.
+        for each message that is dropped, because 128 MiB or 524,288 messages already wait for
+        `on_message`. Raises ConnectionLost, or RequestFailed for an invalid subject or group.
         """
         self._link.check_can_request()
         if on_denied is not None:
@@ -433,13 +433,13 @@ class Client:
     async def _user_info(self, timeout_s: float | None) -> UserInfo:
         """Return our user from the reply of our own server; servers of leaf nodes reply too."""
         limit_s = timeout_s or self.connection.request_timeout_s
-        own_id = self.nc.server_info.get("server_id")
+        own_server_id = self.nc.server_info.get("server_id")
         async with aclosing(self.request_many(USER_INFO, b"", timeout_s=limit_s)) as replies:
             async for reply in replies:
                 if status_of(reply.headers) == "503":
                     raise RequestFailed(f'no reply on "{USER_INFO}"', code=503)
                 user_info = read_user_info(reply.data)
-                if user_info.server_id in (None, own_id):
+                if user_info.server_id in (None, own_server_id):
                     return user_info
         raise RequestTimedOut(USER_INFO, limit_s)
 
@@ -454,8 +454,8 @@ class Client:
             if isinstance(reply, BaseException) and not isinstance(reply, NatstuiError):
                 raise reply
         identity = make_identity(info, user if isinstance(user, UserInfo) else None)
-        is_user_late = isinstance(user, RequestTimedOut | ConnectionLost)
-        return replace(identity, is_user_late=is_user_late)
+        is_user_reply_missing = isinstance(user, RequestTimedOut | ConnectionLost)
+        return replace(identity, is_user_reply_missing=is_user_reply_missing)
 
 
 async def _read_account_info(client: Client) -> AccountInfo:

@@ -57,14 +57,15 @@ def explain_refusal(
     if not isinstance(error, AuthenticationFailed):
         return error
     try:
-        since_s = expired_since_s(connection)
+        since_expiry_s = expired_since_s(connection)
     except UsageError as unreadable:
         return unreadable
-    if since_s is None:
+    if since_expiry_s is None:
         return error
     subject = f"the JWT in {connection.creds_file}" if connection.creds_file else "the user's JWT"
     reason = (
-        f"{address_text} refuses the connection: {subject} expired {duration_text(since_s)} ago"
+        f"{address_text} refuses the connection: {subject} expired "
+        f"{duration_text(since_expiry_s)} ago"
     )
     return AuthenticationFailed(reason, step="authentication")
 
@@ -178,9 +179,9 @@ def _explain_login_error(address_text: str, error: BaseException) -> NatstuiErro
     )
 
 
-def _auth_reason(address_text: str, text: str) -> str:
-    if "expired" in text:
+def _auth_reason(address_text: str, error_text: str) -> str:
+    if "expired" in error_text:
         return f"{address_text} reports that the JWT of this user or account has expired"
-    if "revoked" in text:
+    if "revoked" in error_text:
         return f"{address_text} reports that this user has been revoked"
-    return f"{address_text} does not accept this user, password, token or key ({text})"
+    return f"{address_text} does not accept this user, password, token or key ({error_text})"

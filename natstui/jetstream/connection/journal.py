@@ -78,78 +78,85 @@ class Journal:
         self.file = file or journal_file()
 
     def reserve(self, size_bytes: int, entry: JournalEntry | None = None) -> ReservedLine:
-        """Reserve a line for a later entry, and return it; raises SessionError.
+        """Reserve a line of `size_bytes` for a later entry, and return it.
 
+        Raises SessionError if the file cannot be written.
         It is blank, or has `entry`, which stays if natstui is killed. So a full disk prevents the
         change, and not only its entry.
         """
         text = _pad_line(b"" if entry is None else msgspec.json.encode(entry), size_bytes)
-        with self._open_locked() as handle:
-            offset = _append(handle, text)
+        with self._open_locked() as descriptor:
+            offset = _append(descriptor, text)
         return ReservedLine(offset, text)
 
     def add(self, entry: JournalEntry, reserved_line: ReservedLine) -> None:
-        """Write an entry and wait until it is on the disk; raises SessionError.
+        """Write an entry and wait until it is on the disk.
 
+        Raises SessionError if the file cannot be written.
         It is written into `reserved_line`, or appended if it is longer.
         """
         line = msgspec.json.encode(entry) + b"\n"
-        with self._open_locked() as handle:
+        with self._open_locked() as descriptor:
             is_line_unchanged = (
-                os.pread(handle, len(reserved_line.text), reserved_line.offset)
+                os.pread(descriptor, len(reserved_line.text), reserved_line.offset)
                 == reserved_line.text
             )
             if len(line) > len(reserved_line.text) or not is_line_unchanged:
-                _append(handle, line)
+                _append(descriptor, line)
                 if is_line_unchanged:
                     os.pwrite(
-                        handle, _pad_line(b"", len(reserved_line.text)), reserved_line.offset
+                        descriptor, _pad_line(b"", len(reserved_line.text)), reserved_line.offset
                     )
             else:
                 os.pwrite(
-                    handle, _pad_line(line[:-1], len(reserved_line.text)), reserved_line.offset
+                    descriptor, _pad_line(line[:-1], len(reserved_line.text)), reserved_line.offset
                 )
-                os.fsync(handle)
-                if _is_last_line(handle, reserved_line):
-                    os.pwrite(handle, line, reserved_line.offset)
-                    os.ftruncate(handle, reserved_line.offset + len(line))
+                os.fsync(descriptor)
+                if _is_last_line(descriptor, reserved_line):
+                    os.pwrite(descriptor, line, reserved_line.offset)
+                    os.ftruncate(descriptor, reserved_line.offset + len(line))
 
     def release(self, reserved_line: ReservedLine) -> None:
         """Remove a reserved line that needs no entry, or blank it if lines follow it.
 
-        Raises SessionError.
+        Raises SessionError if the file cannot be written.
         """
-        with self._open_locked() as handle:
+        with self._open_locked() as descriptor:
             if (
-                os.pread(handle, len(reserved_line.text), reserved_line.offset)
+                os.pread(descriptor, len(reserved_line.text), reserved_line.offset)
                 != reserved_line.text
             ):
                 return
-            if _is_last_line(handle, reserved_line):
-                os.ftruncate(handle, reserved_line.offset)
+            if _is_last_line(descriptor, reserved_line):
+                os.ftruncate(descriptor, reserved_line.offset)
             else:
-                os.pwrite(handle, _pad_line(b"", len(reserved_line.text)), reserved_line.offset)
+                os.pwrite(
+                    descriptor, _pad_line(b"", len(reserved_line.text)), reserved_line.offset
+                )
 
     @property
     def change_stamp(self) -> tuple[int, int] | None:
         """Return the modification time (ns) and size of the file; None if it cannot be read."""
         try:
-            status = self.file.stat()
+            file_status = self.file.stat()
         except OSError:
             return None
-        return status.st_mtime_ns, status.st_size
+        return file_status.st_mtime_ns, file_status.st_size
 
     @contextmanager
     def _open_locked(self) -> Iterator[int]:
-        """Yield the file's descriptor, locked against other processes; raises SessionError."""
+        """Yield the file's descriptor, locked against other processes.
+
+        Raises SessionError if the file cannot be opened, locked or changed.
+        """
         try:
             create_private_folder(self.file.parent)
-            handle = open_lock(self.file)
+            descriptor = open_lock(self.file)
             try:
-                wait_for_lock(handle)
-                yield handle
+                wait_for_lock(descriptor)
+                yield descriptor
             finally:
-                os.close(handle)
+                os.close(descriptor)
         except OSError as error:
             raise SessionError(f"the journal {self.file} cannot be written: {error}") from error
 
@@ -194,7 +201,7 @@ class Journal:
 
 
 def _find_damaged_field(entry: JournalEntry) -> str | None:
-    """Return the first field of an entry whose text is no JSON object; None without one."""
+    """Return the name of the first field whose text is no JSON object; None without one."""
     field_texts = {
         "request_json": entry.request_json,
         "before_json": entry.before_json,
@@ -222,25 +229,25 @@ def _pad_line(line: bytes, size_bytes: int) -> bytes:
     return line.ljust(size_bytes - 1) + b"\n"
 
 
-def _append(handle: int, line: bytes) -> int:
+def _append(descriptor: int, line: bytes) -> int:
     """Append a line and wait until it is on the disk; return its offset."""
-    end_offset = os.lseek(handle, 0, os.SEEK_END)
-    line_start = b"\n" if _has_incomplete_end(handle) else b""
-    os.lseek(handle, 0, os.SEEK_END)
-    if os.write(handle, line_start + line) < len(line_start + line):
-        os.ftruncate(handle, end_offset)
+    end_offset = os.lseek(descriptor, 0, os.SEEK_END)
+    line_start = b"\n" if _has_incomplete_end(descriptor) else b""
+    os.lseek(descriptor, 0, os.SEEK_END)
+    if os.write(descriptor, line_start + line) < len(line_start + line):
+        os.ftruncate(descriptor, end_offset)
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-    os.fsync(handle)
+    os.fsync(descriptor)
     return end_offset + len(line_start)
 
 
-def _is_last_line(handle: int, reserved_line: ReservedLine) -> bool:
-    return os.fstat(handle).st_size == reserved_line.offset + len(reserved_line.text)
+def _is_last_line(descriptor: int, reserved_line: ReservedLine) -> bool:
+    return os.fstat(descriptor).st_size == reserved_line.offset + len(reserved_line.text)
 
 
-def _has_incomplete_end(handle: int) -> bool:
+def _has_incomplete_end(descriptor: int) -> bool:
     """Return whether the last line has no line break, so that a new one must begin with one."""
-    if not os.lseek(handle, 0, os.SEEK_END):
+    if not os.lseek(descriptor, 0, os.SEEK_END):
         return False
-    os.lseek(handle, -1, os.SEEK_END)
-    return os.read(handle, 1) != b"\n"
+    os.lseek(descriptor, -1, os.SEEK_END)
+    return os.read(descriptor, 1) != b"\n"

@@ -63,7 +63,7 @@ class Identity:
     user: UserInfo | None = None
     is_info_denied: bool = False
     """Whether the user may not request INFO, so that repeating it is pointless."""
-    is_user_late: bool = False
+    is_user_reply_missing: bool = False
     """Whether no reply about our user came in time."""
 
 
@@ -123,7 +123,7 @@ class PendingRequests:
         return len(self._subject_and_reply_by_token)
 
     def add(self, subject: str) -> tuple[str, asyncio.Future[Msg]]:
-        """Add a request; return the last token of its reply subject, and the future reply."""
+        """Add a request; return the last token of its reply subject, and its reply's future."""
         self._last_token_number += 1
         token = str(self._last_token_number)
         reply = asyncio.get_running_loop().create_future()
@@ -145,7 +145,7 @@ class PendingRequests:
             future.set_result(message)
 
     def deny(self, violation: Violation) -> None:
-        """Fail every open request on the denied subject; its case is ignored."""
+        """Fail every open request on the denied subject, in upper or lower case."""
         for subject, future in list(self._subject_and_reply_by_token.values()):
             if subject.lower() == violation.subject and not future.done():
                 future.set_exception(PermissionDenied(subject))
@@ -219,7 +219,7 @@ class Link:
         self._lost_reason: str | None = None
         self.lame_duck_server: str | None = None
         """Name of the server that announced lame duck mode; None after the next connect."""
-        self._inbox_denied: PermissionDenied | None = None
+        self._inbox_denial: PermissionDenied | None = None
         self._tasks: set[asyncio.Task[None]] = set()
         self._read_identity: Callable[[], Awaitable[Identity]] | None = None
 
@@ -253,8 +253,8 @@ class Link:
         """Raise ConnectionLost while disconnected, PermissionDenied if replies are denied."""
         if not self.nc.is_connected:
             raise self.make_connection_lost()
-        if self._inbox_denied is not None:
-            raise self._inbox_denied
+        if self._inbox_denial is not None:
+            raise self._inbox_denial
 
     async def wait_for_reply(self, reply: asyncio.Future[T], limit_s: float, subject: str) -> T:
         """Return a reply that the server sends within `limit_s`, however slow the link is.
@@ -268,10 +268,10 @@ class Link:
         if not reply.done() and self.nc.is_connected and self.nc.silent_s < _MAX_MESSAGE_SILENCE_S:
             pinged_mono_us = steady_us()
             pong = await self.nc.ping()
-            awaited: set[asyncio.Future[Any]] = {reply, pong}
+            awaited_futures: set[asyncio.Future[Any]] = {reply, pong}
             while not (reply.done() or pong.done()) and self._may_arrive(subject, pinged_mono_us):
                 await asyncio.wait(
-                    awaited,
+                    awaited_futures,
                     timeout=_MAX_MESSAGE_SILENCE_S / 4,
                     return_when=asyncio.FIRST_COMPLETED,
                 )
@@ -307,8 +307,8 @@ class Link:
         self._on_link(self.state)
 
     async def _on_error(self, error: Exception) -> None:
-        """Handle an asynchronous error of nats-py: a dropped message, a denied subject, or a
-        failed reconnect.
+        """Report a dropped message, a denied subject or a failed reconnect, from an asynchronous
+        error of nats-py.
         """
         if isinstance(error, nats.errors.SlowConsumerError):
             if (on_dropped := self.on_dropped_by_subscription.get(error.sub)) is not None:
@@ -333,7 +333,7 @@ class Link:
     async def _on_lost(self) -> None:
         """Report the loss, and fail every open request: its reply cannot arrive any more."""
         self.nc.drop_unsent()
-        self._inbox_denied = None
+        self._inbox_denial = None
         self._report_lost(
             self._lost_reason or explain_lost_connection(self.nc.loss_error, self.lame_duck_server)
         )
@@ -366,15 +366,17 @@ class Link:
 
         While no reply about our user comes, the user of the last reply is kept.
         """
-        known_user = self.identity.user
+        previous_user = self.identity.user
         if self._read_identity is not None:
             self.identity = await self._read_identity()
-        if self.identity.is_user_late:
-            self.identity = replace(self.identity, user=known_user)
+        if self.identity.is_user_reply_missing:
+            self.identity = replace(self.identity, user=previous_user)
         if self.nc.is_connected:
             self._on_link(self.state)
             may_have_jetstream = not self.identity.jetstream and not self.identity.is_info_denied
-            if may_have_jetstream or (self.identity.is_user_late and known_user is not None):
+            if may_have_jetstream or (
+                self.identity.is_user_reply_missing and previous_user is not None
+            ):
                 self._spawn(self._report_identity_again())
 
     async def _report_identity_again(self) -> None:
@@ -390,8 +392,8 @@ class Link:
             self.pending_requests.deny(violation)
         elif violation.subject.startswith(self.inbox.lower()):
             subject = self.inbox.rpartition(".")[0] + ".>"
-            self._inbox_denied = PermissionDenied(subject, "subscribe")
-            self.pending_requests.fail_all(self._inbox_denied)
+            self._inbox_denial = PermissionDenied(subject, "subscribe")
+            self.pending_requests.fail_all(self._inbox_denial)
         elif violation.subject in self.on_denied_by_subject:
             subject, on_denied = self.on_denied_by_subject[violation.subject]
             on_denied(PermissionDenied(subject, "subscribe"))

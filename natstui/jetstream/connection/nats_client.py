@@ -109,7 +109,7 @@ class HeaderPairs(dict[str, str]):
 
 
 class TimedMsg(Msg):  # type: ignore[misc]
-    """A message with its position in the byte stream of its connection."""
+    """A message with its position in the byte stream of its connection, which gives its time."""
 
     first_byte_position = 0
     end_byte_position = 0
@@ -158,7 +158,7 @@ class StrictClient(NatsClient):  # type: ignore[misc]
             await super()._connect_to_server(s)
 
     async def _process_op_err(self, e: Exception) -> None:
-        """Handle the loss of the connection; store its error, which nats-py does not report."""
+        """Store the error that ended the connection, then let nats-py reconnect."""
         if self.is_connected:
             self.loss_error = e
         await super()._process_op_err(e)
@@ -176,7 +176,7 @@ class StrictClient(NatsClient):  # type: ignore[misc]
         return command
 
     async def _process_connect_init(self) -> None:
-        """Do the handshake; unlike nats-py, raise UnexpectedEOF if the server closed."""
+        """Do the handshake; unlike nats-py, raise UnexpectedEOF if the server ends it."""
         with reraise_cancelled():
             await super()._process_connect_init()
         if not self.is_connected:
@@ -186,7 +186,7 @@ class StrictClient(NatsClient):  # type: ignore[misc]
         self._transport.step = "ready"
 
     async def _process_info(self, info: dict[str, Any], initial_connection: bool = False) -> None:
-        """Handle INFO; accept the offer of encryption if encryption is required."""
+        """Let nats-py apply an INFO; accept the server's offer of TLS if TLS is required."""
         if initial_connection and self._tls_only and info.get("tls_available"):
             info["tls_required"] = True
         await super()._process_info(info, initial_connection)

@@ -110,9 +110,9 @@ def _check_numbers(verb: str, data: bytes) -> None:
     """Raise ReplyUnreadable for a number above 64 bits, which would break sums and texts."""
 
     def parse_number(text: str) -> int:
-        if abs(value := int(text)) > _MAX_UINT64:
+        if abs(number := int(text)) > _MAX_UINT64:
             raise ValueError("a number has more than 64 bits")
-        return value
+        return number
 
     try:
         json.loads(data, parse_int=parse_number)

@@ -194,12 +194,12 @@ async def describe_bucket_changes(client: Client, subjects: Iterable[str]) -> st
     `subjects` may be filters. A subject of no stream changes nothing; one whose stream may not be
     read counts as stored.
     """
-    clauses = []
+    change_clauses = []
     for subject in dict.fromkeys(subjects):
         clause = bucket_change_text(subject)
         if clause and await _may_be_stored(client, subject):
-            clauses.append(clause)
-    return " and ".join(dict.fromkeys(clauses)) or None
+            change_clauses.append(clause)
+    return " and ".join(dict.fromkeys(change_clauses)) or None
 
 
 async def _may_be_stored(client: Client, subject: str) -> bool:
@@ -284,7 +284,7 @@ async def count_not_kept(
     info = await client.stream_info(stream)
     config, state = info.read_config(), info.state
     has_interest_retention = text_at(config, "retention") == "interest"
-    acked_msgs = sum(last - first + 1 for first, last in ranges)
+    acked_msgs = sum(last_seq - first_seq + 1 for first_seq, last_seq in ranges)
     sent_msgs = {subject: acked_msgs} if subject else sent_msgs or {}
     if sent_msgs and has_interest_retention and state.consumer_count:
         filters = await consumer_filters(client, stream)
@@ -311,7 +311,7 @@ async def count_not_kept(
     if has_interest_retention and not state.consumer_count:
         # Messages from a time when it had consumers may still be stored.
         return acked_msgs, f"{stream}: {reason}"
-    if reason is None and any(last > state.last_seq for _, last in ranges):
+    if reason is None and any(last_seq > state.last_seq for _, last_seq in ranges):
         reason = "it has lost its newest messages"
     if reason is None:
         return None
@@ -344,9 +344,9 @@ async def check_kept(client: Client, config: Mapping[str, Any], seq: int, subjec
     """
     if text_at(config, "retention") != "interest":
         return
-    not_kept = await count_not_kept(client, text_at(config, "name"), [(seq, seq)], subject)
-    if not_kept is not None:
-        raise RequestFailed(f"acknowledged, and not kept by {not_kept[1]}")
+    count_and_reason = await count_not_kept(client, text_at(config, "name"), [(seq, seq)], subject)
+    if count_and_reason is not None:
+        raise RequestFailed(f"acknowledged, and not kept by {count_and_reason[1]}")
 
 
 async def count_missing_since(
@@ -463,7 +463,8 @@ async def check_ack_consumer(client: Client, stream: str, consumer: str) -> None
 async def _local_reply(client: Client, verb: str, body: dict[str, str]) -> dict[str, Any] | None:
     """Return the reply of the connected server's own JetStream; None if it replies with an error.
 
-    Also None if it has none, or if the client's requests go there anyway. Raises RequestTimedOut.
+    Also None if the server has no JetStream, or if the client's requests go to this JetStream
+    anyway. Raises RequestTimedOut.
     """
     try:
         local_domain = await _read_local_domain(client)

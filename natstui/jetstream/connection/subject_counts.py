@@ -32,7 +32,10 @@ class SubjectCounts:
 async def read_subject_counts(
     client: Client, stream: str, subject: str, offset_count: int = 0
 ) -> SubjectCounts:
-    """Return one page of 100,000 subjects; raises the request errors."""
+    """Return the message counts of up to 100,000 subjects that match the filter `subject`.
+
+    The first `offset_count` subjects are skipped. Raises the request errors.
+    """
     body: dict[str, Any] = {"subjects_filter": subject, "offset": offset_count}
     # The server needs as long as for a list.
     limit_s = max(client.connection.request_timeout_s, client.connection.list_timeout_s)
@@ -45,7 +48,7 @@ async def read_subject_counts(
 async def read_all_subject_counts(
     client: Client, stream: str, subject: str
 ) -> AsyncIterator[dict[str, int]]:
-    """Yield page after page of messages by subject, until the server's `total` is reached.
+    """Yield page after page of message counts by subject, until the server's `total` is reached.
 
     Raises the request errors, RequestFailed for a list without end, or with fewer subjects than
     the server counts, and Conflict for a stream that is recreated meanwhile.

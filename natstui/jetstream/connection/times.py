@@ -18,9 +18,9 @@ GO_ZERO_TIME = "0001-01-01T00:00:00Z"
 
 @lru_cache(maxsize=8192)
 def _minute_s(minute: str, offset: str) -> int:
-    """Return the seconds since 1970 of a full minute; cached, as rows share few minutes."""
-    zone = "+00:00" if offset in "Zz" else offset
-    since_epoch = datetime.fromisoformat(minute + ":00" + zone) - _EPOCH
+    """Return the seconds since 1970 of a full minute with an offset from UTC, cached."""
+    utc_offset = "+00:00" if offset in "Zz" else offset
+    since_epoch = datetime.fromisoformat(minute + ":00" + utc_offset) - _EPOCH
     return since_epoch.days * 86_400 + since_epoch.seconds
 
 

@@ -81,8 +81,8 @@ class WebSocket(asyncio.Transport):
                 self._open_future.set_result(None)
             return self._open_future.done()
         if isinstance(error, InvalidStatus):
-            status = f"{error.response.status_code} {error.response.reason_phrase}"
-            reason = f"the reply to the handshake of a WebSocket is {status[:60]!r}"
+            status_text = f"{error.response.status_code} {error.response.reason_phrase}"
+            reason = f"the reply to the handshake of a WebSocket is {status_text[:60]!r}"
         elif isinstance(error, InvalidMessage):
             reason = "the server does not reply as a WebSocket does: is this its nats:// port?"
         else:

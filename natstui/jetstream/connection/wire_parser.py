@@ -70,7 +70,10 @@ class WireParser(Parser):  # type: ignore[misc]
         return self._sid_subject_and_reply[1] if self.state == AWAITING_MSG_PAYLOAD else None
 
     async def parse(self, data: bytes = b"") -> None:
-        """Process all complete lines and messages; raises ProtocolError for invalid data."""
+        """Parse all complete lines and messages, and pass each to the client or to a callback.
+
+        Raises ProtocolError for invalid data.
+        """
         self.buf.extend(data)
         if data and self.state == AWAITING_MSG_PAYLOAD:
             self.last_message_mono_us = steady_us()
@@ -82,13 +85,13 @@ class WireParser(Parser):  # type: ignore[misc]
                 continue
             if self.block_callbacks_by_sid and self._deliver_blocks():
                 return
-            end = self.buf.find(b"\r\n")
-            if end < 0:
+            line_end = self.buf.find(b"\r\n")
+            if line_end < 0:
                 if len(self.buf) > _MAX_LINE_BYTES:
                     raise ProtocolError("nats: a line without end")
                 return
-            line = bytes(self.buf[:end])
-            del self.buf[: end + CRLF_SIZE]
+            line = bytes(self.buf[:line_end])
+            del self.buf[: line_end + CRLF_SIZE]
             if not self._begin_message(line):
                 await self._execute(line)
 
@@ -140,8 +143,8 @@ class WireParser(Parser):  # type: ignore[misc]
             b"",
             0,
         )
-        while (end := block.find(b"\r\n", position)) >= 0:
-            tokens = block[position:end].split(b" ")
+        while (line_end := block.find(b"\r\n", position)) >= 0:
+            tokens = block[position:line_end].split(b" ")
             tokens_count, verb = len(tokens), tokens[0]
             if not (
                 (verb == b"MSG" and 4 <= tokens_count <= 5)
@@ -154,7 +157,7 @@ class WireParser(Parser):  # type: ignore[misc]
             ):
                 return groups, position, 0
             headers_start, size_bytes, header_bytes = (
-                end + CRLF_SIZE,
+                line_end + CRLF_SIZE,
                 _size_bytes(message_size),
                 int(header_size),
             )
@@ -178,7 +181,7 @@ class WireParser(Parser):  # type: ignore[misc]
         return groups, position, 0
 
     def _begin_message(self, line: bytes) -> bool:
-        """Handle the first line of a message; return False for another line."""
+        """Store the sizes in the first line of a message; return False for another line."""
         head_match = _MSG.fullmatch(line) or _HMSG.fullmatch(line)
         if head_match is None:
             return False
@@ -202,7 +205,10 @@ class WireParser(Parser):  # type: ignore[misc]
         await self.nc._process_msg(sid, subject, reply, payload, headers or None)
 
     async def _execute(self, line: bytes) -> None:
-        """Process a line that is not a message."""
+        """Pass a line that begins no message, such as INFO or PING, to the client's method for it.
+
+        Raises ProtocolError for an unknown line or invalid INFO.
+        """
         verb_text, _, arguments = line.partition(b" ")
         verb = verb_text.rstrip().upper()
         if verb == b"-ERR":

@@ -145,7 +145,7 @@ class Writer:
         """Create a writer; it refuses a target that is not the one confirmed by `decided_on`."""
         self.client = client
         self.journal = journal
-        self._decided_on = decided_on
+        self._user_confirmation = decided_on
 
     @property
     def server_identity(self) -> ServerIdentity:
@@ -191,33 +191,33 @@ class Writer:
         name: str,
         confirmed_name: str | None,
         *,
-        loses: str | None = None,
+        loss_text: str | None = None,
         lost_until_undone: str = "",
         shown_confirmation: Confirmation | None = None,
     ) -> None:
         """Raise ActionRefusal if the connection is read-only, or `name` must be typed and was not.
 
-        `loses` is what is deleted for good, None if nothing; `lost_until_undone` is what is lost
-        until an undo restores it. MissingConfirmation contains `shown_confirmation`, or else a
-        confirmation with only the reason.
+        `loss_text` is what is deleted for good, None if nothing; `lost_until_undone` is what is
+        lost until an undo restores it. MissingConfirmation contains `shown_confirmation`, or else
+        a confirmation with only the reason.
         """
         connection = self.client.connection
         if connection.read_only:
             raise ActionRefusal(READ_ONLY)
         not_undoable_text = (
-            f"this cannot be undone ({loses})" if loses else "this cannot be undone"
+            f"this cannot be undone ({loss_text})" if loss_text else "this cannot be undone"
         )
-        reasons = [not_undoable_text] if loses is not None else []
-        reasons += [lost_until_undone] if lost_until_undone else []
-        reasons += ["this is production"] if connection.production else []
-        if reasons and confirmed_name != name:
-            reason = ", and ".join(reasons)
+        confirmation_reasons = [not_undoable_text] if loss_text is not None else []
+        confirmation_reasons += [lost_until_undone] if lost_until_undone else []
+        confirmation_reasons += ["this is production"] if connection.production else []
+        if confirmation_reasons and confirmed_name != name:
+            reason = ", and ".join(confirmation_reasons)
             sentence = f"not confirmed: {reason}, type {name!r} to confirm"
             confirmation = shown_confirmation or Confirmation(
                 reason,
                 name,
                 needed=True,
-                lines=(loses,) if loses is not None else (),
+                lines=(loss_text,) if loss_text is not None else (),
                 place=self.server_identity,
             )
             raise MissingConfirmation(sentence, confirmation)
@@ -226,8 +226,12 @@ class Writer:
             raise ActionRefusal(f"not confirmed: {confirmed_name!r} is not {name!r}")
 
     def check_target(self, name: str, created_at_us: int | None, revision_seq: int = 0) -> None:
-        """Raise Conflict unless this is the target that the user confirmed, on the same server."""
-        confirmation = self._decided_on
+        """Raise Conflict if the user confirmed another target than this one, or another server.
+
+        `name` is the target's name in the error, `created_at_us` its creation time (UTC), and
+        `revision_seq` the revision of a changed key or object.
+        """
+        confirmation = self._user_confirmation
         if confirmation is None:
             return
         self.check_server(confirmation.place)
@@ -238,7 +242,7 @@ class Writer:
 
     def check_loss(self, name: str, loss_text: str | None) -> None:
         """Raise Conflict if the text of a loss is not the one that the user confirmed."""
-        confirmation = self._decided_on
+        confirmation = self._user_confirmation
         if (
             confirmation is not None
             and loss_text is not None
@@ -260,7 +264,8 @@ class Writer:
     def silence(self, command: SilenceFinding) -> None:
         """Journal that a finding is silenced, or that its silence is lifted; nothing is sent.
 
-        Allowed in read-only mode too: the server is not changed. Raises SessionError.
+        Allowed in read-only mode too: the server is not changed. Raises SessionError if it cannot
+        be journalled.
         """
         now_us = time.time_ns() // 1000
         action: JournalAction = "lift_silence" if command.for_s is None else "silence"
@@ -272,7 +277,10 @@ class Writer:
 
     @property
     def silences(self) -> tuple[Silence, ...]:
-        """Return which findings of this server are silenced now; raises SessionError."""
+        """Return which findings of this server are silenced now.
+
+        Raises SessionError if the journal cannot be read.
+        """
         return self.find_silences(self.journal.entries())
 
     def find_silences(self, entries: Sequence[JournalEntry]) -> tuple[Silence, ...]:
@@ -288,6 +296,7 @@ class Writer:
     ) -> Config:
         """Send one request, journal it in any case, and return the reply.
 
+        `undoes` is the journal's entry that the change undoes, if any.
         `read_back` is called with the reply and returns what is journalled and returned instead:
         some servers reply with the previous configuration. It must not raise.
 
@@ -299,11 +308,11 @@ class Writer:
         loss = target.loss if target is not None else request.loss
         self.check_server(change.place)
         confirmation = self.make_confirmation(change, target, request.loss)
-        loses = loss.text if _is_undo_impossible(change, loss) else None
+        loss_text = loss.text if _is_undo_impossible(change, loss) else None
         self.check_allowed(
             confirmation.name,
             change.confirmed,
-            loses=loses,
+            loss_text=loss_text,
             lost_until_undone="; ".join(loss.lines_restored_by_undo),
             shown_confirmation=confirmation,
         )
@@ -329,27 +338,29 @@ class Writer:
         required_and_typed_name: tuple[str, str | None],
         work: Callable[[], Awaitable[T]],
         make_result: Callable[[T], Mapping[str, Any]],
-        loses: str | None = None,
+        loss_text: str | None = None,
         get_partial_outcome: Callable[[], PartialOutcome] = PartialOutcome,
     ) -> T:
         """Do `work`, which sends or consumes messages, and journal it without payloads.
 
-        `make_result` returns what the journal keeps of the result of `work`, `loses` is what is
-        deleted for good, and `get_partial_outcome` returns what is known if `work` does not end.
-        Raises what `write` raises, and Conflict if this is not the confirmed target.
+        `make_result` returns what the journal keeps of the result of `work`, `loss_text` is what
+        is deleted for good, and `get_partial_outcome` returns what is known if `work` does not
+        end. Raises what `write` raises, and Conflict if this is not the confirmed target.
         """
         created_at_us = draft.target.created_at_us if draft.target is not None else None
         self.check_target(required_and_typed_name[0], created_at_us, draft.revision)
         info = draft.target.info if draft.target is not None else None
         state = info.state if isinstance(info, StreamRow) else None
-        confirmation = self._decided_on
-        confirmed_newest = (
+        confirmation = self._user_confirmation
+        confirmed_seq_and_us = (
             (confirmation.last_seq or 0, confirmation.last_at_us or 0) if confirmation else (0, 0)
         )
-        if state and await has_lost_newest(self.client, draft.stream, state, *confirmed_newest):
+        if state and await has_lost_newest(
+            self.client, draft.stream, state, *confirmed_seq_and_us
+        ):
             raise Conflict(f"{lost_newest_text(draft.stream)}: nothing was changed")
         try:
-            self.check_allowed(*required_and_typed_name, loses=loses)
+            self.check_allowed(*required_and_typed_name, loss_text=loss_text)
         except MissingConfirmation as error:
             last_seq, last_at_us = newest_message(state) if state else (None, None)
             new_confirmation = replace(
@@ -386,9 +397,10 @@ class Writer:
         after: Mapping[str, Any] | None,
         reason: str | None = None,
     ) -> None:
-        """Journal the end of a long operation; `reason` is why it failed, or None.
+        """Journal the end of a long operation, with its result `after`.
 
-        Raises SessionError.
+        `reason` is why it failed, or None.
+        Raises SessionError if the journal cannot be written.
         """
         end_draft = replace(draft, arguments={**draft.arguments, "phase": "end"})
         self._add_entry(reserved_line, end_draft, after, "failed" if reason else "done", reason)

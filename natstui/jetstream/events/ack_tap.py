@@ -63,17 +63,17 @@ def parse_delivery(subject: str) -> Delivery | None:
     number of pending messages.
     """
     tokens = subject.split(".")
-    index = (
+    deliveries_count_index = (
         4
         if len(tokens) == _ACK_TOKENS_COUNT
         else 6
         if len(tokens) >= _ACK_WITH_DOMAIN_TOKENS_COUNT
         else None
     )
-    if index is None:
+    if deliveries_count_index is None:
         return None
     try:
-        return Delivery(*map(int, tokens[index : index + 4]))
+        return Delivery(*map(int, tokens[deliveries_count_index : deliveries_count_index + 4]))
     except ValueError:
         return None
 
@@ -103,7 +103,7 @@ class AckTap:
         self._start_s = self._elapsed_s = 0.0
         self._clock_ahead_ns = 0
         """Time by which the server's clock is ahead of the local one; negative if it is behind."""
-        self._acks_include_earlier = False
+        self._are_earlier_acks_included = False
 
     async def begin(self, client: Client) -> None:
         """Subscribe; every ack that the server receives after this returns is counted.
@@ -115,7 +115,7 @@ class AckTap:
         info = await client.consumer_info(stream, consumer)
         if info.written_at_us is not None:
             self._clock_ahead_ns = info.written_at_us * 1000 - (sent_ns + time.time_ns()) // 2
-        self._acks_include_earlier = info.read_config().get("ack_policy") == "all"
+        self._are_earlier_acks_included = info.read_config().get("ack_policy") == "all"
         stats = client.nc.stats
         reconnects_before_count = stats["reconnects"]
         self._count_reconnects = lambda: int(stats["reconnects"] - reconnects_before_count)
@@ -226,7 +226,7 @@ class AckTap:
         bucket = bucket_of(time.time_ns() + self._clock_ahead_ns - delivery.stored_at_ns)
         self._acks_by_time_bucket[bucket] = self._acks_by_time_bucket.get(bucket, 0) + 1
         self._unacked_by_stream_seq.pop(delivery.stream_seq, None)
-        if self._acks_include_earlier:
+        if self._are_earlier_acks_included:
             for seq in [seq for seq in self._unacked_by_stream_seq if seq < delivery.stream_seq]:
                 del self._unacked_by_stream_seq[seq]
 

@@ -106,11 +106,11 @@ async def read_api_audit(client: Client, for_s: float) -> ApiAudit:
 class _RequestCounter:
     """Counts requests by their properties, until too many arrive."""
 
-    def __init__(self, own_id: int | None, own_server: str | None) -> None:
+    def __init__(self, own_client_id: int | None, own_server: str | None) -> None:
         self.denial: PermissionDenied | None = None
         self.end_text: str | None = None
         self.end_event = asyncio.Event()
-        self._own_client = (own_id, own_server)
+        self._own_client = (own_client_id, own_server)
         self._groups: Counter[_RequestGroup] = Counter()
         self._errors_count = self._left_out_count = 0
         self._read_msgs = self._read_bytes = 0

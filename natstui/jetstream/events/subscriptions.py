@@ -197,7 +197,7 @@ class _RateLimiter:
     def __init__(self, sink: Sink) -> None:
         self._sink = sink
         self._current_second = 0
-        self._passed_count = 0
+        self._current_second_events_count = 0
         self._left_out_counter = _LeftOutCounter(sink, _LEFT_OUT_EVENTS_SOURCE)
         self._unreadable_counter = _LeftOutCounter(sink, _UNREADABLE_EVENTS_SOURCE)
         self._excess_advisories = ExcessAdvisories(sink)
@@ -214,9 +214,9 @@ class _RateLimiter:
         """Add a record to the sink, or leave it out and count it."""
         second = int(time.monotonic())
         if second != self._current_second:
-            self._current_second, self._passed_count = second, 0
-        self._passed_count += 1
-        if self._passed_count <= _MAX_EVENTS_PER_S:
+            self._current_second, self._current_second_events_count = second, 0
+        self._current_second_events_count += 1
+        if self._current_second_events_count <= _MAX_EVENTS_PER_S:
             self._sink.add(record)
             return
         self._excess_advisories.add(record)

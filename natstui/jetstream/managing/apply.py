@@ -62,7 +62,10 @@ from natstui.units import counted, parse_moment, was_or_were
 
 
 async def delete_stream(writer: Writer, change: Change, undoes: str | None = None) -> ChangeResult:
-    """Delete a stream with its messages and consumers, and wait until it does not exist."""
+    """Delete a stream with its messages and consumers, and wait until it does not exist.
+
+    `undoes` is the journal's entry that this undoes, if any.
+    """
     target = await read_target_with_loss(writer, change)
     target = replace(target, others_created_at_us=await _read_other_streams(writer, change.stream))
     verb = f"STREAM.DELETE.{change.stream}"
@@ -124,7 +127,7 @@ async def purge_stream(writer: Writer, change: Change) -> ChangeResult:
 
 
 def _purge_body(change: Change) -> Config:
-    """Return the arguments of a purge that are set; raises UsageError for a sequence with keep."""
+    """Return the arguments set for a purge; raises UsageError if both `seq` and `keep` are set."""
     arguments: Config = json.loads(change.body_json)
     names = [field.path for field in CATALOGUE["purge_stream"].arguments]
     body = {name: arguments[name] for name in names if arguments.get(name)}
@@ -197,7 +200,10 @@ async def step_down_leader(writer: Writer, change: Change) -> ChangeResult:
 async def delete_consumer(
     writer: Writer, change: Change, undoes: str | None = None
 ) -> ChangeResult:
-    """Delete a consumer with its delivery state."""
+    """Delete a consumer with its delivery state.
+
+    `undoes` is the journal's entry that this undoes, if any.
+    """
     target = await read_target_with_loss(writer, change)
     await writer.write(change, Request(_consumer_verb("DELETE", change), None, {}, target), undoes)
     result = ChangeResult(f"{_consumer_text(change)} deleted", target.config, None)
@@ -213,7 +219,10 @@ async def delete_consumer(
 async def pause_consumer(
     writer: Writer, change: Change, undoes: str | None = None
 ) -> ChangeResult:
-    """Pause a consumer until `pause_until`: a time, or a duration from now."""
+    """Pause a consumer until the change's `pause_until`: a time, or a duration from now.
+
+    `undoes` is the journal's entry that this undoes, if any.
+    """
     arguments: Config = json.loads(change.body_json)
     until = parse_time(str(arguments.get("pause_until") or ""))
     target = await read_target_with_loss(writer, change)
@@ -246,7 +255,7 @@ def _pause_result(change: Change, target: Asset, until: str, reply: Config) -> C
 async def resume_consumer(
     writer: Writer, change: Change, undoes: str | None = None
 ) -> ChangeResult:
-    """Resume a paused consumer."""
+    """Resume a paused consumer; `undoes` is the journal's entry that this undoes, if any."""
     target = await read_target_with_loss(writer, change)
     _check_pause(change, target)
     reply = await writer.write(
@@ -475,7 +484,7 @@ async def apply(writer: Writer, change: Change, *, undoes: str | None = None) ->
 async def _create_with_new_name(
     writer: Writer, change: Change, undoes: str | None
 ) -> ChangeResult:
-    """Create a consumer without a name with a new name.
+    """Create a consumer with a random name, because the change does not name it.
 
     A name chosen by the server would not be in the journal, and could not be undone. As the new
     name is another one each time, the name to confirm is that of the stream, as in the preview;

@@ -68,7 +68,7 @@ class WrittenBackup:
     """Reason why the backup may be incomplete; empty without any sign of it."""
     removed_msgs: int = 0
     """Maximum number of messages of `state` that are not in the data: removed meanwhile."""
-    is_whole: bool = True
+    is_complete: bool = True
     """Whether the data has all messages that the stream had to keep until the end of the backup.
     """
 
@@ -89,7 +89,7 @@ def incomplete_texts(
 ) -> list[str]:
     """Return a clause for each incomplete backup and each stream without one."""
     stream_texts = [
-        f"{backup.stream}: {backup.remark}" for backup in backups if not backup.is_whole
+        f"{backup.stream}: {backup.remark}" for backup in backups if not backup.is_complete
     ]
     return [*stream_texts, *left_out_stream_texts]
 
@@ -103,7 +103,7 @@ async def back_up_stream(
     *,
     consumers: bool,
 ) -> WrittenBackup:
-    """Back up a stream into a folder that must not exist yet.
+    """Back up a stream, with its consumers if `consumers`, into a folder that must not exist yet.
 
     Raises BackupError and the request errors; then no folder is created.
     """
@@ -122,17 +122,18 @@ async def back_up_account(
     *,
     consumers: bool,
 ) -> Sequence[WrittenBackup]:
-    """Back up every stream of the account into a folder; raises what `back_up_stream` raises.
+    """Back up every stream of the account, with consumers if `consumers`, into a new folder.
 
     A stream is left out if it is deleted or recreated meanwhile, or is in memory and the server
     cannot back it up: the reason is added to `left_out_stream_texts`, and written into the folder.
+    Raises what `back_up_stream` raises.
     """
     names, streams_count = await _read_stream_names(client)
     if len(names) < streams_count:
         left_out_stream_texts.append(
             f"the server counts {streams_count:,} streams and names {len(names):,}"
         )
-    created_by_stream = {name: await _read_created(client, name) for name in names}
+    creation_time_by_stream = {name: await _read_creation_time(client, name) for name in names}
     with new_folder(target) as folder:
         backups = []
         for name in names:
@@ -142,7 +143,7 @@ async def back_up_account(
                 backups.append(
                     await _write_backup(
                         client, name, stream_folder, rate_limit, progress, consumers=consumers,
-                        created=created_by_stream[name],
+                        created=creation_time_by_stream[name],
                     )
                 )  # fmt: skip
             except (NotFound, StreamNotBackedUp) as error:
@@ -164,7 +165,7 @@ async def back_up_account(
         return backups
 
 
-async def _read_created(client: Client, stream: str) -> str | None:
+async def _read_creation_time(client: Client, stream: str) -> str | None:
     """Return the creation time of a stream as the server writes it; None if it is deleted."""
     try:
         return (await client.stream_info(stream)).created
@@ -176,8 +177,12 @@ async def _write_backup(
     client: Client, stream: str, folder: Path, rate_limit: RateLimit, progress: OnProgress, *,
     consumers: bool, created: str | None = None,
 ) -> WrittenBackup:  # fmt: skip
-    """Back up a stream into a folder; `created` is its expected creation time."""
-    consumer_rows, left_out_names = (
+    """Back up a stream into a folder, with its consumers if `consumers`.
+
+    `created` is its expected creation time. Raises StreamNotBackedUp if the stream is recreated
+    meanwhile or the server cannot back it up, and the request errors.
+    """
+    consumer_rows, left_out_consumers = (
         await _read_consumers(client, stream) if consumers else ([], [])
     )
     info = await client.stream_info(stream)
@@ -202,11 +207,11 @@ async def _write_backup(
             f"the server sent a snapshot of {clean_line(replied_name)!r} instead of {stream!r}"
         )
     check_data(folder / DATA_FILE, f"the snapshot of {stream}")
-    removed_msgs, reason, is_whole = await _count_removed(
+    removed_msgs, reason, is_complete = await _count_removed(
         client, stream, created or info.created, snapshot.reply
     )
     if is_version_in(client.link.server_version, VERSIONS_BACKING_UP_FEWER_CONSUMERS):
-        left_out_names += [row.name for row in consumer_rows or () if not _is_in_data(row, info)]
+        left_out_consumers += [row.name for row in consumer_rows or () if not _is_in_data(row, info)]
     saved_consumers = None
     if consumer_rows is not None:
         saved_consumers = [
@@ -229,8 +234,8 @@ async def _write_backup(
         },
         "consumers": saved_consumers,
         "removed_msgs": removed_msgs,
-        "left_out_consumers": left_out_names,
-        "is_whole": is_whole and not left_out_names,
+        "left_out_consumers": left_out_consumers,
+        "is_whole": is_complete and not left_out_consumers,
     }
     write_json(folder / ABOUT_FILE, description)
     count = None if saved_consumers is None else len(saved_consumers)
@@ -238,11 +243,11 @@ async def _write_backup(
     remarks = [f"stream {stream} was {unfinished_text}"] if unfinished_text else []
     if removed_msgs:
         remarks.append(f"{removed_text(removed_msgs)} ({reason})")
-    if left_out_names:
-        remarks.append(left_out_text(left_out_names))
+    if left_out_consumers:
+        remarks.append(left_out_text(left_out_consumers))
     return WrittenBackup(
         stream, snapshot.reply["state"], count, snapshot.data_bytes, "; ".join(remarks),
-        removed_msgs, is_whole and not left_out_names,
+        removed_msgs, is_complete and not left_out_consumers,
     )  # fmt: skip
 
 
@@ -251,8 +256,8 @@ def _is_in_data(consumer: ConsumerRow, stream: StreamRow) -> bool:
 
     It only contains the consumers that the stream's leader stores on disk.
     """
-    in_memory = is_on(consumer.read_config(), "mem_storage")
-    if in_memory and text_at(stream.read_config(), "storage") == "file":
+    is_in_memory = is_on(consumer.read_config(), "mem_storage")
+    if is_in_memory and text_at(stream.read_config(), "storage") == "file":
         return False
     leader, cluster = leader_of(stream.cluster, None), consumer.cluster
     if leader is None or cluster is None:
@@ -281,8 +286,8 @@ async def _count_removed(
         return 0, "", True
     if state.num_deleted:
         state = (await client.stream_info(stream, {"deleted_details": True})).state
-    gaps_count = before.last_seq - before.first_seq + 1 - before.messages
-    removed_msgs = count_missing([(before.first_seq, before.last_seq)], state) - gaps_count
+    gap_seqs_count = before.last_seq - before.first_seq + 1 - before.messages
+    removed_msgs = count_missing([(before.first_seq, before.last_seq)], state) - gap_seqs_count
     if text_at(config, "retention") in ACK_RETENTIONS and state.consumer_count:
         return removed_msgs, "acks of its consumers, or a purge", True
     limits_text = find_reached_limits(config, before, state, info.server_at_us)
@@ -339,20 +344,20 @@ async def _read_consumers(
     except PermissionDenied:
         return None, []
     unreachable_names = {name for page in pages for name in page.missing}
-    rows = [
+    durable_rows = [
         row
         for page in pages
         for row in page.rows
         if row.name not in unreachable_names and row.read_config().get("durable_name")
     ]
-    return rows, sorted(unreachable_names)
+    return durable_rows, sorted(unreachable_names)
 
 
 async def _read_stream_names(client: Client) -> tuple[list[str], int]:
     """Return the sorted names of all streams, and their number as the server counts it."""
-    names, total_count = set[str](), 0
+    names, streams_count = set[str](), 0
     async for data in client.pages("STREAM.NAMES"):
         page = json.loads(data)
         names |= set(page.get("streams") or ())
-        total_count = max(total_count, page.get("total") or 0)
-    return sorted(names), total_count
+        streams_count = max(streams_count, page.get("total") or 0)
+    return sorted(names), streams_count

@@ -60,7 +60,7 @@ class Backup:
     """Whether the data was checked by a checksum, which a backup of the NATS CLI does not have."""
     removed_msgs: int = 0
     """Maximum number of messages of `state` that are missing: removed during the backup."""
-    is_whole: bool = True
+    is_complete: bool = True
     """Whether the data has all messages that the stream had to keep until the end of the backup.
     """
     left_out_consumers: tuple[str, ...] = ()
@@ -110,7 +110,7 @@ def unfinished_restore_text(config: Config) -> str:
 def new_folder(target: Path) -> Iterator[Path]:
     """Yield a temporary folder, which is renamed to `target` at the end, once it is on the disk.
 
-    Remains of a killed backup are removed first. Raises BackupError.
+    Remains of a killed backup are removed first. Raises BackupError if it cannot be written.
     """
     with _raise_backup_error(target, "written"), create_atomic_folder(target) as folder:
         yield folder
@@ -132,7 +132,7 @@ def write_json(file: Path, content: object) -> str:
 
 
 def read_json(file: Path) -> dict[str, Any]:
-    """Return the JSON object in a file; raises BackupError."""
+    """Return the JSON object in a file; raises BackupError if it cannot be read or is none."""
     try:
         content = parse_json(read_regular_file(file, _MAX_JSON_BYTES))
     except OSError as error:
@@ -154,7 +154,7 @@ def is_account_backup(folder: Path) -> bool:
 def find_stream_folders(folder: Path) -> list[Path]:
     """Return the folders of the streams in the backup of an account.
 
-    Raises BackupError, also for two backups of one stream.
+    Raises BackupError if one is missing or invalid, or if there are two of one stream.
     """
     stream_folders = sorted(file.parent for file in folder.glob(f"*/{CONFIG_FILE}"))
     if (folder / ABOUT_FILE).exists():
@@ -182,7 +182,10 @@ def find_stream_folders(folder: Path) -> list[Path]:
 
 
 def _read_stream_name(folder: Path) -> object:
-    """Return the name of the stream in a folder, None without one; raises BackupError."""
+    """Return the name of the stream whose backup is in a folder, None if it has no name.
+
+    Raises BackupError if `backup.json` cannot be read.
+    """
     config = read_json(folder / CONFIG_FILE).get("config")
     return config.get("name") if isinstance(config, dict) else None
 
@@ -199,7 +202,7 @@ def _check_stream_name(folder: Path, name: str) -> None:
 def read_left_out(folder: Path) -> tuple[str, ...]:
     """Return a clause for each stream that is not in the backup of an account, with the reason.
 
-    Raises BackupError.
+    Raises BackupError if `natstui.json` cannot be read.
     """
     has_about_file = is_account_backup(folder) and (folder / ABOUT_FILE).exists()
     return tuple(_read_about_file(folder).left_out) if has_about_file else ()
@@ -224,11 +227,11 @@ def read_backup(folder: Path) -> Backup:
         _check_checksums(folder, about_file, size_bytes)
     # A checksum only proves that the data is what a server sent, complete or not.
     check_data(data, str(data))
-    consumers, removed_msgs, is_whole = None, 0, True
+    consumers, removed_msgs, is_complete = None, 0, True
     left_out_consumers: tuple[str, ...] = ()
     push_consumers: tuple[PushConsumer, ...] = ()
     if about_file is not None:
-        removed_msgs, is_whole = about_file.removed_msgs, about_file.is_whole
+        removed_msgs, is_complete = about_file.removed_msgs, about_file.is_whole
         left_out_consumers = tuple(about_file.left_out_consumers)
     if about_file is not None and about_file.consumers is not None:
         consumers = tuple(consumer.name for consumer in about_file.consumers)
@@ -241,7 +244,7 @@ def read_backup(folder: Path) -> Backup:
         )
     return Backup(
         folder, description["config"], description["state"], consumers, size_bytes,
-        about_file is not None, removed_msgs, is_whole, left_out_consumers, push_consumers,
+        about_file is not None, removed_msgs, is_complete, left_out_consumers, push_consumers,
     )  # fmt: skip
 
 
@@ -264,7 +267,7 @@ class _Description(msgspec.Struct):
 
 
 def check_description(description: object, name: str) -> None:
-    """Raise BackupError for an invalid description; `name` is used in the error."""
+    """Raise BackupError if the content of `backup.json` is invalid; the error names it `name`."""
     try:
         state = msgspec.convert(description, _Description).state
     except msgspec.ValidationError as error:

@@ -156,7 +156,7 @@ def _check_candidates(
 
 
 async def move_leader(writer: Writer, move: Move, confirmed_name: str | None) -> str:
-    """Move one leader of a plan, unless it has changed since; return the result as text."""
+    """Move one leader of a plan, unless another server leads by now; return the result as text."""
     group = move.group
     leader = await read_leader(writer.client, group.stream, group.consumer)
     if leader != group.leader:
@@ -177,16 +177,17 @@ async def run_moves(
     writer: Writer,
     moves: tuple[Move, ...],
     pause_s: float,
-    stop: asyncio.Event,
+    stop_event: asyncio.Event,
     report: Callable[[str], None],
 ) -> int:
-    """Do moves one by one, with a pause after each, until `stop`; return how many were tried.
+    """Do moves one by one, with a pause after each, until `stop_event` is set.
 
-    An error of one move does not stop the others. `report` is called with a sentence for each.
+    Returns the number of moves that were tried. An error of one move does not stop the others.
+    `report` is called with a sentence for each.
     """
-    for number, move in enumerate(moves):
-        if stop.is_set():
-            return number
+    for moves_count, move in enumerate(moves):
+        if stop_event.is_set():
+            return moves_count
         confirmed_name = move.group.consumer or move.group.stream
         try:
             report(await move_leader(writer, move, confirmed_name))
@@ -196,7 +197,7 @@ async def run_moves(
             report(f"{move.group.text}: not moved ({error})")
         try:
             async with asyncio.timeout(pause_s):
-                await stop.wait()
+                await stop_event.wait()
         except TimeoutError:
             continue
     return len(moves)

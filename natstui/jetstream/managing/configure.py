@@ -252,7 +252,10 @@ def check_problems(problems: tuple[Problem, ...]) -> None:
 
 
 async def create(writer: Writer, change: Change, undoes: str | None = None) -> ChangeResult:
-    """Create a stream or consumer; raises Conflict if it exists."""
+    """Create a stream or consumer; raises Conflict if it exists.
+
+    `undoes` is the journal's entry that this undoes, if any.
+    """
     kind: AssetKind = "consumer" if change.action == "create_consumer" else "stream"
     wanted_config: Config = json.loads(change.body_json)
     name = change.consumer or change.stream
@@ -277,6 +280,7 @@ async def create(writer: Writer, change: Change, undoes: str | None = None) -> C
 async def edit(writer: Writer, change: Change, undoes: str | None = None) -> ChangeResult:
     """Edit the configuration of a stream or consumer.
 
+    `undoes` is the journal's entry that this undoes, if any.
     Raises EditConflict if it was changed since the user saw it.
     """
     kind: AssetKind = "consumer" if change.action == "edit_consumer" else "stream"
@@ -340,8 +344,8 @@ async def edit(writer: Writer, change: Change, undoes: str | None = None) -> Cha
         return ChangeResult(f"{kind} {name} changed", current_config, after, (), problem)
     unapplied_settings = find_unapplied_settings(kind, wanted_config, after, current_config)
     if not differences(kind, current_config, after):
-        labels = ", ".join(difference.label for difference in unapplied_settings)
-        problem = f"the server left it as it was, without a refusal: {labels} not changed"
+        setting_labels = ", ".join(difference.label for difference in unapplied_settings)
+        problem = f"the server left it as it was, without a refusal: {setting_labels} not changed"
         return ChangeResult(
             f"{kind} {name} unchanged", current_config, after, unapplied_settings, problem
         )

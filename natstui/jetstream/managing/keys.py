@@ -77,9 +77,9 @@ class KeyChange:
     bucket: str
     key: str
     value: bytes = b""
-    if_revision: int | None = None
+    required_revision: int | None = None
     """Required newest revision; 0 requires that the key has no value."""
-    if_stored_at_us: int | None = None
+    required_stored_at_us: int | None = None
     """Required time of that revision: a bucket that lost its messages reuses revisions."""
     ttl: str | None = None
     confirmed: str | None = None
@@ -108,6 +108,7 @@ async def change_key(
 ) -> ChangeResult:
     """Change a key, and return the result.
 
+    `undoes` is the journal's entry that the change undoes, if any.
     Raises Conflict for another revision or bucket than the required one, and NotFound for a
     missing bucket, or a missing key that should be deleted.
     """
@@ -136,7 +137,10 @@ async def change_key(
         try:
             return await _write_key(writer, key_change, bucket, last_message, undoes)
         except RequestFailed as error:
-            if error.err_code not in _WRONG_REVISION_CODES or key_change.if_revision is not None:
+            if (
+                error.err_code not in _WRONG_REVISION_CODES
+                or key_change.required_revision is not None
+            ):
                 raise
             # Another client was faster. The overwritten value must be known for an undo.
     raise Conflict(
@@ -191,14 +195,15 @@ def _read_header_pairs(message: Mapping[str, Any]) -> list[tuple[str, str]]:
 
 def _check_revision(key_change: KeyChange, last_message: _LastMessage) -> None:
     key_text = f"key {key_change.key} of {key_change.bucket}"
-    if key_change.if_revision == 0 and last_message.has_value:
+    if key_change.required_revision == 0 and last_message.has_value:
         raise Conflict(f"{key_text} exists already, at revision {last_message.revision}")
-    if key_change.if_revision and key_change.if_revision != last_message.revision:
+    if key_change.required_revision and key_change.required_revision != last_message.revision:
         raise Conflict(
-            f"{key_text} is at revision {last_message.revision}, not {key_change.if_revision}: "
+            f"{key_text} is at revision {last_message.revision}, not "
+            f"{key_change.required_revision}: "
             "nothing was written"
         )
-    if last_message.revision and key_change.if_stored_at_us not in (
+    if last_message.revision and key_change.required_stored_at_us not in (
         None,
         last_message.stored_at_us,
     ):
@@ -222,21 +227,22 @@ async def _write_key(
     subject = key_subject(key_change.bucket, key_change.key)
     if writer.client.prefix != "$JS.API":
         subject = f"{writer.client.prefix}.{subject}"
-    own_headers = {_EXPECTED_SEQ_HEADER: str(last_message.revision)}
+    request_headers = {_EXPECTED_SEQ_HEADER: str(last_message.revision)}
     if key_change.action != "put_key":
-        own_headers[OPERATION_HEADER] = "DEL" if key_change.action == "delete_key" else "PURGE"
+        request_headers[OPERATION_HEADER] = "DEL" if key_change.action == "delete_key" else "PURGE"
     if key_change.action == "purge_key":
-        own_headers[ROLLUP_HEADER] = "sub"
+        request_headers[ROLLUP_HEADER] = "sub"
     if key_change.ttl:
-        own_headers[TTL_HEADER] = key_change.ttl
-    headers = HeaderPairs([*key_change.headers, *own_headers.items()])
+        request_headers[TTL_HEADER] = key_change.ttl
+    headers = HeaderPairs([*key_change.headers, *request_headers.items()])
     journal_arguments = {"subject": subject, "payload_bytes": len(key_change.value)}
     before = {"revision": last_message.revision, "operation": last_message.operation}
-    loses = await _describe_loss(writer.client, key_change, bucket, last_message)
+    loss_text = await _describe_loss(writer.client, key_change, bucket, last_message)
     draft = JournalDraft(
         key_change.action, f"{KV}{key_change.bucket}", key_change.key, journal_arguments,
         before if last_message.revision else None, undoes,
-        replace(bucket, loss=Loss((loses,) if loses else ())), revision=last_message.revision,
+        replace(bucket, loss=Loss((loss_text,) if loss_text else ())),
+        revision=last_message.revision,
     )  # fmt: skip
 
     async def store_message() -> tuple[PubAck, tuple[int, int]]:
@@ -244,18 +250,18 @@ async def _write_key(
         ack = await store(writer.client, subject, key_change.value, headers, stream)
         stored_subject = key_subject(key_change.bucket, key_change.key)
         await check_kept(writer.client, bucket.config, ack.stored_seq, stored_subject)
-        newest = 0, 0
+        newest_seq_and_us = 0, 0
         with suppress(NatstuiError):  # an undo works without it
             current_bucket = await _read_bucket(writer, key_change.bucket)
-            newest = newest_message(current_bucket.stream_info.state)
-        return ack, newest
+            newest_seq_and_us = newest_message(current_bucket.stream_info.state)
+        return ack, newest_seq_and_us
 
     work = writer.send(
         draft,
         (key_change.key, key_change.confirmed),
         store_message,
         lambda result: {"revision": result[0].stored_seq, "newest": result[1]},
-        loses,
+        loss_text,
     )
     ack, _ = await add_state_if_unknown(
         work, lambda: _describe_state(writer, key_change, bucket, last_message)
@@ -362,7 +368,7 @@ async def preview_key_undo(writer: Writer, entry: JournalEntry) -> Confirmation:
     key_change = await _make_undo_change(writer, entry)
     last_message = await _read_last(writer.client, key_change.bucket, key_change.key)
     bucket = await _read_bucket(writer, key_change.bucket)
-    loses = await _describe_loss(writer.client, key_change, bucket, last_message)
+    loss_text = await _describe_loss(writer.client, key_change, bucket, last_message)
     key_text = f"key {key_change.key} of {key_change.bucket}"
     text = f"this will delete {key_text}, which had no value before"
     if key_change.action == "put_key":
@@ -370,9 +376,9 @@ async def preview_key_undo(writer: Writer, entry: JournalEntry) -> Confirmation:
             f"this will restore the previous value of {key_text}, "
             f"{bytes_text(len(key_change.value))}"
         )
-    question = f"{text}: {loses}" if loses else text
-    lines = (loses,) if loses else ()
-    needs_confirmation = loses is not None or writer.client.connection.production
+    question = f"{text}: {loss_text}" if loss_text else text
+    lines = (loss_text,) if loss_text else ()
+    needs_confirmation = loss_text is not None or writer.client.connection.production
     return Confirmation(question, key_change.key, needs_confirmation, lines)
 
 
@@ -400,8 +406,8 @@ async def _make_undo_change(writer: Writer, entry: JournalEntry) -> KeyChange:
     stream = await _read_bucket(writer, bucket)
     if stream.created_at_us != entry.created_at_us:
         raise Conflict(f"{bucket} was recreated in the meantime: nothing was changed")
-    newest = json.loads(entry.after_json or "{}").get("newest") or (0, 0)
-    if await has_lost_newest(writer.client, entry.stream, stream.stream_info.state, *newest):
+    newest_seq_and_us = json.loads(entry.after_json or "{}").get("newest") or (0, 0)
+    if await has_lost_newest(writer.client, entry.stream, stream.stream_info.state, *newest_seq_and_us):
         raise Conflict(f"{lost_newest_text(bucket)}: nothing was changed")
     last_message = await _read_last(client, bucket, key)
     if last_message.revision not in restored_revisions(writer.journal.entries(), entry):
@@ -409,7 +415,7 @@ async def _make_undo_change(writer: Writer, entry: JournalEntry) -> KeyChange:
             f"key {key} of {bucket} was changed again in the meantime: nothing was changed"
         )
     if before.get("operation") != "PUT":
-        return KeyChange("delete_key", bucket, key, if_revision=last_message.revision)
+        return KeyChange("delete_key", bucket, key, required_revision=last_message.revision)
     try:
         body = {"seq": before["revision"]}
         message = json.loads(await client.request(f"STREAM.MSG.GET.{KV}{bucket}", body))["message"]
@@ -423,7 +429,7 @@ async def _make_undo_change(writer: Writer, entry: JournalEntry) -> KeyChange:
         _read_headers(message).get(TTL_HEADER), time_us(message["time"]), time.time_ns() // 1000
     )
     return KeyChange(
-        "put_key", bucket, key, value, if_revision=last_message.revision, ttl=ttl,
+        "put_key", bucket, key, value, required_revision=last_message.revision, ttl=ttl,
         headers=restored_headers(_read_header_pairs(message)),
     )  # fmt: skip
 

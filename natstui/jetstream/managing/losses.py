@@ -182,11 +182,11 @@ async def _resumed_source_loss(
     except NotFound:
         return NO_LOSS
     except (PermissionDenied, RequestFailed):
-        waiting_msgs, deletes_acked = None, True
+        waiting_msgs, are_acked_deleted = None, True
     else:
         # How far it has copied is unknown: its lag is only that of the last copied message.
         waiting_msgs = info.state.messages
-        deletes_acked = text_at(info.read_config(), "retention") in ACK_RETENTIONS
+        are_acked_deleted = text_at(info.read_config(), "retention") in ACK_RETENTIONS
     if waiting_msgs == 0:
         return NO_LOSS
     limited_stream = LimitedStream(config, asset.stream_info.state, {}, has_all_subjects=False)
@@ -199,7 +199,7 @@ async def _resumed_source_loss(
         lost_text = counted(f"{lost_msgs:,}", "message")
         text = f"it accepts more messages of {name}, for which its limits remove up to {lost_text}"
         lines.append(text)
-    if deletes_acked and limited_stream.drops_messages:
+    if are_acked_deleted and limited_stream.drops_messages:
         moved_msgs_text = "messages"
         if waiting_msgs is not None:
             moved_msgs_text = f"up to {counted(f'{waiting_msgs:,}', 'message')}"
@@ -227,8 +227,8 @@ async def _delivery_loss(client: Client, config: Config, before: Config | None =
 
 
 async def _side_effects_loss(client: Client, messages_text: str, subject: str) -> Loss:
-    effects = await describe_side_effects(client, [subject])
-    return Loss((f"{messages_text}: {effects}",)) if effects else NO_LOSS
+    side_effects_text = await describe_side_effects(client, [subject])
+    return Loss((f"{messages_text}: {side_effects_text}",)) if side_effects_text else NO_LOSS
 
 
 async def _upstream_loss(
@@ -395,8 +395,8 @@ def _find_added_upstreams(config: Config, before: Config) -> list[Config]:
 
 
 def _upstream_key(upstream: Config) -> str:
-    keys = ("name", "filter_subject", "subject_transforms", "external", "consumer")
-    return json.dumps([upstream.get(key) or None for key in keys], sort_keys=True)
+    field_names = ("name", "filter_subject", "subject_transforms", "external", "consumer")
+    return json.dumps([upstream.get(key) or None for key in field_names], sort_keys=True)
 
 
 def _stream_deletion_loss(asset: Asset) -> Loss:
@@ -416,7 +416,7 @@ def members_of(asset: Asset) -> list[str]:
 
 
 def _replica_loss(stream: str, asset: Asset, peer: str) -> Loss:
-    """Return the risk of removing one replica; other replicas keep the messages.
+    """Return the risk of removing the replica on the server `peer`; others keep the messages.
 
     Raises UsageError for a server without a replica, for the only replica, and if no other replica
     is complete and reachable.
@@ -443,11 +443,13 @@ def _replica_loss(stream: str, asset: Asset, peer: str) -> Loss:
         if not has_lost_leader_contact(replica) and not replica.current
     ]
     reachable_others_count = len(members) - 1 - len(silent_members)
-    silent_text = f"{', '.join(silent_members)} {'has' if len(silent_members) == 1 else 'have'}"
+    silent_members_text = (
+        f"{', '.join(silent_members)} {'has' if len(silent_members) == 1 else 'have'}"
+    )
     if not reachable_others_count:
         raise UsageError(
-            f"{peer} has the only copy of {stream} that replies: {silent_text} no contact to its "
-            "leader, and all messages would be lost; scale it first, or move it"
+            f"{peer} has the only copy of {stream} that replies: {silent_members_text} no contact "
+            "to its leader, and all messages would be lost; scale it first, or move it"
         )
     if reachable_others_count == len(incomplete_members):
         raise UsageError(
@@ -464,7 +466,7 @@ def _replica_loss(stream: str, asset: Asset, peer: str) -> Loss:
         f"{counted(reachable_others_count, 'copy')}"
     )
     if silent_members:
-        lines.append(f"{silent_text} no contact to its leader, and may not have all of it")
+        lines.append(f"{silent_members_text} no contact to its leader, and may not have all of it")
     if incomplete_members:
         lines.append(f"not complete: {', '.join(incomplete_members)}")
     return Loss(tuple(lines))
@@ -538,11 +540,11 @@ async def _reset_loss(client: Client, change: Change, asset: Asset, arguments: C
         _, needed_msgs = await _count_needed(client, change, asset)
         skipped_msgs = min(needed_msgs, skipped_msgs)
     if skipped_msgs:
-        lines.append(_needed_by_it_only_text(skipped_msgs))
+        lines.append(_needed_only_by_consumer_text(skipped_msgs))
     return Loss(tuple(lines), skipped_msgs)
 
 
-def _needed_by_it_only_text(max_msgs: int) -> str:
+def _needed_only_by_consumer_text(max_msgs: int) -> str:
     if not max_msgs:
         return NONE_NEEDED_TEXT
     text = counted(f"{max_msgs:,}", "message")
@@ -555,7 +557,9 @@ async def _consumer_deletion_loss(client: Client, change: Change, asset: Asset) 
     if text_at(stream_config, "retention") != "interest":
         return Loss(tuple(lines))
     return Loss(
-        (*lines, _needed_by_it_only_text(needed_msgs)), needed_msgs, grows_until_confirmed=True
+        (*lines, _needed_only_by_consumer_text(needed_msgs)),
+        needed_msgs,
+        grows_until_confirmed=True,
     )
 
 
@@ -622,9 +626,9 @@ async def _added_filter_loss(
     delivered_seq = asset.consumer_info.delivered.stream_seq
     if not added_filters or not delivered_seq:
         return NO_LOSS
-    owner = await client.stream_info(change.stream)
-    is_work_queue = text_at(owner.read_config(), "retention") == "workqueue"
-    if not is_work_queue or owner.state.first_seq > delivered_seq:
+    stream_info = await client.stream_info(change.stream)
+    is_work_queue = text_at(stream_info.read_config(), "retention") == "workqueue"
+    if not is_work_queue or stream_info.state.first_seq > delivered_seq:
         return NO_LOSS
     filters_text = ", ".join(added_filters)
     text = f"messages of {filters_text} up to sequence {delivered_seq:,} are not delivered"

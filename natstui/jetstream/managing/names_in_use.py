@@ -48,12 +48,12 @@ async def find_warnings(
                 for subject_filter in consumer_filters
             ]
             return stream_warnings(config, names_in_use, filters_in_use)
-        owner = (await client.stream_info(stream)).read_config()
+        stream_config = (await client.stream_info(stream)).read_config()
     except RequestFailed as error:
         return (f"it was not checked against the other streams and consumers: {error}",)
     return consumer_warnings(
         config,
-        owner,
+        stream_config,
         {name: filters for name, filters in filters_by_consumer.items() if name != consumer},
     )
 
@@ -79,5 +79,5 @@ async def _count_servers(client: Client) -> int | None:
         return None
     if status_of(reply.headers):
         return None
-    servers = json.loads(reply.data).get("statsz", {}).get("active_servers")
-    return int(servers) if isinstance(servers, int) else None
+    active_servers_count = json.loads(reply.data).get("statsz", {}).get("active_servers")
+    return int(active_servers_count) if isinstance(active_servers_count, int) else None

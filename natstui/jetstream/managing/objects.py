@@ -68,7 +68,7 @@ class FindNamesWithChunks(Protocol):
     """Callback that finds the objects whose chunks must be kept."""
 
     def __call__(self, client: Client, bucket: str, nuid: str, /) -> Awaitable[list[str]]:
-        """Return the names of the objects in a bucket that have the chunks of an id."""
+        """Return the names of the objects in a bucket that have the chunks with the id `nuid`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +83,7 @@ class ObjectChange:
 
 @dataclass(frozen=True, slots=True)
 class ObjectLink:
-    """The object to which a link leads."""
+    """The target of a link: the object `name` in a bucket."""
 
     bucket: str
     name: str
@@ -119,6 +119,7 @@ async def put_object(
 ) -> ChangeResult:
     """Store a file as an object; the previous object is deleted once the new one is complete.
 
+    `progress` is called with the number of bytes stored so far.
     Raises Conflict if another client changed the object meanwhile: then the upload is removed.
     """
     object_store, stored_info = await _read_writable(writer, object_change)
@@ -245,7 +246,10 @@ async def _upload(
     nuid: str,
     progress: Callable[[int], None],
 ) -> dict[str, Any]:
-    """Store the chunks of a file; return the info of the object, which is not stored yet."""
+    """Store the chunks of a file with the id `nuid`; return the info of the object.
+
+    The info is not stored yet. `progress` is called with the number of bytes stored so far.
+    """
     digest, size_bytes, count = hashlib.sha256(), 0, 0
     subject = chunk_subject(object_change.bucket, nuid)
     while chunk := await _read_chunk(file):
@@ -304,8 +308,9 @@ def _size_bytes(file: BinaryIO) -> int | None:
 async def _remove_upload(
     client: Client, bucket: str, nuid: str, failure: NatstuiError | None = None
 ) -> None:
-    """Delete the chunks of an upload that was not completed; raises RequestFailed on failure.
+    """Delete the chunks with the id `nuid`, of an upload that was not completed.
 
+    Raises RequestFailed with the number of remaining chunks if that fails.
     `failure` is the error of the upload, None if a signal stopped it.
     """
     try:
@@ -324,7 +329,7 @@ async def _remove_upload(
 async def _describe_remaining_chunks(
     client: Client, bucket: str, nuid: str, error: NatstuiError, *, is_chunk_refused: bool
 ) -> str:
-    """Count the chunks of a failed upload that are still stored; return a clause about them.
+    """Return a clause with the number of chunks of the failed upload `nuid` that are still stored.
 
     `error` is the error of their deletion. If none is stored, a chunk that was sent last may still
     be stored later, except with `is_chunk_refused`: the server refused that chunk.
@@ -342,7 +347,7 @@ async def _describe_remaining_chunks(
 
 
 async def _read_chunks(client: Client, bucket: str, nuid: str) -> tuple[int, int]:
-    """Return the creation time (UTC µs) of a store, and its number of chunks of an id.
+    """Return the creation time (UTC µs) of a store, and its number of chunks with the id `nuid`.
 
     Raises the request errors.
     """
@@ -635,7 +640,7 @@ async def _delete_old_chunks(
 
 
 async def _purge_chunks(client: Client, bucket: str, nuid: str) -> None:
-    """Delete the chunks of an unreferenced object; raises RequestFailed.
+    """Delete the chunks with the id `nuid`, which no object has; raises the request errors.
 
     The id may come from another client's info: a wildcard would delete every object.
     """

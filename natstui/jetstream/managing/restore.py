@@ -125,14 +125,17 @@ class RestoreRequest:
             self.config.get("subjects") or (),
             config.get("subjects") or (),
         )
-        flag, text = "", "under another name"
+        subjects_option, text = "", "under another name"
         if any(
             overlap(subject, existing_subject)
             for subject in subjects
             for existing_subject in existing_subjects
         ):
-            flag, text = " --subjects SUBJECT", "under another name, with other subjects"
-        return f"natstui stream restore {folder} --as NAME{flag} restores it {text}"
+            subjects_option, text = (
+                " --subjects SUBJECT",
+                "under another name, with other subjects",
+            )
+        return f"natstui stream restore {folder} --as NAME{subjects_option} restores it {text}"
 
     @property
     def _bucket_kind(self) -> str | None:
@@ -149,14 +152,18 @@ class RestoredStream:
     consumers_count: int
     remarks: tuple[str, ...] = ()
     """Acceptable differences from the backup."""
-    is_same: bool = True
+    is_same_as_backup: bool = True
     """Whether the stream has exactly the messages of the backup."""
 
 
 def restored_text(stream: RestoredStream) -> str:
     """Return a text with the comparison and state of a restored stream, without its remarks."""
-    comparison = "the same as in its backup" if stream.is_same else "not the same as in its backup"
-    return f"{stream.name} restored, {comparison}: {state_text(stream.state)}"
+    comparison_text = (
+        "the same as in its backup"
+        if stream.is_same_as_backup
+        else "not the same as in its backup"
+    )
+    return f"{stream.name} restored, {comparison_text}: {state_text(stream.state)}"
 
 
 async def check_not_existing(client: Client, restore_request: RestoreRequest) -> None:
@@ -237,15 +244,15 @@ async def restore_stream(
     draft = JournalDraft(
         "restore_stream", name, None, journal_arguments, doubt="the server may still restore it"
     )
-    loses = "; ".join(await restore_losses(writer.client, [restore_request])) or None
+    loss_text = "; ".join(await restore_losses(writer.client, [restore_request])) or None
     try:
         await writer.send(
-            draft, (name, restore_request.confirmed), work, lambda reply: reply["config"], loses,
-            lambda: outcomes[-1],
+            draft, (name, restore_request.confirmed), work, lambda reply: reply["config"],
+            loss_text, lambda: outcomes[-1],
         )  # fmt: skip
     except OutcomeUnknown as error:
-        state_now = await _describe_state(writer.client, name)
-        raise OutcomeUnknown(f"{error}; {state_now}") from error
+        current_state_text = await _describe_state(writer.client, name)
+        raise OutcomeUnknown(f"{error}; {current_state_text}") from error
     doubt_text = f"{name} is restored, but was not compared with its backup to the end"
     try:
         finish_work = _finish_restore(writer, restore_request, marked_config, restored_streams)
@@ -323,7 +330,7 @@ async def _compare_and_remove_mark(
             ) from error
     # The server expires messages of a restored stream only now: the state after that counts.
     info = await _retry(lambda: _unexpired_info(client, name))
-    _check_same(name, is_same=info.created == created)
+    _check_same(name, is_same_stream=info.created == created)
     state, backup_state = info.state, restore_request.backup.state
     may_have_ttls = await _retry(lambda: _may_have_ttls(client, restore_request.backup, info))
     problems, differences = find_differences(
@@ -432,9 +439,9 @@ async def _remove_remains(
     return _REMOVED_TEXT
 
 
-def _check_same(name: str, *, is_same: bool) -> None:
-    """Raise Conflict if the stream of that name is not the restored one."""
-    if not is_same:
+def _check_same(name: str, *, is_same_stream: bool) -> None:
+    """Raise Conflict unless `is_same_stream`: whether the stream `name` is the restored one."""
+    if not is_same_stream:
         raise Conflict(
             f"{name} was restored, but the stream that has the name now is "
             "another one: somebody deleted and recreated it meanwhile; it is left alone"
@@ -448,17 +455,17 @@ async def _remove_restore_mark(client: Client, config: Config, created: str) -> 
     """
     name = config["name"]
     info = await client.stream_info(name)
-    _check_same(name, is_same=info.created == created)
+    _check_same(name, is_same_stream=info.created == created)
     current_config = info.read_config()
     metadata = {
         key: text
         for key, text in (current_config.get("metadata") or {}).items()
         if key != RESTORE_MARK
     }
-    limits = {
+    lifted_limits = {
         key: config.get(key, -1) for key in _LIFTED_LIMITS if number_at(current_config, key) == -1
     }
-    unmarked_config = {**current_config, **limits, "metadata": metadata}
+    unmarked_config = {**current_config, **lifted_limits, "metadata": metadata}
     try:
         reply = read_stream(await client.request(f"STREAM.UPDATE.{name}", unmarked_config))
     except (RequestTimedOut, ConnectionLost, NotFound):
@@ -489,8 +496,8 @@ async def _check_restored(
     except PermissionDenied:
         names = None
     info = await _read_info(client, restore_request.name)
-    is_same = _read_restore_mark(info.read_config()) == _read_restore_mark(marked_config)
-    _check_same(restore_request.name, is_same=is_same)
+    is_same_stream = _read_restore_mark(info.read_config()) == _read_restore_mark(marked_config)
+    _check_same(restore_request.name, is_same_stream=is_same_stream)
     problems, _ = find_differences(
         backup, info.state, info.server_at_us,
         may_have_ttls=await _may_have_ttls(client, backup, info),
@@ -673,8 +680,8 @@ async def _may_have_ttls(client: Client, backup: Backup, info: StreamRow) -> boo
         return True
     step = max(1, (state.last_seq - state.first_seq) // _TTL_SAMPLE_MSGS)
     seqs = range(state.first_seq, state.last_seq + 1, step)
-    for start in range(0, len(seqs), _TTLS_READ_AT_ONCE):
-        sampled_seqs = seqs[start : start + _TTLS_READ_AT_ONCE]
+    for start_index in range(0, len(seqs), _TTLS_READ_AT_ONCE):
+        sampled_seqs = seqs[start_index : start_index + _TTLS_READ_AT_ONCE]
         if any(
             await asyncio.gather(
                 *(_has_ttl_from(client, config["name"], seq) for seq in sampled_seqs)
@@ -699,7 +706,8 @@ def find_differences(
 ) -> tuple[list[str], list[str]]:
     """Return the problems of a restored stream, and its acceptable differences, as texts.
 
-    `state` is the stream's state with deleted details, at `now_us` (UTC).
+    `state` is the stream's state with deleted details, at `now_us` (UTC); `may_have_ttls` is
+    whether messages may have expired by their own TTL.
     """
     backup_state, remarks = backup.state, list[str]()
     newer_count = state.last_seq - backup_state.last_seq
@@ -722,9 +730,9 @@ def find_differences(
             " were stored during the backup, and are not in it"
         )
     config = backup.config
-    if not backup.is_whole and backup.removed_msgs:
+    if not backup.is_complete and backup.removed_msgs:
         remarks.append(f"its backup is not complete: {removed_text(backup.removed_msgs)}")
-    if backup.is_whole and 0 < missing_msgs <= backup.removed_msgs:
+    if backup.is_complete and 0 < missing_msgs <= backup.removed_msgs:
         removed_count_text = counted(f"{missing_msgs:,}", "message")
         remarks.append(
             f"without {removed_count_text} that were removed from the stream during the backup"
@@ -770,13 +778,13 @@ def _describe_expiry(
     config: Config, backup_state: StreamState, now_us: int, *, may_have_ttls: bool
 ) -> str | None:
     """Return the reason why messages of a backup may have expired; None without one."""
-    reasons = []
+    expiry_reasons = []
     if is_expired(config, backup_state.first_at_us, now_us):
         age_s = number_at(config, "max_age") / 1e9
-        reasons.append(f"they were older than {duration_text(age_s)}, the max age")
+        expiry_reasons.append(f"they were older than {duration_text(age_s)}, the max age")
     if may_have_ttls:
-        reasons.append("they may have had a TTL of their own")
-    return ", or ".join(reasons) or None
+        expiry_reasons.append("they may have had a TTL of their own")
+    return ", or ".join(expiry_reasons) or None
 
 
 def _count_deleted_after_backup(backup_state: StreamState, state: StreamState) -> int:
@@ -789,9 +797,9 @@ def _count_deleted_after_backup(backup_state: StreamState, state: StreamState) -
 
 
 def _may_have_removed(config: Config, missing_msgs: int, newer_count: int) -> bool:
-    """Return whether limits or consumers may have removed messages while new ones were stored.
+    """Return whether limits or consumers may have removed `missing_msgs` messages since a backup.
 
-    At a limit of messages, each new one removes an old one.
+    `newer_count` messages were stored since: at a limit of messages, each removes an old one.
     """
     if config.get("retention", "limits") != "limits" or number_at(config, "max_bytes") > 0:
         return True
@@ -828,13 +836,16 @@ async def _read_consumer_names(client: Client, restore_request: RestoreRequest) 
 
 
 def read_backups(folder: Path) -> list[Backup]:
-    """Return the backups in a folder in the order of restoring them; raises BackupError."""
-    folders = (
+    """Return the backups in a folder in the order of restoring them.
+
+    Raises BackupError if there is none, or one is missing or invalid.
+    """
+    stream_folders = (
         find_stream_folders(folder) if folder.is_dir() and is_account_backup(folder) else [folder]
     )
-    if not folders:
+    if not stream_folders:
         raise BackupError(f"{folder} is the backup of an account without streams")
-    backups = [read_backup(stream_folder) for stream_folder in folders]
+    backups = [read_backup(stream_folder) for stream_folder in stream_folders]
     # Mirrors and streams with sources come last, after the streams that they copy.
     backups.sort(
         key=lambda backup: bool(backup.config.get("mirror") or backup.config.get("sources"))
@@ -863,7 +874,8 @@ async def restore_all(
 ) -> None:
     """Restore all streams, and add each restored one to `restored_streams`.
 
-    Nothing is restored if one of them exists already. Raises what `restore_stream` raises.
+    Nothing is restored if one of them exists already. `is_confirmed` is whether the user has
+    confirmed all of them. Raises what `restore_stream` raises.
     """
     for restore_request in restore_requests:
         await check_not_existing(writer.client, restore_request)

@@ -41,15 +41,15 @@ def find_entry_to_undo(
 ) -> JournalEntry:
     """Return the named entry, or the last one that can be undone on this server and account.
 
-    Raises NotFound, and ActionRefusal for an entry of another server or account.
+    Raises NotFound without such an entry, and ActionRefusal for one of another server or account.
     """
     if entry_name is None:
         entry = find_last_undoable(select_entries(entries, server_identity))
     else:
         entry = next((entry for entry in entries if entry.entry == entry_name), None)
-    newest_final_entry = find_newest_not_undoable(select_entries(entries, server_identity))
-    if entry is None and entry_name is None and newest_final_entry is not None:
-        raise ActionRefusal(not_undoable_text(newest_final_entry))
+    newest_not_undoable_entry = find_newest_not_undoable(select_entries(entries, server_identity))
+    if entry is None and entry_name is None and newest_not_undoable_entry is not None:
+        raise ActionRefusal(not_undoable_text(newest_not_undoable_entry))
     if entry is None:
         raise NotFound("the journal has no such change, or none that can be undone")
     if match_server(entry, server_identity) == "elsewhere":

@@ -11,15 +11,20 @@ from natstui.errors import RequestFailed, UsageError
 from natstui.jetstream.connection.client import Client
 from natstui.jetstream.connection.subject_counts import read_all_subject_counts
 from natstui.jetstream.messages.decode import decode_api_reply, parse_utc_us
-from natstui.jetstream.messages.gets import MAX_MSGS, ApiGetter, MessageGetter, call_with_getter
+from natstui.jetstream.messages.gets import (
+    MAX_BATCH_MSGS,
+    ApiGetter,
+    MessageGetter,
+    call_with_getter,
+)
 from natstui.model.records.messages import BrowseMessages, MessagePage, ReadMessage, StoredMessage
 from natstui.units import count_text, parse_moment
 
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
-    """The first and the last stored sequence of a stream, and what else a page needs from its
-    INFO.
+    """The first and the last stored sequence of a stream, and other fields of its INFO that are
+    needed to read a page of messages.
     """
 
     first_seq: int
@@ -27,7 +32,7 @@ class Bounds:
     subjects_count: int
     message_bytes: int
     """Mean size of a message."""
-    allows_direct: bool
+    allows_direct_get: bool
     created_at_us: int
 
 
@@ -62,8 +67,8 @@ async def seek(
         return max(1, floor_seq)
     config = info.read_config()
     filters = config.get("filter_subjects") or [config.get("filter_subject") or None]
-    start = floor_seq if command.jump == "first_unacked" else info.delivered.stream_seq
-    first_pages = [await getter.read(start + 1, 1, subject) for subject in filters]
+    start_seq = floor_seq if command.jump == "first_unacked" else info.delivered.stream_seq
+    first_pages = [await getter.read(start_seq + 1, 1, subject) for subject in filters]
     seqs = [message.stream_seq for page in first_pages for message in page if message.stream_seq]
     return min(seqs, default=bounds.last_seq + 1)
 
@@ -84,7 +89,7 @@ def parse_time_text(text: str) -> str:
 
 
 async def find_at_time(getter: MessageGetter, bounds: Bounds, text: str) -> int:
-    """Return the first sequence stored at or after a time; raises UsageError.
+    """Return the first sequence stored at or after a time; raises UsageError if `text` is no time.
 
     If there is none, that is the sequence after the last one.
     """
@@ -132,7 +137,10 @@ async def _is_first_since(
 
 
 async def find_sequence_since(client: Client, stream: str, text: str) -> int:
-    """Return the first sequence stored at or after a time; raises NotFound, UsageError."""
+    """Return the first sequence stored at or after a time.
+
+    Raises NotFound without the stream, and UsageError if `text` is no time.
+    """
     bounds = await read_bounds(client, stream)
     # Not by direct gets: a mirror may reply to them, and the caller would miss messages.
     return await find_at_time(ApiGetter(client, stream, 0), bounds, text)
@@ -145,7 +153,7 @@ _SLICES_COUNT = 16
 async def read_newest_before(
     getter: MessageGetter, bounds: Bounds, end_seq: int, count: int, subject: str | None
 ) -> list[StoredMessage]:
-    """Return the newest `count` messages before a sequence."""
+    """Return the newest `count` messages before the sequence `end_seq`, for any or one subject."""
     end_seq = min(end_seq, bounds.last_seq + 1)
     after_msgs = await getter.count_from(end_seq, subject)
     if after_msgs is None:
@@ -178,14 +186,16 @@ async def _count_from(getter: MessageGetter, from_seq: int, subject: str | None)
 async def _read_newest(
     getter: MessageGetter, low_seq: int, end_seq: int, count: int, subject: str | None
 ) -> list[StoredMessage]:
-    """Return the newest messages without counting them, by reading wider and wider windows
-    backwards from the end.
+    """Return the newest `count` messages from `low_seq` to before `end_seq`, by reading wider and
+    wider windows backwards from the end.
     """
     newest: list[StoredMessage] = []
     width_seqs = count
     while low_seq < end_seq and len(newest) < count:
-        start = max(low_seq, end_seq - width_seqs)
-        window_messages = await _read_window(getter, start, end_seq, count - len(newest), subject)
+        start_seq = max(low_seq, end_seq - width_seqs)
+        window_messages = await _read_window(
+            getter, start_seq, end_seq, count - len(newest), subject
+        )
         # As wide as the rate of matches suggests, but at most 16 times as wide as before.
         window_width_seqs = (
             width_seqs * (count - len(newest)) // len(window_messages)
@@ -196,14 +206,16 @@ async def _read_newest(
         width_seqs = min(
             width_seqs * _MAX_WIDENING_FACTOR, max(width_seqs, window_width_seqs * 5 // 4)
         )
-        end_seq = start
+        end_seq = start_seq
     return newest[-count:]
 
 
 async def _read_window(
     getter: MessageGetter, low_seq: int, end_seq: int, count: int, subject: str | None
 ) -> list[StoredMessage]:
-    """Return the newest matching messages of a window, at least `count` if it has so many."""
+    """Return the newest matching messages from `low_seq` to before `end_seq`: at least `count`, if
+    there are so many.
+    """
     if end_seq - low_seq <= (4 * count if subject is None else count):
         return _messages_before(
             end_seq, await getter.read(low_seq, end_seq - low_seq, subject, end_seq)
@@ -213,14 +225,16 @@ async def _read_window(
         (slice_start, min(slice_start + step, end_seq))
         for slice_start in range(low_seq, end_seq, step)
     ]
-    parts = await asyncio.gather(
+    messages_by_slice = await asyncio.gather(
         *(
             getter.read(slice_start, count + 1, subject, slice_end)
             for slice_start, slice_end in slices
         )
     )
     newest: list[StoredMessage] = []
-    for (slice_start, slice_end), messages in zip(reversed(slices), reversed(parts), strict=True):
+    for (slice_start, slice_end), messages in zip(
+        reversed(slices), reversed(messages_by_slice), strict=True
+    ):
         slice_messages = _messages_before(slice_end, messages)
         if len(slice_messages) > count:  # there are more, which were not read
             slice_messages = await _read_newest(getter, slice_start, slice_end, count, subject)
@@ -248,7 +262,7 @@ async def browse(client: Client, command: BrowseMessages) -> MessagePage:
         client,
         command.stream,
         lambda getter: _read_page(client, getter, bounds, command),
-        uses_direct_get=bounds.allows_direct,
+        uses_direct_get=bounds.allows_direct_get,
         preview_bytes=command.preview_bytes,
     )
 
@@ -260,32 +274,36 @@ async def _read_page(
         return await _read_last_per_subject(client, getter, bounds, command)
     sought_seq = await seek(client, getter, bounds, command)
     max_page_msgs = _PAGE_BYTES // max(1, bounds.message_bytes)
-    count = max(1, min(command.page_msgs, MAX_MSGS, max_page_msgs))
+    count = max(1, min(command.page_msgs, MAX_BATCH_MSGS, max_page_msgs))
     is_forwards = command.newer or sought_seq is not None
-    start = (
+    start_seq = (
         sought_seq
         or command.from_seq
         or (bounds.first_seq if is_forwards else bounds.last_seq + 1)
     )
     if is_forwards:
-        messages = await getter.read(max(start, bounds.first_seq), count, command.filter_subject)
+        messages = await getter.read(
+            max(start_seq, bounds.first_seq), count, command.filter_subject
+        )
     else:
-        messages = await read_newest_before(getter, bounds, start, count, command.filter_subject)
+        messages = await read_newest_before(
+            getter, bounds, start_seq, count, command.filter_subject
+        )
     return _make_page(command.stream, messages, bounds, sought_seq)
 
 
 def _make_page(
     stream: str, messages: list[StoredMessage], bounds: Bounds, sought_seq: int | None
 ) -> MessagePage:
-    first = messages[0].stream_seq if messages else None
-    last = messages[-1].stream_seq if messages else None
+    first_seq = messages[0].stream_seq if messages else None
+    last_seq = messages[-1].stream_seq if messages else None
     return MessagePage(
         stream,
         tuple(messages),
         bounds.first_seq,
         bounds.last_seq,
-        first if first is not None and first > bounds.first_seq else None,
-        last + 1 if last is not None and last < bounds.last_seq else None,
+        first_seq if first_seq is not None and first_seq > bounds.first_seq else None,
+        last_seq + 1 if last_seq is not None and last_seq < bounds.last_seq else None,
         sought_seq,
         bounds.created_at_us,
     )

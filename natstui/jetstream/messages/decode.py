@@ -31,7 +31,7 @@ class _Reply(msgspec.Struct):
 
 
 def parse_utc_us(text: str) -> int:
-    """Return a time that the server wrote in UTC microseconds; raises ValueError."""
+    """Return the UTC microseconds of a time in ISO 8601; raises ValueError for another text."""
     time = datetime.fromisoformat(text)
     try:
         return round(time.astimezone(UTC).timestamp() * 1_000_000)
@@ -62,7 +62,8 @@ def decode_api_reply(
 def decode_direct_reply(msg: Msg, preview_bytes: int | None) -> tuple[str, StoredMessage]:
     """Return the stream that replied, and the message of a DIRECT.GET reply.
 
-    Raises RequestFailed if the headers that the server adds are not as documented.
+    At most `preview_bytes` of the payload are kept. Raises RequestFailed if the headers that the
+    server adds are not as documented.
     """
     header_pairs = read_headers(msg.headers)
     with raise_unreadable("DIRECT.GET"):

@@ -29,7 +29,7 @@ async def preview_delivery(client: Client, command: PreviewDelivery) -> Delivery
         client,
         command.stream,
         lambda getter: _find_preview(client, getter, bounds, command),
-        uses_direct_get=bounds.allows_direct,
+        uses_direct_get=bounds.allows_direct_get,
         preview_bytes=_PREVIEW_BYTES,
     )
 
@@ -40,17 +40,17 @@ async def _find_preview(
     config: dict[str, Any] = json.loads(command.config_json)
     single_filter = config.get("filter_subject")
     filters = config.get("filter_subjects") or [single_filter or None]
-    policy = config.get("deliver_policy") or "all"
-    if policy == "new":
+    deliver_policy = config.get("deliver_policy") or "all"
+    if deliver_policy == "new":
         return DeliveryPreview(None, 0)
-    if policy in ("last", "last_per_subject"):
-        if policy == "last_per_subject":
+    if deliver_policy in ("last", "last_per_subject"):
+        if deliver_policy == "last_per_subject":
             return await _preview_last_per_subject(client, getter, command.stream, filters)
         return await _preview_last(getter, bounds, filters)
     start_seq = bounds.first_seq
-    if policy == "by_start_sequence":
+    if deliver_policy == "by_start_sequence":
         start_seq = max(start_seq, int(config.get("opt_start_seq") or 0))
-    elif policy == "by_start_time":
+    elif deliver_policy == "by_start_time":
         start_seq = await _find_start_seq(getter, bounds, str(config.get("opt_start_time") or ""))
     preview = await _preview_from(getter, start_seq, filters)
     if preview.pending_msgs is not None:
@@ -58,9 +58,10 @@ async def _find_preview(
     counts = [
         await _count_in_stream(client, command.stream, start_seq, subject) for subject in filters
     ]
-    known_counts = [count for count in counts if count is not None]
+    available_counts = [count for count in counts if count is not None]
     return replace(
-        preview, pending_msgs=sum(known_counts) if len(known_counts) == len(counts) else None
+        preview,
+        pending_msgs=sum(available_counts) if len(available_counts) == len(counts) else None,
     )
 
 
@@ -99,9 +100,11 @@ async def _preview_from(
 ) -> DeliveryPreview:
     first_messages = [await getter.read(start_seq, 1, subject) for subject in filters]
     counts = [await getter.count_from(start_seq, subject) for subject in filters]
-    known_counts = [count for count in counts if count is not None]
-    messages = [found_messages[0] for found_messages in first_messages if found_messages]
-    pending = sum(known_counts) if len(known_counts) == len(counts) else None
+    available_counts = [count for count in counts if count is not None]
+    messages = [
+        messages_of_filter[0] for messages_of_filter in first_messages if messages_of_filter
+    ]
+    pending = sum(available_counts) if len(available_counts) == len(counts) else None
     return DeliveryPreview(min(messages, key=_stream_seq, default=None), pending)
 
 

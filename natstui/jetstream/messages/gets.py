@@ -20,7 +20,7 @@ from natstui.model.records.messages import StoredMessage
 
 T = TypeVar("T")
 
-MAX_MSGS = 500
+MAX_BATCH_MSGS = 500
 _MAX_OPEN_REQUESTS = 50
 _MAX_BATCH_BYTES = 8 * 1024 * 1024
 
@@ -78,7 +78,7 @@ class DirectGetter:
         """Return up to `count` messages from a sequence on, 8 MiB of payload at most."""
         body = {
             "seq": max(1, from_seq),
-            "batch": min(count, MAX_MSGS),
+            "batch": min(count, MAX_BATCH_MSGS),
             "max_bytes": _MAX_BATCH_BYTES,
         }
         return await self._read_batch(body | ({"next_by_subj": subject} if subject else {}))
@@ -297,7 +297,7 @@ async def call_with_getter(
 
     The getter reads by direct gets if `uses_direct_get` and the server can batch them, else from
     the stream's leader. If a mirror replies to a direct get, `work` is called again with a getter
-    that reads from the leader.
+    that reads from the leader. At most `preview_bytes` of each payload are kept.
     """
     if uses_direct_get and can_batch_direct_gets(client):
         try:

@@ -15,7 +15,7 @@ from natstui.jetstream.connection.decode.streams import StreamRow
 from natstui.jetstream.messages.decode import decode_api_reply
 from natstui.jetstream.messages.gets import ApiGetter
 from natstui.jetstream.messages.reading import (
-    Policy,
+    DeliverPolicy,
     Reader,
     StreamMessage,
     check_limits_retention,
@@ -46,7 +46,7 @@ class KeyEntry(msgspec.Struct, frozen=True):
     operation: str
     """PUT, DEL or PURGE."""
     value: bytes
-    left_count: int = 0
+    later_entries_count: int = 0
     """Number of further entries that could be read now."""
     ttl: str | None = None
     """Its `Nats-TTL` header; None unless it was read by `read_key`."""
@@ -101,7 +101,7 @@ async def read_key(client: Client, bucket: str, key: str, revision: int | None =
 
 
 async def read_entries(
-    client: Client, bucket: str, key_filter: str, policy: Policy, *, values: bool = True
+    client: Client, bucket: str, key_filter: str, policy: DeliverPolicy, *, values: bool = True
 ) -> list[KeyEntry]:
     """Return the entries of the matching keys that `policy` selects, in order of revision.
 
@@ -124,7 +124,11 @@ async def read_entries(
 
 @asynccontextmanager
 async def watch(
-    client: Client, bucket: str, key_filter: str, policy: Policy, quiet_s: float | None = None
+    client: Client,
+    bucket: str,
+    key_filter: str,
+    policy: DeliverPolicy,
+    quiet_s: float | None = None,
 ) -> AsyncGenerator[AsyncIterator[KeyEntry], None]:
     """Yield an iterator over the current entries, then over new ones until none comes for
     `quiet_s`.
@@ -161,7 +165,7 @@ async def leave_out_superseded(
             continue
         newest_by_subject.pop(message.subject, None)
         newest_by_subject[message.subject] = message
-        if message.left_msgs and message.stream_seq < last_seq:
+        if message.later_msgs and message.stream_seq < last_seq:
             continue
         for newest_message in newest_by_subject.values():
             yield newest_message
@@ -171,7 +175,7 @@ async def leave_out_superseded(
 
 
 def _make_reader(
-    client: Client, info: StreamRow, bucket: str, key_filter: str, policy: Policy, *,
+    client: Client, info: StreamRow, bucket: str, key_filter: str, policy: DeliverPolicy, *,
     values: bool,
 ) -> Reader:  # fmt: skip
     check_limits_retention(info)
@@ -196,7 +200,7 @@ def _make_entry(bucket: str, message: StreamMessage) -> KeyEntry:
         message.stored_at_us,
         operation,
         message.payload,
-        message.left_msgs,
+        message.later_msgs,
     )
 
 

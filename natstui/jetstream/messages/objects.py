@@ -83,7 +83,7 @@ class StoreContent:
 
     objects: list[StoredObject]
     """Sorted by name, without deleted ones."""
-    damaged: dict[str, str]
+    error_by_name: dict[str, str]
     """Name → why its info cannot be read."""
     unfinished: list[UnfinishedObject]
     """Uploads whose chunks belong to no object; empty if an info is damaged, because they may
@@ -97,7 +97,7 @@ class StoreContent:
 class WrittenObject:
     """An object whose content was written to a file, and the result of the check."""
 
-    stored: StoredObject
+    stored_object: StoredObject
     size_bytes: int
     problem: str = ""
     """What is wrong with it, as the end of a sentence about the object; "" if size and digest are
@@ -144,9 +144,11 @@ async def read_store(client: Client, bucket: str) -> StoreContent:
         created_at_us = (await client.stream_info(f"{OBJECTS}{bucket}")).created_at_us
     # Chunks first: an upload that ends between the two reads has its object in the second one.
     chunks = await count_chunks(client, bucket)
-    objects_by_subject, damaged = await _read_all_objects(client, bucket)
+    objects_by_subject, error_by_name = await _read_all_objects(client, bucket)
     nuids = {stored_object.nuid for stored_object in objects_by_subject.values()}
-    unfinished = [] if damaged else await find_unfinished_objects(client, bucket, chunks, nuids)
+    unfinished = (
+        [] if error_by_name else await find_unfinished_objects(client, bucket, chunks, nuids)
+    )
     server_at_us = 0
     if created_at_us is not None:
         info = await client.stream_info(f"{OBJECTS}{bucket}")
@@ -154,13 +156,13 @@ async def read_store(client: Client, bucket: str) -> StoreContent:
             raise Conflict(f"{bucket} was deleted and recreated while it was read")
         # A local clock that is ahead would let a running upload look like a killed one.
         server_at_us = info.server_at_us
-    return StoreContent(_existing_objects(objects_by_subject), damaged, unfinished, server_at_us)
+    return StoreContent(_existing_objects(objects_by_subject), error_by_name, unfinished, server_at_us)
 
 
 async def read_objects(client: Client, bucket: str) -> StoreContent:
     """Return the objects of a store, without a search for unfinished uploads; raises NotFound."""
-    objects_by_subject, damaged = await _read_all_objects(client, bucket)
-    return StoreContent(_existing_objects(objects_by_subject), damaged, [])
+    objects_by_subject, error_by_name = await _read_all_objects(client, bucket)
+    return StoreContent(_existing_objects(objects_by_subject), error_by_name, [])
 
 
 async def find_names_with_chunks(client: Client, bucket: str, nuid: str) -> list[str]:
@@ -197,7 +199,7 @@ async def _read_all_objects(
         # After a lost connection, older infos of an object may precede its last one.
         last_message_by_subject = {message.subject: message async for message in reader}
     object_by_subject: dict[str, StoredObject] = {}
-    damaged: dict[str, str] = {}
+    error_by_name: dict[str, str] = {}
     for message in last_message_by_subject.values():
         if is_marker(dict(message.headers)):
             continue  # The server left this marker when the info had expired.
@@ -205,14 +207,14 @@ async def _read_all_objects(
         try:
             stored_object = _decode_object(bucket, name, message.payload, message.stored_at_us)
         except RequestFailed as error:
-            damaged[name] = str(error)
+            error_by_name[name] = str(error)
             continue
         object_by_subject[message.subject] = stored_object
     for subject, stored_object in object_by_subject.items():
         own_subject = object_info_subject(bucket, stored_object.name)
         if own_subject != subject and own_subject in object_by_subject:
             object_by_subject[subject] = replace(stored_object, name=object_name(subject))
-    return object_by_subject, damaged
+    return object_by_subject, error_by_name
 
 
 async def copy_object(
@@ -225,6 +227,7 @@ async def copy_object(
 ) -> WrittenObject:
     """Write the content of an object, or of the target of a link, to a file; return the result.
 
+    `progress` is called with the number of bytes written so far.
     Raises Conflict if the object was replaced or deleted meanwhile. If it is incomplete, or has no
     digest or a wrong one, raises RequestFailed; without `verify`, returns that as `problem`.
     """
@@ -307,9 +310,10 @@ async def save_object(
     overwrites: bool,
     verify: bool = True,
 ) -> WrittenObject:
-    """Write an object's content to a new file, and return the result.
+    """Write an object's content to a file, and return the result.
 
-    The file appears only when it is complete and its digest was checked. Raises UsageError or
+    With `overwrites`, an existing file is replaced. The file appears only when it is complete and
+    its digest was checked; `progress` and `verify` are as in `copy_object`. Raises UsageError or
     WriteFailed if it cannot be written, and what `copy_object` raises.
     """
     with translate_write_errors(target), open_atomic_file(target, replaces=overwrites) as file:

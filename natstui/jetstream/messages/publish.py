@@ -85,9 +85,9 @@ async def publish(writer: Writer, command: PublishMessage) -> PubAck:
     draft = JournalDraft(
         "publish", "", None, _journal_fields(command.subject, len(payload), headers), doubt=doubt
     )
-    loses = await _describe_loss(writer, command.subject, headers)
+    loss_text = await _describe_loss(writer, command.subject, headers)
     confirmation = command.subject, command.confirmed
-    send_coroutine = writer.send(draft, confirmation, send, msgspec.to_builtins, loses)
+    send_coroutine = writer.send(draft, confirmation, send, msgspec.to_builtins, loss_text)
     return await add_state_if_unknown(
         send_coroutine,
         lambda: _describe_newest_message(writer.client, command.subject, payload, headers),
@@ -176,7 +176,7 @@ class MessageBatch:
     reply: str = ""
     sleep_s: float = 0.0
     """Pause between two messages."""
-    stored: bool = False
+    waits_for_acks: bool = False
     """Whether each message waits for the ack of a stream."""
     confirmed: str | None = None
     """The typed subject, if a confirmation is required."""
@@ -215,14 +215,14 @@ async def publish_batch(writer: Writer, batch: MessageBatch) -> None:
     stream was recreated meanwhile.
     """
     _check_subject(batch.subject, batch.reply)
-    if batch.stored:
+    if batch.waits_for_acks:
         await check_domain(writer.client, batch.subject)
     headers = HeaderPairs(batch.headers)
     journal_fields = _journal_fields(batch.subject, batch.payload_template_bytes, headers) | {
         "count": batch.count
     }
     doubt = "some messages may still have been sent"
-    if batch.stored:
+    if batch.waits_for_acks:
         command = f"natstui stream get STREAM --last-for {batch.subject}"
         doubt = f"the last one may still have been stored ({command} shows it)"
     send_coroutine = writer.send(
@@ -242,13 +242,15 @@ async def publish_batch(writer: Writer, batch: MessageBatch) -> None:
         )
 
     await (
-        add_state_if_unknown(send_coroutine, describe_state) if batch.stored else send_coroutine
+        add_state_if_unknown(send_coroutine, describe_state)
+        if batch.waits_for_acks
+        else send_coroutine
     )
 
 
 def _partial_outcome(batch: MessageBatch) -> PartialOutcome:
     """Return the outcome of a stopped batch: `failed` only if no part of it was sent."""
-    if not batch.stored:
+    if not batch.waits_for_acks:
         return PartialOutcome("unknown", "it was stopped: at most these arrived", batch.counts)
     if batch.unacked_payload is not None:
         text = f"it was stopped: {batch.sent_count:,} acknowledged, 1 more without an ack"
@@ -258,7 +260,7 @@ def _partial_outcome(batch: MessageBatch) -> PartialOutcome:
 
 
 async def _send_all(client: Client, batch: MessageBatch, headers: dict[str, str]) -> None:
-    if batch.stored:
+    if batch.waits_for_acks:
         async for payload in _yield_payloads_with_pauses(batch):
             batch.unacked_payload = payload
             ack = await store(client, batch.subject, payload, headers)
@@ -365,9 +367,9 @@ async def _describe_loss(
     The subjects of its replies, its schedule and its trace are examined as well.
     """
     subjects = [subject, *filter(None, [reply, *find_target_subjects(headers.items())])]
-    effects = await describe_side_effects(writer.client, subjects)
+    side_effects_text = await describe_side_effects(writer.client, subjects)
     rollup_loss = await _describe_rollup_loss(writer, subject, headers)
-    return " and ".join(filter(None, (rollup_loss, effects))) or None
+    return " and ".join(filter(None, (rollup_loss, side_effects_text))) or None
 
 
 async def _describe_rollup_loss(
@@ -500,12 +502,15 @@ def _journal_fields(subject: str, payload_bytes: int, headers: dict[str, str]) -
         name: text if name.startswith(_JOURNALLED_HEADERS) else ""
         for name, text in headers.items()
     }
-    sizes: dict[str, Any] = {"subject": subject, "payload_bytes": payload_bytes}
-    return sizes | ({"headers": safe_headers} if safe_headers else {})
+    journal_fields: dict[str, Any] = {"subject": subject, "payload_bytes": payload_bytes}
+    return journal_fields | ({"headers": safe_headers} if safe_headers else {})
 
 
 def make_message(msg: Msg, preview_bytes: int | None) -> StoredMessage:
-    """Return a received message as a record, without a sequence, with the current time."""
+    """Return a received message as a record, without a sequence, with the current time.
+
+    At most `preview_bytes` of the payload are kept.
+    """
     payload = msg.data if preview_bytes is None else msg.data[:preview_bytes]
     return StoredMessage(
         None,
@@ -524,7 +529,10 @@ def _make_headers(command: PublishMessage) -> HeaderPairs:
         "Nats-Expected-Last-Sequence": command.expected_last_seq,
         "Nats-Expected-Last-Subject-Sequence": command.expected_last_subject_seq,
     }
-    own_headers = {name: str(value) for name, value in fields.items() if value is not None}
+    option_headers = {name: str(value) for name, value in fields.items() if value is not None}
     return HeaderPairs(
-        [*(pair for pair in command.headers if pair[0] not in own_headers), *own_headers.items()]
+        [
+            *(pair for pair in command.headers if pair[0] not in option_headers),
+            *option_headers.items(),
+        ]
     )

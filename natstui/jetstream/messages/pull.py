@@ -153,20 +153,20 @@ async def _read_retention(client: Client, stream: str) -> str:
 async def pull_next(
     writer: Writer,
     command: PullNext,
-    loses: str | None = None,
+    loss_text: str | None = None,
     created_at_us: int | None = None,
 ) -> PulledMessage:
     """Pull the next message; raises NotFound when there is none within `wait_s`.
 
-    `loses` is what other clients lose by it, as a sentence. Raises Conflict if the consumer has
+    `loss_text` is what other clients lose by it, a sentence. Raises Conflict if the consumer has
     another creation time than `created_at_us`, or if another loss was confirmed.
     """
-    writer.check_loss(command.consumer, loses)
+    writer.check_loss(command.consumer, loss_text)
     body = {"group": command.group} if command.group is not None else {}
     doubt = "a message may still have been delivered"
     target = None
     if created_at_us is not None:
-        target = Asset({}, created_at_us, loss=Loss((loses,) if loses else (), None))
+        target = Asset({}, created_at_us, loss=Loss((loss_text,) if loss_text else (), None))
     draft = JournalDraft(
         "pull", command.stream, command.consumer, body, target=target, doubt=doubt
     )
@@ -175,7 +175,7 @@ async def pull_next(
         (command.consumer, command.confirmed),
         lambda: pull_without_journal(writer.client, command),
         _journal_result,
-        loses,
+        loss_text,
     )
 
 
@@ -186,14 +186,14 @@ async def pull_identified(writer: Writer, command: PullNext) -> PulledMessage:
     `pull_next` raises.
     """
     info = await _read_info(writer.client, command.stream, command.consumer)
-    loses = None
+    loss_text = None
     if info is not None:
         with suppress(PermissionDenied):
-            loses = await describe_receiving_loss(
+            loss_text = await describe_receiving_loss(
                 writer.client, command.stream, info, 1, acks=None
             )
     created_at_us = None if info is None else info.created_at_us
-    pulled_message = await pull_next(writer, command, loses, created_at_us)
+    pulled_message = await pull_next(writer, command, loss_text, created_at_us)
     return replace(pulled_message, consumer_created_at_us=created_at_us)
 
 

@@ -43,7 +43,7 @@ from natstui.model.records.messages import StoredMessage
 from natstui.model.servers.versions import VERSIONS_WITH_START_TIME_SKIPPING, is_version_in
 from natstui.units import duration_text
 
-Policy = Literal["all", "last", "last_per_subject", "new"]
+DeliverPolicy = Literal["all", "last", "last_per_subject", "new"]
 
 _HEARTBEAT_S = 5
 _MAX_SILENCE_S = 15.0
@@ -52,7 +52,7 @@ _MAX_SILENT_CONSUMERS = 2
 server that was stopped for a while."""
 _INACTIVE_THRESHOLD_S = 60
 _PROGRESS_TIMEOUT_S = 30.0
-_RETRY_S = 1.0
+_RETRY_INTERVAL_S = 1.0
 _SECOND_NS = 1_000_000_000
 _MAX_UNREAD_BYTES, _MAX_UNREAD_MSGS = 128 * 1024 * 1024, 2_000_000
 """Limits of the received messages that were not read yet.
@@ -91,7 +91,7 @@ class StreamMessage(msgspec.Struct, frozen=True):
     stored_at_us: int
     headers: tuple[tuple[str, str], ...]
     payload: bytes
-    left_msgs: int
+    later_msgs: int
 
     def as_stored(self) -> StoredMessage:
         """Return the message as a record, without the number of messages that follow it."""
@@ -112,7 +112,7 @@ class Reader:
     client: Client
     stream: str
     filter_subjects: tuple[str, ...] = ()
-    policy: Policy = "all"
+    policy: DeliverPolicy = "all"
     from_seq: int | None = None
     headers_only: bool = False
     exact_headers: bool = False
@@ -151,10 +151,10 @@ class Reader:
     """Received messages that were not read yet. Not an asyncio queue, which would take a third of
     the time that a small message takes."""
     _arrived_bytes: int = 0
-    _is_flooded: bool = False
+    _is_buffer_full: bool = False
     """Whether the server sent more than the unread limits; those messages were dropped."""
     _arrival_event: asyncio.Event = field(default_factory=asyncio.Event)
-    _has_received_any: bool = False
+    _has_received_message: bool = False
     """Whether any consumer of this reader has sent a message or heartbeat."""
     _silent_consumers_count: int = 0
     _subscription: Subscription | None = None
@@ -194,7 +194,7 @@ class Reader:
                 return await self._read_next_message()
         except TimeoutError:
             is_connected = self.client.link.state == "connected"
-            if is_connected and self._remaining_msgs and not self._has_received_any:
+            if is_connected and self._remaining_msgs and not self._has_received_message:
                 raise self._make_silence_error(self.quiet_s) from None
             raise StopAsyncIteration from None
 
@@ -210,7 +210,7 @@ class Reader:
                 await self._recreate_consumer()
                 continue
             self._arrived_bytes -= len(msg.header) + len(msg.data)
-            if self._is_flooded:
+            if self._is_buffer_full:
                 raise RequestFailed(
                     f"reading {self.stream} was interrupted: the server sends more than flow "
                     "control allows"
@@ -310,13 +310,16 @@ class Reader:
                 return self._arrived_messages.popleft()
             self._arrival_event.clear()
             try:
-                async with asyncio.timeout(_RETRY_S):
+                async with asyncio.timeout(_RETRY_INTERVAL_S):
                     await self._arrival_event.wait()
             except TimeoutError:
                 if self.client.nc.stats["reconnects"] != self._reconnects_count:
                     return None
         self._silent_consumers_count += 1
-        if not self._has_received_any and self._silent_consumers_count >= _MAX_SILENT_CONSUMERS:
+        if (
+            not self._has_received_message
+            and self._silent_consumers_count >= _MAX_SILENT_CONSUMERS
+        ):
             raise self._make_silence_error(_MAX_SILENT_CONSUMERS * _MAX_SILENCE_S)
         return None
 
@@ -330,12 +333,12 @@ class Reader:
         return RequestFailed(f"{self.stream}: {text}")
 
     def _on_block(self, block: bytes, messages: list[BlockMessage]) -> None:
-        self._has_received_any = True
+        self._has_received_message = True
         if (
             self._arrived_bytes > _MAX_UNREAD_BYTES
             or len(self._arrived_messages) > _MAX_UNREAD_MSGS
         ):
-            self._is_flooded = True
+            self._is_buffer_full = True
             return
         for subject, reply, start, header_bytes, size_bytes in messages:
             self._arrived_bytes += size_bytes
@@ -348,7 +351,7 @@ class Reader:
 
     async def _create_consumer(self, policy: str, from_seq: int | None) -> int:
         self._arrived_messages, self._last_consumer_seq, self._remaining_msgs = deque(), 0, None
-        self._arrived_bytes, self._is_flooded = 0, False
+        self._arrived_bytes, self._is_buffer_full = 0, False
         self._reconnects_count = self.client.nc.stats["reconnects"]
         inbox = self.client.nc.new_inbox()
         self._subscription = await self.client.subscribe(inbox, _ignore_message)
@@ -404,7 +407,7 @@ class Reader:
             except (ConnectionLost, RequestTimedOut, JetStreamUnavailable):
                 self._check_progress()
                 # After a restart of the server, the stream has no leader at first.
-                await asyncio.sleep(_RETRY_S)
+                await asyncio.sleep(_RETRY_INTERVAL_S)
 
     async def check_stream(self) -> None:
         """Raise Conflict if the stream was recreated or lost its newest messages since the start.

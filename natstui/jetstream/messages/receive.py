@@ -53,15 +53,15 @@ class Receiver:
     _error: BaseException | None = None
 
     async def receive(
-        self, writer: Writer, confirmed_name: str | None, loses: str | None = None
+        self, writer: Writer, confirmed_name: str | None, loss_text: str | None = None
     ) -> None:
         """Receive messages until stopped, and journal the counts; raises the error that ended it.
 
-        `confirmed_name` is the name that the user typed to confirm, if any, and `loses` is what
+        `confirmed_name` is the name that the user typed to confirm, if any; `loss_text` is what
         other clients lose by it, as a sentence. Raises Conflict if the consumer or the loss is not
         the confirmed one.
         """
-        writer.check_loss(self.consumer, loses)
+        writer.check_loss(self.consumer, loss_text)
         if self.acknowledges:
             await check_ack_consumer(writer.client, self.stream, self.consumer)
         journal_fields = {"received": True, "acknowledges": self.acknowledges}
@@ -75,7 +75,7 @@ class Receiver:
             (self.consumer, confirmed_name),
             lambda: self._receive_messages(writer.client),
             lambda counts: counts,
-            loses,
+            loss_text,
         )
         if self._error is not None:
             raise self._error
@@ -121,7 +121,7 @@ class Receiver:
             with suppress(asyncio.CancelledError):
                 message = await pull_task
                 if message is not None:
-                    await self._handle_message(client, message)
+                    await self._show_and_acknowledge(client, message)
 
     async def _pull_message(self, client: Client) -> PulledMessage | None:
         """Return the next message; None if the pull is to be repeated. Raises NatstuiError."""
@@ -196,9 +196,9 @@ class Receiver:
         elif self.stop_event.is_set():
             self.unseen_messages_count += 1
         else:
-            await self._handle_message(client, message)
+            await self._show_and_acknowledge(client, message)
 
-    async def _handle_message(self, client: Client, message: PulledMessage) -> None:
+    async def _show_and_acknowledge(self, client: Client, message: PulledMessage) -> None:
         self.show_message(message)
         self.received_count += 1
         if self.acknowledges:

@@ -96,7 +96,7 @@ class Responder:
         return requests_count - self.replies_count
 
     @property
-    def _server_limit(self) -> int | None:
+    def _server_limit_msgs(self) -> int | None:
         """Return after how many messages the server ends the subscription; None without a
         limit.
 
@@ -115,10 +115,10 @@ class Responder:
             )
         journal_fields = {"subject": self.subject, **({"queue": self.queue} if self.queue else {})}
         try:
-            loses = await describe_listening_loss(writer.client, [self.subject], self.queue)
+            loss_text = await describe_listening_loss(writer.client, [self.subject], self.queue)
         except RequestFailed as error:
             self.report(f"unknown whether push consumers lose messages: {error}")
-            loses = None
+            loss_text = None
         draft = JournalDraft(
             "reply", "", None, journal_fields, doubt="some requests may have got a reply"
         )
@@ -127,7 +127,7 @@ class Responder:
             (self.subject, self.confirmed),
             lambda: self._serve(writer.client),
             lambda count: {"replies_count": count},
-            loses,
+            loss_text,
         )
 
     async def _serve(self, client: Client) -> int:
@@ -149,7 +149,7 @@ class Responder:
             limit; a reconnect ended the limit.
             """
             has_reconnected = client.nc.stats["reconnects"] != reconnects_count
-            if self._server_limit is None or has_reconnected or self.stop_event.is_set():
+            if self._server_limit_msgs is None or has_reconnected or self.stop_event.is_set():
                 return
 
             async def on_only_message(msg: Msg) -> None:
@@ -168,8 +168,8 @@ class Responder:
             on_dropped=self._count_dropped,
         )  # fmt: skip
         subscriptions.append(subscription)
-        if self._server_limit is not None:
-            await client.nc.limit_subscription(subscription, self._server_limit)
+        if self._server_limit_msgs is not None:
+            await client.nc.limit_subscription(subscription, self._server_limit_msgs)
         limit_s = client.connection.request_timeout_s
         try:
             async with asyncio.timeout(limit_s):
@@ -208,7 +208,7 @@ class Responder:
     def _stop_at_max_count(self) -> None:
         """Stop after `max_count` requests; the limit also counts dropped messages."""
         count = self._finished_requests_count
-        count += self._dropped_messages_count if self._server_limit is not None else 0
+        count += self._dropped_messages_count if self._server_limit_msgs is not None else 0
         if count == self.max_count:
             self.stop_event.set()
 

@@ -26,7 +26,7 @@ class Tail:
     def __init__(self, command: StartTail, on_tailed: Callable[[Tailed], None]) -> None:
         self._command = command
         self._on_tailed = on_tailed
-        self._newest: deque[Msg] = deque(maxlen=_MAX_REPORT_MSGS)
+        self._unreported_messages: deque[Msg] = deque(maxlen=_MAX_REPORT_MSGS)
         self._arrived_msgs = self._reported_msgs = 0
         self._subscriptions: list[Subscription] = []
         self._reconnects_count: Callable[[], int] = int
@@ -59,11 +59,13 @@ class Tail:
 
     async def _on_message(self, msg: Msg) -> None:
         self._arrived_msgs += 1
-        self._newest.append(msg)
+        self._unreported_messages.append(msg)
 
     def _report(self) -> None:
-        messages = tuple(make_message(msg, self._command.preview_bytes) for msg in self._newest)
-        self._newest.clear()
+        messages = tuple(
+            make_message(msg, self._command.preview_bytes) for msg in self._unreported_messages
+        )
+        self._unreported_messages.clear()
         self._reported_msgs += len(messages)
         dropped_msgs = self._arrived_msgs - self._reported_msgs
         now_us, number = time.time_ns() // 1000, self._command.command_id

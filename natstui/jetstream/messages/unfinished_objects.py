@@ -44,39 +44,39 @@ async def count_chunks(client: Client, bucket: str) -> dict[str, int]:
 
     Call this before the objects are read: those then include uploads that end meanwhile.
     """
-    chunks = dict[str, int]()
+    chunks_count_by_subject = dict[str, int]()
     try:
         count_pages = read_all_subject_counts(
             client, f"{OBJECTS}{bucket}", chunk_subject(bucket, "*")
         )
         async for page_counts in count_pages:
-            chunks |= page_counts
+            chunks_count_by_subject |= page_counts
     except PermissionDenied:
         return {}
-    return chunks
+    return chunks_count_by_subject
 
 
 async def find_unfinished_objects(
-    client: Client, bucket: str, chunks: dict[str, int], nuids: Iterable[str]
+    client: Client, bucket: str, chunks_count_by_subject: dict[str, int], nuids: Iterable[str]
 ) -> list[UnfinishedObject]:
     """Return the uploads whose chunks have an id that is not among `nuids`.
 
-    `chunks` is the result of `count_chunks`, and `nuids` are the ids of all objects, including
-    deleted ones.
+    `chunks_count_by_subject` is the result of `count_chunks`, and `nuids` are the ids of all
+    objects, including deleted ones.
     """
     subjects_of_objects = {chunk_subject(bucket, nuid) for nuid in nuids}
     prefix = chunk_subject(bucket, "")
     subjects_without_object = [
         subject
-        for subject in sorted(chunks.keys() - subjects_of_objects)
+        for subject in sorted(chunks_count_by_subject.keys() - subjects_of_objects)
         if subject.startswith(prefix) and is_token(subject.removeprefix(prefix))
     ]
     measured_uploads = [
-        await _measure_upload(client, bucket, subject, chunks[subject])
+        await _measure_upload(client, bucket, subject, chunks_count_by_subject[subject])
         for subject in subjects_without_object[:_MAX_MEASURED_UPLOADS]
     ]
     unmeasured_uploads = [
-        UnfinishedObject(subject, chunks[subject], None, None)
+        UnfinishedObject(subject, chunks_count_by_subject[subject], None, None)
         for subject in subjects_without_object[_MAX_MEASURED_UPLOADS:]
     ]
     return [upload for upload in measured_uploads if upload is not None] + unmeasured_uploads
@@ -96,8 +96,8 @@ async def _measure_upload(
         return None
     except PermissionDenied:
         return UnfinishedObject(subject, chunks_count, None, None)
-    sizes = [_decoded_bytes(chunk.get("data") or "") for chunk in (first_chunk, last_chunk)]
-    size_bytes = sizes[0] * (chunks_count - 1) + sizes[1]
+    sizes_bytes = [_decoded_bytes(chunk.get("data") or "") for chunk in (first_chunk, last_chunk)]
+    size_bytes = sizes_bytes[0] * (chunks_count - 1) + sizes_bytes[1]
     return UnfinishedObject(subject, chunks_count, size_bytes, time_us(last_chunk["time"]))
 
 
@@ -127,11 +127,11 @@ def unfinished_text(unfinished: Sequence[UnfinishedObject], now_us: int) -> str:
 
 def _size_text(uploads: Sequence[UnfinishedObject]) -> str:
     text = counted(sum(upload.chunks_count for upload in uploads), "chunk")
-    sizes = [upload.size_bytes for upload in uploads if upload.size_bytes is not None]
-    if not sizes:
+    sizes_bytes = [upload.size_bytes for upload in uploads if upload.size_bytes is not None]
+    if not sizes_bytes:
         return text
-    prefix = "more than " if len(sizes) < len(uploads) else ""
-    return f"{text} ({prefix}{bytes_text(sum(sizes))})"
+    prefix = "more than " if len(sizes_bytes) < len(uploads) else ""
+    return f"{text} ({prefix}{bytes_text(sum(sizes_bytes))})"
 
 
 def removal_command(bucket: str, upload: UnfinishedObject) -> str:

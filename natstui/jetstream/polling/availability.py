@@ -18,7 +18,7 @@ _FIRST_PAUSE_S = 1.0
 @dataclass(slots=True)
 class _RequestFailure:
     reason: str
-    denied: bool
+    is_denied: bool
     failures_count: int
     retry_mono_s: float
 
@@ -58,7 +58,9 @@ class RequestAvailability:
         denied_subject = error.subject if isinstance(error, PermissionDenied) else None
         # Each try may name another subject: one report stands for all denials of a verb.
         is_still_denied = (
-            previous_failure is not None and previous_failure.denied and denied_subject is not None
+            previous_failure is not None
+            and previous_failure.is_denied
+            and denied_subject is not None
         )
         if not is_still_denied and (previous_failure is None or previous_failure.reason != reason):
             self._sink.add(Unavailable(time.time_ns() // 1000, request, reason, denied_subject))
@@ -90,6 +92,6 @@ class RequestAvailability:
         waiting_reasons = (
             failure.reason
             for request, failure in self._failures.items()
-            if failure.failures_count and not failure.denied and request != BULK_SOURCE
+            if failure.failures_count and not failure.is_denied and request != BULK_SOURCE
         )
         return next(waiting_reasons, None)

@@ -85,7 +85,7 @@ class ConfigurationHashes:
         """Stream → its hashes; None if its configuration is not reported yet."""
         self._consumer_hashes: dict[str, dict[str, _AssetHashes | None]] = {}
         """Stream → consumer → the same of the consumer."""
-        self._unreported: list[tuple[dict[str, _AssetHashes | None], str]] = []
+        self._unreported_hashes_and_names: list[tuple[dict[str, _AssetHashes | None], str]] = []
         """The changes of the current poll: each as its dictionary of hashes, and its name."""
         self._replicas_count_by_stream: dict[str, int] = {}
         self._names_with_old_replicas: dict[str, set[str]] = {}
@@ -104,15 +104,15 @@ class ConfigurationHashes:
         `existing_streams` are all streams that are known to exist. Raises RequestFailed if a
         configuration is unreadable; the other changes are returned by the next call.
         """
-        self._unreported.clear()
+        self._unreported_hashes_and_names.clear()
         try:
             new_streams = self.update_streams(streams.rows)
             new_consumers = self.update_consumers(consumers.rows.values())
         except RequestFailed:
-            for hashes_by_name, name in self._unreported:
+            for hashes_by_name, name in self._unreported_hashes_and_names:
                 hashes_by_name[name] = None
             raise
-        if streams.complete:
+        if streams.is_complete:
             self.keep_streams(existing_streams)
         listed_names: dict[str, set[str]] = {stream: set() for stream in consumers.swept_streams}
         for stream, name in consumers.rows.keys() | consumers.missing:
@@ -131,7 +131,7 @@ class ConfigurationHashes:
                 self._stream_hashes.get(row.name), row.created, bytes(row.config)
             )
             if is_changed:
-                self._unreported.append((self._stream_hashes, row.name))
+                self._unreported_hashes_and_names.append((self._stream_hashes, row.name))
                 configuration = stream_configuration(row)
                 changed_rows.append(configuration)
                 if configuration.replicas_count != self._replicas_count_by_stream.get(
@@ -158,7 +158,7 @@ class ConfigurationHashes:
                 names_with_old_replicas.remove(row.name)
                 is_changed = is_changed or _OWN_REPLICAS.search(bytes(row.config)) is None
             if is_changed:
-                self._unreported.append((hashes_by_name, row.name))
+                self._unreported_hashes_and_names.append((hashes_by_name, row.name))
                 replicas_count = self._replicas_count_by_stream.get(
                     row.stream_name, _DEFAULT_REPLICAS_COUNT
                 )

@@ -127,9 +127,12 @@ class ConsumerPoller:
         wait_budget: WaitBudget,
         bulk: BulkRows = NO_BULK_ROWS,
     ) -> PolledConsumers:
-        """Read as much as the allowance permits, at least one page; raises only ConnectionLost."""
+        """Read the consumers in view and due lists of consumers, as far as the allowance permits.
+
+        At least one page of a list is read. Raises only ConnectionLost.
+        """
         self._polled = PolledConsumers()
-        self._handle_replies()
+        self._store_replies()
         self._add_bulk_rows(bulk)
         await self._read_visible(allowance, control.visible_consumers, wait_budget)
         preferred_streams = {stream for stream, _ in control.preferred_consumers}
@@ -142,7 +145,7 @@ class ConsumerPoller:
         self._request_missing_consumers()
         self._denials.report()
         self._polled.swept_streams.update(self._list_order.pop_emptied_streams())
-        self._polled.complete = self._polled.swept_streams.issuperset(self._list_order.streams)
+        self._polled.is_complete = self._polled.swept_streams.issuperset(self._list_order.streams)
         unreachable = (*self._missing_by_stream.items(), *self._unreachable_streams.items())
         missing = {(stream, name) for stream, names in unreachable for name in names}
         self._polled.missing = missing - self._polled.rows.keys()
@@ -271,13 +274,13 @@ class ConsumerPoller:
                 return
 
     async def _request_consumer(self, stream: str, name: str, wait_budget: WaitBudget) -> None:
-        """Request one consumer; a delayed reply is handled by a later poll."""
+        """Request one consumer and store its row; if the reply is delayed, a later poll does."""
         request_name = f"{_INFO}.{stream}.{name}"
         if request_name in self._requests or not self._availability.may_request(_INFO):
             return
         self._requests.send(request_name, partial(self._request_info, stream, name))
         if await self._requests.wait_for_reply(request_name, wait_budget, wait_budget.quiet_s):
-            self._handle_reply(request_name)
+            self._store_reply(request_name)
 
     async def _request_info(
         self, stream: str, name: str, timeout_s: float | None = None
@@ -292,8 +295,8 @@ class ConsumerPoller:
         check_read_name(f"{_INFO}.{stream}.{name}", f"{row.stream_name}.{row.name}")
         return row
 
-    def _handle_reply(self, request_name: str) -> None:
-        """Handle the reply about one consumer, an error or a timeout of its request."""
+    def _store_reply(self, request_name: str) -> None:
+        """Store the row of one requested consumer; after an error, store or report its reason."""
         _, _, stream, name = request_name.split(".", 3)
         requested_mono_s = self._requests.requested_mono_s(request_name)
         try:
@@ -346,8 +349,8 @@ class ConsumerPoller:
                 row = known_row
         self._polled.rows[key] = row
 
-    def _handle_replies(self) -> None:
-        """Handle all replies since the last poll."""
+    def _store_replies(self) -> None:
+        """Store the rows of all replies since the last poll; cancel lists whose reply is lost."""
         for request_name in self._requests.names:
             stream = request_name.removeprefix(f"{_LIST}.")
             if (
@@ -360,11 +363,11 @@ class ConsumerPoller:
             if not self._requests.has_reply(request_name):
                 continue
             if request_name.startswith(_INFO):
-                self._handle_reply(request_name)
+                self._store_reply(request_name)
             elif (listing := self._delayed_listings.pop(stream, None)) is None:
                 self._requests.cancel(request_name)
             elif (
-                self._handle_page(stream, listing)
+                self._store_page(stream, listing)
                 and not listing.is_complete
                 and not self._open_listing
             ):
@@ -484,10 +487,10 @@ class ConsumerPoller:
         if not await self._requests.wait_for_reply(listing.verb, wait_budget, wait_budget.quiet_s):
             self._delayed_listings[stream] = listing
             return False
-        return self._handle_page(stream, listing)
+        return self._store_page(stream, listing)
 
-    def _handle_page(self, stream: str, listing: Listing[ConsumerRow]) -> bool:
-        """Handle the reply with one page of a list; return False if the request failed."""
+    def _store_page(self, stream: str, listing: Listing[ConsumerRow]) -> bool:
+        """Store the rows of one requested page of a list; return False if the request failed."""
         try:
             self._requests.pop_reply(listing.verb)
         except NotFound:

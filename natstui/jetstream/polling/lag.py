@@ -81,16 +81,16 @@ class _NextRequest(NamedTuple):
 
 _FILTER_FIELD_START = b'"filter_subject'
 """Text of a configuration with filters; searching it is faster than parsing."""
-_REPLY = decoder_of(_Reply)
-_CONSUMER_CONFIG = decoder_of(_ConsumerConfig)
-_STREAM_CONFIG = decoder_of(_StreamConfig)
+_REPLY_DECODER = decoder_of(_Reply)
+_CONSUMER_CONFIG_DECODER = decoder_of(_ConsumerConfig)
+_STREAM_CONFIG_DECODER = decoder_of(_StreamConfig)
 
 
 def _read_filters(row: ConsumerRow) -> tuple[str, ...]:
     if _FILTER_FIELD_START not in bytes(row.config):
         return ()
     with raise_unreadable("CONSUMER.LIST"):
-        config = _CONSUMER_CONFIG.decode(row.config)
+        config = _CONSUMER_CONFIG_DECODER.decode(row.config)
     return config.filter_subjects or ((config.filter_subject,) if config.filter_subject else ())
 
 
@@ -331,8 +331,8 @@ class LagPoller:
     ) -> None:
         """Request the next message of consumers that wait for the same one, and set their rows."""
         with raise_unreadable("the configuration"):
-            allows_direct = _STREAM_CONFIG.decode(stream.config).allow_direct
-        verbs = (_DIRECT_GET, _MSG_GET) if allows_direct else (_MSG_GET,)
+            allows_direct_get = _STREAM_CONFIG_DECODER.decode(stream.config).allow_direct
+        verbs = (_DIRECT_GET, _MSG_GET) if allows_direct_get else (_MSG_GET,)
         for number, verb in enumerate(verbs):
             stream_verb = f"{verb}.{next_request.stream}"
             if not (
@@ -389,7 +389,7 @@ class LagPoller:
         except NotFound:
             return None
         with raise_unreadable(_MSG_GET):
-            return _REPLY.decode(reply).message
+            return _REPLY_DECODER.decode(reply).message
 
 
 def _read_direct_reply(msg: Msg, stream: str) -> _MessageTime | None:

@@ -61,9 +61,11 @@ class OpenRequests:
         The time that the link needs for other bytes does not count: the reply may follow them.
         """
         task, limit_s = self._open_requests[name].task, max(0.0, min(max_s, wait_budget.left_s))
-        began_s, before_bytes = steady_s(), self._api.arrived_bytes
+        began_s, arrived_before_bytes = steady_s(), self._api.arrived_bytes
         while not task.done():
-            max_transfer_s = self._api.max_transfer_s(self._api.arrived_bytes - before_bytes)
+            max_transfer_s = self._api.max_transfer_s(
+                self._api.arrived_bytes - arrived_before_bytes
+            )
             silent_s = steady_s() - began_s - max_transfer_s
             if silent_s >= limit_s:
                 wait_budget.left_s -= silent_s

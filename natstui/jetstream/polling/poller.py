@@ -98,7 +98,7 @@ class _Poller:
             self._stream_poller.expire_list()
         allowance = self._budget.next_allowance(self._api, interval_s)
         try:
-            await self._read(allowance, interval_s)
+            await self._read_and_add_records(allowance, interval_s)
         except ConnectionLost:
             await self.close()
             self._availability.retry_all()
@@ -115,7 +115,7 @@ class _Poller:
         return self._budget.interval_s
 
     async def close(self) -> None:
-        """Cancel the open requests and discard what depends on the connection."""
+        """Cancel the open requests; discard bulk rows and measurements of the lost connection."""
         self._are_all_streams_listed = False
         await self._requests.close()
         await self._stream_poller.close()
@@ -128,7 +128,7 @@ class _Poller:
         await self.close()
         await self._bulk_poller.close()
 
-    async def _read(self, allowance: Allowance, interval_s: float) -> None:
+    async def _read_and_add_records(self, allowance: Allowance, interval_s: float) -> None:
         started_us = steady_us()
         quiet_s = max(_MIN_QUIET_S, _QUIET_TRIPS_COUNT * (self._rtt_us or 0) / 1e6)
         wait_budget = WaitBudget(_REPLY_WAIT_S + quiet_s, quiet_s)
@@ -148,14 +148,14 @@ class _Poller:
         self._update_streams(streams)
         unlisted_count = self._consumer_poller.unlisted_count
         consumers = await self._consumer_poller.read(allowance, self._control, wait_budget, bulk)
-        reachable = {
+        reachable_rows = {
             name: row
             for name, row in self._stream_poller.rows.items()
             if name not in streams.missing
         }
         self._lag_poller.withdraw_failures(consumers, self._stream_poller.rows)
         await self._lag_poller.update_next_times(
-            allowance, self._control, consumers.rows, reachable
+            allowance, self._control, consumers.rows, reachable_rows
         )
         is_immediate = (
             self._is_first_view_incomplete(streams, unlisted_count)
@@ -179,7 +179,7 @@ class _Poller:
 
     def _update_streams(self, streams: PolledStreams) -> None:
         """Pass the existing streams to the poller of consumers."""
-        if streams.complete or streams.missing:
+        if streams.is_complete or streams.missing:
             known_configurations = self._configurations
             unreachable = {
                 stream: known_configurations.consumer_names(stream) for stream in streams.missing
@@ -193,13 +193,13 @@ class _Poller:
 
         The first view is complete when all streams and consumers were listed once.
         """
-        left_count = self._consumer_poller.unlisted_count
-        self._are_all_streams_listed = self._are_all_streams_listed or streams.complete
-        if self._are_all_streams_listed and not left_count:
+        unlisted_count = self._consumer_poller.unlisted_count
+        self._are_all_streams_listed = self._are_all_streams_listed or streams.is_complete
+        if self._are_all_streams_listed and not unlisted_count:
             self._budget.end_first_view(self._api)
         # With the server's share used up, a poll at once would read nearly nothing.
         is_work_left = self._api.work.left_s(steady_s()) > 0
-        return is_work_left and 0 < left_count < max(unlisted_before_count, 1)
+        return is_work_left and 0 < unlisted_count < max(unlisted_before_count, 1)
 
     def _plan_next_poll(
         self, started_us: int, rtt_us: int | None, interval_s: float, *, is_immediate: bool

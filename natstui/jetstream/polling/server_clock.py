@@ -35,7 +35,10 @@ class ServerClocks:
         """Time of the fastest replies over this link."""
 
     def set_time(self, row: StreamRow | ConsumerRow, *, trusts_reply: bool = False) -> bool:
-        """Set the time of a row by our clock; return False if it is unknown."""
+        """Set the time of a row by our clock; return False if it is unknown.
+
+        `trusts_reply` is as in `find_created_mono_us`.
+        """
         created_us = self.find_created_mono_us(
             clock_server_of(row.cluster),
             row.written_at_us,

@@ -39,7 +39,7 @@ class PolledStreams:
     """The streams that one poll has read."""
 
     rows: list[StreamRow] = field(default_factory=list)
-    complete: bool = False
+    is_complete: bool = False
     missing: set[str] = field(default_factory=set)
     """Unreachable streams, including those that were not requested in this poll."""
     offline: dict[str, str] = field(default_factory=dict)
@@ -59,7 +59,7 @@ class PolledConsumers:
     """Consumers that their servers refuse to run → reason."""
     unlisted: dict[str, int] = field(default_factory=dict)
     """Stream → number of consumers that it counts and that its list does not name."""
-    complete: bool = False
+    is_complete: bool = False
 
 
 def hash_progress(rows: Sequence[ConsumerRow]) -> int:
@@ -89,15 +89,15 @@ def make_snapshot(
     unreachable_consumers = consumers.missing.union(
         (row.stream_name, row.name) for row in invalid_consumers
     )
-    complete = consumers.complete and streams.complete
+    is_complete = consumers.is_complete and streams.is_complete
     return Snapshot(
         taken_mono_us=steady_us(),
         taken_at_us=time.time_ns() // 1000,
         streams=stream_table,
         consumers=consumer_table,
-        streams_complete=streams.complete,
-        consumers_complete=complete,
-        swept_streams=() if complete else tuple(sorted(consumers.swept_streams)),
+        streams_complete=streams.is_complete,
+        consumers_complete=is_complete,
+        swept_streams=() if is_complete else tuple(sorted(consumers.swept_streams)),
         unreachable_streams=tuple(sorted(unreachable_streams)),
         unreachable_consumers=tuple(sorted(unreachable_consumers)),
         account=account,
@@ -106,7 +106,10 @@ def make_snapshot(
             *(OfflineAsset(name, "", reason) for name, reason in sorted(streams.offline.items())),
             *(OfflineAsset(*name, reason) for name, reason in sorted(consumers.offline.items())),
         ),
-        unlisted=tuple(UnlistedConsumers(*item) for item in sorted(consumers.unlisted.items())),
+        unlisted=tuple(
+            UnlistedConsumers(*stream_and_count)
+            for stream_and_count in sorted(consumers.unlisted.items())
+        ),
     )
 
 

@@ -101,8 +101,9 @@ class StreamPoller:
         has_no_consumers: bool,
         bulk: BulkRows = NO_BULK_ROWS,
     ) -> PolledStreams:
-        """Read as much as the allowance permits; raises only ConnectionLost.
+        """Read the list of streams or single streams, as far as the allowance permits.
 
+        Raises only ConnectionLost.
         `expected_count` is the account's number of streams. With `has_no_consumers` no part of the
         allowance is left for consumers.
         """
@@ -110,7 +111,7 @@ class StreamPoller:
         self._has_no_consumers = has_no_consumers
         self._has_bulk_replies = bulk.replaces_list
         polled = self._polled = PolledStreams()
-        self._handle_replies()
+        self._store_replies()
         self._add_bulk_rows(bulk)
         # Only the list names the streams that their servers refuse to run: a bulk reply has
         # rows of them too.
@@ -123,7 +124,7 @@ class StreamPoller:
             is_list_due = has_rows and (is_interval_over or self._open_listing is not None)
         if is_list_due and self._availability.may_request(_LIST):
             await self._continue_list(allowance, wait_budget)
-        if not polled.complete and self._availability.may_request(_INFO):
+        if not polled.is_complete and self._availability.may_request(_INFO):
             await self._request_singly(allowance, visible, wait_budget)
         self._request_silent_leaders()
         if bulk.replaces_list and self._availability.may_request(_INFO):
@@ -161,7 +162,7 @@ class StreamPoller:
                 row.state.consumer_count = max(counts)
             self._store_row(row, trusts_reply=True, is_bulk=True)
             self._polled.rows.append(self.rows[row.name])
-        if bulk.complete:
+        if bulk.is_complete:
             names = {row.name for row in rows}
             newer_rows = (
                 row for row in self.rows.values() if row.requested_mono_us > bulk.requested_mono_us
@@ -169,7 +170,7 @@ class StreamPoller:
             names.update(row.name for row in newer_rows)
             self.rows = {name: row for name, row in self.rows.items() if name in names}
             self._polled.rows = list(self.rows.values())
-            self._missing_streams, self._polled.complete = set(self._offline_reasons), True
+            self._missing_streams, self._polled.is_complete = set(self._offline_reasons), True
 
     def restart_lost_list(self, requested_mono_s: float) -> None:
         """Restart the open list if it is lost: later requests have a reply.
@@ -285,7 +286,7 @@ class StreamPoller:
         self.rows = {name: row for name, row in self.rows.items() if name in listed_names}
         present_names = (name for name in listed_names if name not in self._missing_streams)
         self._polled.rows += [self.rows[name] for name in present_names if name in self.rows]
-        self._polled.complete = (
+        self._polled.is_complete = (
             listing.is_count_constant and not listing.left_out_count and not undated_rows
         )
         if not listing.missing:
@@ -325,7 +326,7 @@ class StreamPoller:
             if await self._requests.wait_for_reply(
                 request_name, WaitBudget(_REPLY_WAIT_S), _REPLY_WAIT_S
             ):
-                self._handle_reply(request_name)
+                self._store_reply(request_name)
 
     async def _request_info(self, name: str) -> StreamRow:
         known_row = self.rows.get(name)
@@ -357,7 +358,7 @@ class StreamPoller:
                 continue
             self._requests.send(request_name, partial(self._request_info, name))
             if await self._requests.wait_for_reply(request_name, wait_budget, wait_budget.quiet_s):
-                self._handle_reply(request_name)
+                self._store_reply(request_name)
             elif leader:
                 self._silent_leaders.add(leader)
 
@@ -405,14 +406,14 @@ class StreamPoller:
         if f"{_INFO}.{name}" not in self._requests:
             self._requests.send(f"{_INFO}.{name}", partial(self._request_info, name))
 
-    def _handle_replies(self) -> None:
-        """Handle all replies about single streams since the last poll."""
+    def _store_replies(self) -> None:
+        """Store the rows of all replies about single streams since the last poll."""
         for request_name in self._requests.names:
             if request_name != _LIST and self._requests.has_reply(request_name):
-                self._handle_reply(request_name)
+                self._store_reply(request_name)
 
-    def _handle_reply(self, request_name: str) -> None:
-        """Handle the reply about one stream, an error or a timeout of its request."""
+    def _store_reply(self, request_name: str) -> None:
+        """Store the row of one requested stream; after a failure, store or report its reason."""
         name = request_name.removeprefix(f"{_INFO}.")
         requested_us = int(self._requests.requested_mono_s(request_name) * 1e6)
         known_row = self.rows.get(name)
@@ -424,7 +425,7 @@ class StreamPoller:
                 self._silent_since_us_by_leader.setdefault(leader, requested_us)
             return
         except RequestFailed as error:
-            self._handle_error(name, leader, error)
+            self._store_error(name, leader, error)
             return
         self._newest_replied_request_us = max(self._newest_replied_request_us, requested_us)
         self._availability.report_success(_INFO)
@@ -438,8 +439,8 @@ class StreamPoller:
             self._availability.retry_all()
             self._restart_list()
 
-    def _handle_error(self, name: str, leader: str | None, error: RequestFailed) -> None:
-        """Handle an error in the reply about a stream."""
+    def _store_error(self, name: str, leader: str | None, error: RequestFailed) -> None:
+        """Report the error of a request for a stream, or store that the stream is unreachable."""
         reason = refusal_reason(error)
         if reason is not None:
             self._missing_streams.add(name)

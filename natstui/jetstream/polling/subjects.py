@@ -69,7 +69,7 @@ class _MessageReply(msgspec.Struct):
 
 
 _INFO = decoder_of(_Info)
-_MESSAGE_REPLY = decoder_of(_MessageReply)
+_MESSAGE_REPLY_DECODER = decoder_of(_MessageReply)
 
 
 class CountRequest(NamedTuple):
@@ -88,7 +88,7 @@ def _is_option_on(config: StreamConfiguration, name: str) -> bool:
 
 
 class _PendingCount(NamedTuple):
-    """Number of consumers of a stream, and of their pending and ack pending messages."""
+    """Numbers of a stream's consumers, and of their pending and ack pending messages."""
 
     consumers_count: int = 0
     msgs: int = 0
@@ -250,7 +250,7 @@ class CountPlanner:
 
 
 def find_next_due(
-    candidates: Iterable[CountRequest],
+    count_requests: Iterable[CountRequest],
     counted_at_s: Mapping[CountRequest, float],
     small_streams: Set[str],
     now_s: float,
@@ -262,7 +262,7 @@ def find_next_due(
     """
     due_requests = [
         request
-        for request in candidates
+        for request in count_requests
         if request not in counted_at_s
         or (
             request.stream in small_streams
@@ -356,5 +356,5 @@ class SubjectCounter:
         except NotFound:
             return False
         with raise_unreadable(verb):
-            stored_message = _MESSAGE_REPLY.decode(reply.data).message
+            stored_message = _MESSAGE_REPLY_DECODER.decode(reply.data).message
             return _SCHEDULE_HEADER in base64.b64decode(stored_message.hdrs)

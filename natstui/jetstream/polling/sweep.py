@@ -22,7 +22,7 @@ class ConsumerDenials:
     def __init__(self, availability: RequestAvailability) -> None:
         self._availability = availability
         self._denials: dict[str, PermissionDenied] = {}
-        self._has_success = False
+        self._has_received_list = False
 
     def may_request(self, stream: str) -> bool:
         """Return whether the consumers of this stream may be requested now."""
@@ -33,20 +33,20 @@ class ConsumerDenials:
 
     def count_denial(self, stream: str, error: PermissionDenied) -> None:
         """Count the denial of one list."""
-        if self._has_success:
+        if self._has_received_list:
             self._availability.report_failure(f"{_LIST}.{stream}", error)
         else:
             self._denials[stream] = error
 
     def count_success(self, stream: str) -> None:
         """Count one received list, and report that lists work."""
-        self._has_success = True
+        self._has_received_list = True
         self._availability.report_success(_LIST)
         self._availability.report_success(f"{_LIST}.{stream}")
 
     def report(self) -> None:
         """Report the denials of this poll: once if no list ever arrived, else once per stream."""
-        if self._denials and not self._has_success:
+        if self._denials and not self._has_received_list:
             self._availability.report_failure(_LIST, next(iter(self._denials.values())))
         else:
             for stream, error in self._denials.items():
@@ -55,7 +55,9 @@ class ConsumerDenials:
 
 
 class _StreamState(NamedTuple):
-    """What changes when a stream receives messages, or consumers are created or deleted."""
+    """The fields of a stream that change when it is recreated, receives messages, or gets or loses
+    consumers.
+    """
 
     created: str
     consumers_count: int

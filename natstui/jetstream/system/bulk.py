@@ -60,7 +60,7 @@ class JszSource:
         """Limit of bytes that wait for the connection before a server closes it; None if unknown.
         Monitoring ports have no such limit.
         """
-        self.silent: tuple[str, ...] = ()
+        self.silent_servers: tuple[str, ...] = ()
         """Names of servers that replied before, but not to the last request."""
         self._account_id: str | None = None
         """Id of the other account in the servers' replies: with JWTs not the same as its name."""
@@ -68,6 +68,7 @@ class JszSource:
     async def request(self, *, config: bool, compressed: bool) -> Sequence[ServerReply] | None:
         """Return the reply of each server about the account; None without a source.
 
+        They have configurations if `config`, and are compressed on the link if `compressed`.
         Raises the request errors when the configured source does not reply.
         """
         other_account, account = self._client.connection.account, self._client.link.account
@@ -82,7 +83,7 @@ class JszSource:
             send = source.request if compressed else source.request_uncompressed
             # Concurrently: each first request waits for servers that are not known yet.
             replies, _ = await asyncio.gather(send("JSZ", options), self._read_limits(source))
-            self.silent = source.find_silent(replies)
+            self.silent_servers = source.find_silent(replies)
             named_replies = [self._add_name(reply) for reply in replies]
             if any(reply.server_id not in self._names for reply in replies):
                 self._names.clear()

@@ -13,7 +13,7 @@ from natstui.errors import RequestFailed
 from natstui.jetstream.connection.client import Client
 from natstui.jetstream.connection.decode.streams import stream_configuration
 from natstui.jetstream.system.connections import read_subscribers
-from natstui.jetstream.system.reply_tap import MAX_MSGS, ReplyTap, TappedRequest
+from natstui.jetstream.system.reply_tap import MAX_TAP_MSGS, ReplyTap, TappedRequest
 from natstui.jetstream.system.requests import ServerRequests
 from natstui.model.clients.recipients import ConsumerDelivery, FoundClients, Listener, listeners_of
 from natstui.model.clients.requests import TappedRequests
@@ -90,9 +90,10 @@ async def read_pull_clients(
     client: Client, servers: ServerRequests, stream: str, consumer: str, for_s: float,
     stop: asyncio.Event | None = None,
 ) -> TappedRequests:  # fmt: skip
-    """Tap the pull requests of an existing consumer, until `stop` at most; return their clients.
+    """Tap the pull requests of an existing consumer for `for_s`, or until `stop` is set.
 
-    Raises PermissionDenied, and what `ServerRequests.request_all` raises.
+    Returns the clients that sent them. Raises PermissionDenied, and what
+    `ServerRequests.request_all` raises.
     """
     # A server maps requests through its domain's prefix to the plain subject.
     prefixes = dict.fromkeys((_API_PREFIX, client.prefix))
@@ -108,16 +109,16 @@ async def read_pull_clients(
 
 
 def _read_pull_request(message: Msg) -> TappedRequest:
-    """Return the decoded pull request: a number of messages, or JSON; empty requests one."""
+    """Return the decoded pull request: JSON, a number of messages, or empty for one message."""
     data = message.data.strip()
     if data.isdigit():
         return TappedRequest(data[:20].decode())
     try:
-        pull = decoder_of(_PullRequest).decode(data or b"{}")
+        pull_request = decoder_of(_PullRequest).decode(data or b"{}")
     except (msgspec.DecodeError, RecursionError):
         return TappedRequest("not readable")
-    wait_s = pull.expires / 1e9 if pull.expires > 0 else None
-    return TappedRequest(str(max(1, pull.batch)), pull.id or None, wait_s)
+    wait_s = pull_request.expires / 1e9 if pull_request.expires > 0 else None
+    return TappedRequest(str(max(1, pull_request.batch)), pull_request.id or None, wait_s)
 
 
 async def read_subjects(client: Client, stream: str) -> list[str]:
@@ -155,12 +156,12 @@ def _drop_covered(subjects: Sequence[str]) -> list[str]:
 
 async def read_publishers(
     client: Client, servers: ServerRequests, stream: str, subjects: Sequence[str], for_s: float,
-    max_msgs: int = MAX_MSGS, stop: asyncio.Event | None = None,
+    max_msgs: int = MAX_TAP_MSGS, stop: asyncio.Event | None = None,
 ) -> TappedRequests:  # fmt: skip
-    """Tap the messages published to the subjects of a stream, until `stop` at most; return the
-    publishers that wait for acks.
+    """Tap the messages published to the subjects of a stream for `for_s`, or until `stop` is set.
 
-    Raises PermissionDenied, and what `ServerRequests.request_all` raises.
+    Returns the publishers that wait for acks. Raises PermissionDenied, and what
+    `ServerRequests.request_all` raises.
     """
     tap = ReplyTap(
         subjects,

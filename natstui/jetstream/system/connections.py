@@ -94,7 +94,7 @@ async def read_connections(
     closed: bool,
     page_rows_count: int = PAGE_ROWS_COUNT,
 ) -> Connections:
-    """Return all connections of the account, or closed ones that servers still remember.
+    """Return all connections of the account; with `closed`, those closed ones that servers list.
 
     Raises PermissionDenied, RequestTimedOut, ConnectionLost, else RequestFailed.
     """
@@ -204,13 +204,13 @@ async def _read_pages(
 ) -> Connections:
     servers_by_id: dict[str, AccountServer] = {}
     rows: dict[tuple[str, int], ClientConnection] = {}
-    silent: set[str] = set()
+    silent_names: set[str] = set()
     offset, max_total_count = 0, 1
     while offset < max_total_count:
         replies = await servers.request_all(
             CONNZ, {**body, "limit": page_rows_count, "offset": offset}
         )
-        silent.update(servers.find_silent(replies))
+        silent_names.update(servers.find_silent(replies))
         pages = [(reply, read(CONNZ, reply.data, _ConnectionsPage)) for reply in replies]
         for reply, page in pages:
             with raise_unreadable(CONNZ):
@@ -222,7 +222,9 @@ async def _read_pages(
         max_total_count = max(
             (page.total for _, page in pages if _is_page_full(page, page_rows_count)), default=0
         )
-    return Connections(tuple(servers_by_id.values()), tuple(rows.values()), tuple(sorted(silent)))
+    return Connections(
+        tuple(servers_by_id.values()), tuple(rows.values()), tuple(sorted(silent_names))
+    )
 
 
 def _is_page_full(page: _ConnectionsPage, page_rows_count: int) -> bool:

@@ -20,7 +20,7 @@ _CHECK_INTERVAL_S = 0.1
 
 
 async def kick(writer: Writer, own_client: Client | None, command: KickConnection) -> str:
-    """Close the connection of a command, and wait for its end; return the result as text.
+    """Close the connection that a command names, and wait for its end; return the result as text.
 
     `writer` is of the system account, `own_client` is natstui's other connection, which must not
     be closed. Raises NotFound if the connection has ended, ActionRefusal, and the request errors.
@@ -51,7 +51,9 @@ async def kick(writer: Writer, own_client: Client | None, command: KickConnectio
     }
     draft = JournalDraft("kick_connection", connection.display_name, None, journal_fields)
     names = connection.display_name, command.confirmed
-    await writer.send(draft, names, send, lambda reply: reply, loses=kick_loss_text(connection))
+    await writer.send(
+        draft, names, send, lambda reply: reply, loss_text=kick_loss_text(connection)
+    )
     return await _wait_until_closed(servers, connection)
 
 

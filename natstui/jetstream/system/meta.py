@@ -132,9 +132,9 @@ async def remove_server(writer: Writer, system: SystemConnection, request: Remov
         return reply
 
     draft = JournalDraft("remove_server", request.server, None, {"peer": request.server})
-    loses = removal_loss(meta, request.server)
+    loss_text = removal_loss(meta, request.server)
     names = request.server, request.confirmed
-    send_coroutine = writer.send(draft, names, send, lambda reply: reply, loses=loses)
+    send_coroutine = writer.send(draft, names, send, lambda reply: reply, loss_text=loss_text)
 
     async def describe_membership() -> str:
         is_member = (await read_meta(system)).peer(request.server) is not None

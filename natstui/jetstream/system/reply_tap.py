@@ -30,7 +30,7 @@ from natstui.model.clients.recipients import listeners_of
 from natstui.model.clients.requests import Requester, TappedRequests
 from natstui.units import bytes_text, duration_text
 
-MAX_MSGS = 100_000
+MAX_TAP_MSGS = 100_000
 _MAX_READ_BYTES = 64 * 1024 * 1024
 _MAX_UNMATCHED_INBOXES = 5_000
 """Limit of inboxes without a known client; requests with further inboxes have no client."""
@@ -140,7 +140,7 @@ class ReplyTap:
         read_request: Callable[[Msg], TappedRequest],
         *,
         for_s: float,
-        max_msgs: int = MAX_MSGS,
+        max_msgs: int = MAX_TAP_MSGS,
         deletion_subject: str | None = None,
         stop: asyncio.Event | None = None,
     ) -> None:
@@ -275,10 +275,10 @@ class ReplyTap:
         subscribers = listeners_of(connections.rows, inbox)
         for subscriber in subscribers:
             self._clients.setdefault(subscriber.connection.key, (subscriber.connection, _Tally()))
-            keys = self._clients_by_subject.get(subscriber.by.subject, ())
-            if subscriber.connection.key not in keys:
+            client_keys = self._clients_by_subject.get(subscriber.by.subject, ())
+            if subscriber.connection.key not in client_keys:
                 self._clients_by_subject[subscriber.by.subject] = (
-                    *keys,
+                    *client_keys,
                     subscriber.connection.key,
                 )
                 _, delivered_by_client = self._found_inboxes.setdefault(
@@ -307,7 +307,7 @@ class ReplyTap:
         covering_subjects += [
             ".".join((*tokens[:count], ">")) for count in range(len(tokens) - 1, 0, -1)
         ]
-        keys = next(
+        client_keys = next(
             (
                 self._clients_by_subject[covering_subject]
                 for covering_subject in covering_subjects
@@ -315,7 +315,7 @@ class ReplyTap:
             ),
             None,
         )
-        return None if keys is None else keys[0]
+        return None if client_keys is None else client_keys[0]
 
     def _end_tap(self, reason: str) -> None:
         if self._end_reason is None:

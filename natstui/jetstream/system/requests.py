@@ -182,7 +182,11 @@ class ServerRequests:
         skips_errors: bool,
         is_only_server: bool,
     ) -> dict[str, ServerReply]:
-        """Return replies by server id, once all known servers have replied or no more come."""
+        """Return replies by server id, once all known servers have replied or no more come.
+
+        One reply is enough if `is_only_server`. Raises RequestFailed for an error reply; with
+        `skips_errors` only if there is no other reply.
+        """
         is_discovery_due = steady_s() >= self._discovery_due_s
         replies_by_id: dict[str, ServerReply] = {}
         errors_by_id: dict[str, RequestFailed] = {}

@@ -277,13 +277,15 @@ class MonitoringPorts:
         timeout_s = timeout_s or self._connection.request_timeout_s
         query = "&".join(f"{name}={value}" for name, value in options.items())
         urls = [f"{address.rstrip('/')}{path}?{query}" for address in self._connection.monitoring]
-        results = await asyncio.gather(*(self._get(url, timeout_s) for url in urls))
+        replies_or_reasons = await asyncio.gather(
+            *(self._request_port(url, timeout_s) for url in urls)
+        )
         self.failure_by_url = {
             _strip_url(url): result
-            for url, result in zip(urls, results, strict=True)
+            for url, result in zip(urls, replies_or_reasons, strict=True)
             if isinstance(result, str)
         }
-        replies = [result for result in results if isinstance(result, ServerReply)]
+        replies = [result for result in replies_or_reasons if isinstance(result, ServerReply)]
         if not replies:
             failures_text = "; ".join(
                 f"{url}: {reason}" for url, reason in self.failure_by_url.items()
@@ -292,7 +294,7 @@ class MonitoringPorts:
         # Two addresses may lead to the same server.
         return list({reply.server_id: reply for reply in replies}.values())
 
-    async def _get(self, url: str, timeout_s: float) -> ServerReply | str:
+    async def _request_port(self, url: str, timeout_s: float) -> ServerReply | str:
         """Return the reply of a port, or the reason why there is none."""
         requested_us = steady_us()
         try:

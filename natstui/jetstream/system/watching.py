@@ -267,7 +267,7 @@ async def watch_clients(client: Client, sink: Sink, *, connections: bool = False
                             _now_us(), busiest_connections(connections_read, MAX_CONNECTIONS)
                         )
                     )
-            closed_connections, missing = await _read_closed(client)
+            closed_connections, missing_reason = await _read_closed(client)
             subscriptions_count = sum(row.subscriptions_count for row in rows)
             groups = None
             if (
@@ -278,7 +278,7 @@ async def watch_clients(client: Client, sink: Sink, *, connections: bool = False
                 groups = count_groups(subscriptions.rows)
             sink.add(
                 summarize_clients(
-                    _now_us(), rows, closed_connections, missing, groups, clocks_ahead_us
+                    _now_us(), rows, closed_connections, missing_reason, groups, clocks_ahead_us
                 )
             )
         except ConnectionLost:

@@ -123,11 +123,11 @@ def _make_death_signal_setup() -> Callable[[], None] | None:
     """
     if sys.platform != "linux":
         return None
-    prctl, parent = ctypes.CDLL(None).prctl, os.getpid()
+    prctl, parent_pid = ctypes.CDLL(None).prctl, os.getpid()
 
     def request_death_signal() -> None:
         prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
-        if os.getppid() != parent:
+        if os.getppid() != parent_pid:
             os._exit(1)
 
     return request_death_signal
@@ -231,7 +231,7 @@ class Broker:
     def start(self) -> None:
         """Start the server and wait until JetStream replies.
 
-        Raises EmbeddedServerError, with the last line of the log.
+        Raises EmbeddedServerError, with the last line of the log, if the server does not start.
         """
         self.spawn()
         while not self._is_ready():
@@ -279,7 +279,7 @@ class Broker:
             process.wait()
 
     def terminate(self) -> None:
-        """Tell the process to end, without waiting for it."""
+        """Send the process the signal to end, without waiting for its end."""
         if self._process is not None:
             self._process.send_signal(signal.SIGCONT)
             self._process.terminate()

@@ -82,7 +82,7 @@ class Cluster:
 
     @property
     def urls(self) -> tuple[str, ...]:
-        """The address of each node for clients."""
+        """Return the address of each node for clients."""
         return tuple(node.url for node in self.nodes)
 
     def node(self, name: str) -> Broker:
@@ -125,8 +125,8 @@ class Cluster:
         while not self._has_leaders(deadline_s):
             time.sleep(_CHECK_INTERVAL_S)
         # In another thread, because this thread may already run an event loop.
-        with ThreadPoolExecutor(1) as thread:
-            thread.submit(asyncio.run, self.wait_until_placing()).result()
+        with ThreadPoolExecutor(1) as executor:
+            executor.submit(asyncio.run, self.wait_until_placing()).result()
 
     def _has_leaders(self, deadline_s: float) -> bool:
         """Return whether every node knows all leaders; restart nodes that the meta group lacks.

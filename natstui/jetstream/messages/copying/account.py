@@ -75,8 +75,8 @@ def ranges_until(ranges: FirstAndLastSeqs, seq: int) -> FirstAndLastSeqs:
 
 def has_seq(ranges: FirstAndLastSeqs, seq: int) -> bool:
     """Return whether a sequence is in ascending ranges."""
-    index = bisect_right(ranges, seq, key=itemgetter(0)) - 1
-    return index >= 0 and seq <= ranges[index][1]
+    range_index = bisect_right(ranges, seq, key=itemgetter(0)) - 1
+    return range_index >= 0 and seq <= ranges[range_index][1]
 
 
 def seqs_of(ranges: FirstAndLastSeqs) -> Iterator[int]:
@@ -89,8 +89,8 @@ def pair_neighbours(ranges: FirstAndLastSeqs) -> Iterator[tuple[list[int], list[
     """Yield the ranges in pairs: the first two, the next two, and so on; a last one that is left
     over, together with itself.
     """
-    for index in range(0, len(ranges), 2):
-        yield ranges[index], ranges[min(index + 1, len(ranges) - 1)]
+    for range_index in range(0, len(ranges), 2):
+        yield ranges[range_index], ranges[min(range_index + 1, len(ranges) - 1)]
 
 
 @dataclass(slots=True)
@@ -167,7 +167,7 @@ class CopyAccount:
         self.last_seq = seq
 
     def add_removed(self, first_seq: int, last_seq: int) -> None:
-        """Add sequences that the source deleted before they were copied."""
+        """Add a range of sequences that the source deleted before they were copied."""
         seqs_before = self.removed_seqs or (first_seq, last_seq)
         self.removed_seqs = min(seqs_before[0], first_seq), max(seqs_before[1], last_seq)
 
@@ -194,7 +194,7 @@ class CopyAccount:
             self.is_overfull = len(self.refused_ranges) > MAX_RANGES
 
     def lose_newest(self, lost_msgs: int, reason: str) -> None:
-        """Count the last messages of a file as refused, because they could not be written."""
+        """Count the last `lost_msgs` messages as refused: the file could not be written."""
         self.acknowledged_msgs, self.refused_msgs = self.read_msgs - lost_msgs, lost_msgs
         self.refusals = Counter({reason: lost_msgs}) if lost_msgs else Counter()
 
@@ -211,12 +211,12 @@ class SkippedSequences(msgspec.Struct, frozen=True):
     """The first and the last of them."""
 
     def with_range(self, first_seq: int, last_seq: int) -> SkippedSequences:
-        """Return these sequences together with all of a range that follows them."""
+        """Return these sequences together with all those from `first_seq` to `last_seq`."""
         begin_seq = self.seqs[0] if self.seqs else first_seq
         return SkippedSequences(self.count + last_seq - first_seq + 1, (begin_seq, last_seq))
 
 
-class State(msgspec.Struct, kw_only=True):
+class CopyState(msgspec.Struct, kw_only=True):
     """The position of a copy, as stored in its file."""
 
     begin_seq: int = 1
@@ -277,10 +277,13 @@ class StateFile:
         name = f"{hashlib.sha256(text).hexdigest()[:24]}.json"
         self.path: Path = platformdirs.user_state_path("natstui") / "copies" / name
 
-    def read(self) -> State | None:
-        """Return the state of a stopped copy; None if there is none. Raises SessionError."""
+    def read(self) -> CopyState | None:
+        """Return the state of a stopped copy; None if there is none.
+
+        Raises SessionError if it cannot be read.
+        """
         try:
-            return decoder_of(State).decode(self.path.read_bytes())
+            return decoder_of(CopyState).decode(self.path.read_bytes())
         except FileNotFoundError:
             return None
         except (OSError, msgspec.DecodeError, RecursionError) as error:
@@ -288,8 +291,8 @@ class StateFile:
                 f"{self.path} cannot be read: {describe_parse_error(error)}"
             ) from error
 
-    def write(self, state: State) -> None:
-        """Write the state atomically; raises SessionError."""
+    def write(self, state: CopyState) -> None:
+        """Write the state atomically; raises SessionError if that fails."""
         try:
             create_private_folder(self.path.parent)
             write_atomic_file(self.path, msgspec.json.encode(state), mode=0o600)

@@ -38,8 +38,8 @@ from natstui.jetstream.connection.writer import JournalDraft, Writer
 from natstui.jetstream.messages.copying.account import (
     MAX_RANGES,
     CopyAccount,
+    CopyState,
     FirstAndLastSeqs,
-    State,
     StateFile,
     has_seq,
     merged_ranges,
@@ -102,17 +102,17 @@ class CopyTarget:
     stream: str | None = None
     """Name of the target stream, which refuses messages that another stream would store; None if
     any stream may store them."""
-    maps: tuple[tuple[str, str], ...] = ()
+    subject_maps: tuple[tuple[str, str], ...] = ()
     """Pairs of a subject pattern and the new subject; the first pattern that matches counts."""
-    ids: MessageIdMode = "made"
+    message_id_mode: MessageIdMode = "made"
 
     def subject_of(self, subject: str) -> str:
         """Return the target subject of a message."""
-        return _subject_of(self.maps, subject)
+        return _subject_of(self.subject_maps, subject)
 
     def check(self) -> None:
         """Raise UsageError for an impossible mapping."""
-        for source, new_subject in self.maps:
+        for source, new_subject in self.subject_maps:
             problem = mapping_problem(source, new_subject)
             # The new subject may be one without `>`: all messages get it.
             if problem is not None and "must end with >" not in problem:
@@ -125,10 +125,10 @@ class CopyTarget:
 
 @lru_cache(maxsize=1024)
 def _subject_of(subject_maps: tuple[tuple[str, str], ...], subject: str) -> str:
-    candidates = (
+    mapped_subjects = (
         map_subject(subject, source, new_subject) for source, new_subject in subject_maps
     )
-    return next((candidate for candidate in candidates if candidate is not None), subject)
+    return next((mapped for mapped in mapped_subjects if mapped is not None), subject)
 
 
 @lru_cache(maxsize=1024)
@@ -155,7 +155,7 @@ class Copy:
     """The selected messages of a stream; None to copy from a file."""
     from_file: Path | None = None
     pace: Pace = field(default_factory=Pace)
-    state: State | None = None
+    state: CopyState | None = None
     """The state of the stopped copy that this one continues; None if it continues none."""
     file: StateFile | None = None
     account: CopyAccount = field(default_factory=CopyAccount)
@@ -177,7 +177,7 @@ class Copy:
     and none is removed by consumers."""
 
     def mark_sent(self, source_message: StreamMessage) -> None:
-        """Remember that a message was sent."""
+        """Store the sequence of the last message that was sent."""
         self._sent_seq = source_message.stream_seq
 
     @property
@@ -192,7 +192,7 @@ class Copy:
     @property
     def _source_part(self) -> FilePart:
         """Return the part of the source file that the stopped copy had read."""
-        state = self.state or State(end_seq=0)
+        state = self.state or CopyState(end_seq=0)
         return FilePart(state.source_lines_count, state.source_sha256)
 
     async def check_source(self, client: Client) -> None:
@@ -225,7 +225,7 @@ class Copy:
         """Yield each message with a text that identifies it; of a deleted one, its sequence.
 
         Messages that were refused up to the position of the stopped copy come first; later ones
-        are read in order with the others.
+        are read in order with the others. With `headers_only`, payloads may be left out.
         """
         after_seq = self.state.done_seq if self.state else 0
         if self.selection is None:
@@ -248,11 +248,13 @@ class Copy:
             )
             for seqs in filter(None, (self.state.removed_seqs, later_removed_seqs)):
                 self.account.add_removed(*seqs)
-        parts = [(self.selection, after_seq)]
+        selections_and_after_seqs = [(self.selection, after_seq)]
         refused_ranges = ranges_until(self.state.refused_ranges, after_seq) if self.state else []
         if refused_ranges:
-            parts.insert(0, (replace(self.selection, seqs=SeqRanges(refused_ranges)), 0))
-        for selection, part_after_seq in parts:
+            selections_and_after_seqs.insert(
+                0, (replace(self.selection, seqs=SeqRanges(refused_ranges)), 0)
+            )
+        for selection, part_after_seq in selections_and_after_seqs:
             source = read_messages(client, selection, part_after_seq, headers_only=headers_only)
             is_retried = selection is not self.selection
             gaps = None if is_retried else self._gaps
@@ -295,11 +297,11 @@ class Copy:
         self.account.without_rollup_msgs += bool(
             rolled_up_filters(subject, source_message.headers)
         )
-        own_id = next(
+        own_message_id = next(
             (text.strip() for name, text in headers if name.lower() == MESSAGE_ID_HEADER.lower()),
             None,
         )
-        has_own_id = own_id is not None and self.target.ids == "kept"
+        has_own_id = own_message_id is not None and self.target.message_id_mode == "kept"
         if not has_own_id:
             headers = [
                 (ORIGINAL_ID_HEADER if name.lower() == MESSAGE_ID_HEADER.lower() else name, text)
@@ -321,7 +323,7 @@ class Copy:
         )
 
     def save(self) -> None:
-        """Write the state if anything changed; raises SessionError.
+        """Write the state if anything changed; raises SessionError if it cannot be written.
 
         Until the next call, at most `MAX_UNSAVED_MSGS` messages may be sent.
         """
@@ -338,7 +340,7 @@ class Copy:
     def _write(self, unknown_msgs: int, file_bytes: int = 0, file_sha256: str = "") -> None:
         if self.file is None:
             return
-        account, before = self.account, self.state or State(end_seq=0)
+        account, before = self.account, self.state or CopyState(end_seq=0)
         first_open_message = self.get_first_open_message()
         oldest_age_s = (
             time.monotonic() - first_open_message.first_sent_s if first_open_message else 0.0
@@ -348,7 +350,7 @@ class Copy:
         source_part = source_file.part_until(done_seq) if source_file else self._source_part
         selection = self.selection
         self.file.write(
-            State(
+            CopyState(
                 begin_seq=selection.begin_seq if selection else 1,
                 end_seq=self.end_seq, done_seq=done_seq,
                 since_us=selection.request.since_us if selection else None,
@@ -403,7 +405,9 @@ async def send_copy(
     """
     arguments: dict[str, Any] = {
         "copied_from": copy.name, "subject": required_and_typed_name[0], "payload_bytes": 0,
-        "maps": [f"{pattern} → {new_subject}" for pattern, new_subject in copy.target.maps],
+        "maps": [
+            f"{pattern} → {new_subject}" for pattern, new_subject in copy.target.subject_maps
+        ],
     }  # fmt: skip
     account, start_s = copy.account, steady_s()
     await copy.check_source(source)
@@ -488,7 +492,7 @@ async def _check_targets(client: Client, copy: Copy) -> None:
     If limits or consumers of the stream may have deleted them, they are counted at the end
     instead.
     """
-    state = copy.state or State(end_seq=0)
+    state = copy.state or CopyState(end_seq=0)
     for stream, created_at_us in state.target_created_at_us.items():
         if await read_creation_us(client, stream) != created_at_us:
             raise UsageError(
@@ -602,8 +606,9 @@ class _Pacer:
 
 
 async def write_copy(source: Client, copy: Copy, path: Path, stop: asyncio.Event) -> None:
-    """Copy messages into a file; raises UsageError, BackupError, SessionError, WriteFailed and the
-    errors of reading.
+    """Copy messages into a file, until all are copied or `stop` is set.
+
+    Raises UsageError, BackupError, SessionError, WriteFailed and the errors of reading.
     """
     await copy.check_source(source)
     with MessageFile(path, copy.account) as file:
@@ -632,7 +637,7 @@ async def write_copy(source: Client, copy: Copy, path: Path, stop: asyncio.Event
             finally:
                 save()
             if not copy.account.is_stopped:
-                file.publish()
+                file.move_to_path()
                 copy.delete_state()
         except (BackupError, SessionError, WriteFailed) as error:
             file.stop_writing()

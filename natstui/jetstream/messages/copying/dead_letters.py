@@ -67,7 +67,7 @@ async def preview_send_again(client: Client, command: PreviewResend) -> ResendPr
     Raises ActionRefusal if a stream of another domain would store them as well.
     """
     copy = await _make_copy(client, command)
-    loses = await _describe_loss(client, copy)
+    loss_text = await _describe_loss(client, copy)
     counts = await count_copy(client, client, copy)
     top_subjects = counts.subjects.most_common(MAX_SHOWN_SUBJECTS)
     return ResendPreview(
@@ -75,7 +75,7 @@ async def preview_send_again(client: Client, command: PreviewResend) -> ResendPr
         tuple(
             (subject, count, counts.streams.get(subject) or "") for subject, count in top_subjects
         ),
-        len(counts.subjects) - len(top_subjects), loses,
+        len(counts.subjects) - len(top_subjects), loss_text,
     )  # fmt: skip
 
 
@@ -86,8 +86,8 @@ async def send_again(writer: Writer, command: ResendMessages) -> CopyAccount:
     and ActionRefusal if messages are deleted for good and that was not confirmed.
     """
     copy = await _make_copy(writer.client, command)
-    loses = await _describe_loss(writer.client, copy)
-    writer.check_allowed(command.stream, command.confirmed, loses=loses)
+    loss_text = await _describe_loss(writer.client, copy)
+    writer.check_allowed(command.stream, command.confirmed, loss_text=loss_text)
     await send_copy(
         writer.client, writer, copy, (command.stream, command.confirmed), asyncio.Event()
     )
@@ -132,6 +132,6 @@ async def _make_copy(client: Client, command: PreviewResend | ResendMessages) ->
         command.sequences,
         info.read_config().get("retention", "limits") == "limits", state=info.state,
     )  # fmt: skip
-    target = CopyTarget(maps=((">", command.to_subject),) if command.to_subject else ())
+    target = CopyTarget(subject_maps=((">", command.to_subject),) if command.to_subject else ())
     target.check()
     return Copy(target, selection)

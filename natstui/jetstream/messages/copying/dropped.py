@@ -174,7 +174,7 @@ async def _read_stored(
         async with reader:
             remaining_msgs = reader.waiting_msgs
             while remaining_msgs and (message := await anext(reader, None)) is not None:
-                remaining_msgs = message.left_msgs
+                remaining_msgs = message.later_msgs
                 yield message.stored_at_us, message.payload
     except ActionRefusal:
         # A reader could remove messages of this stream.
@@ -202,7 +202,8 @@ async def find_possibly_dropped(
     """Return the sequences of stored messages between the ack floor and the last delivery; none if
     some messages are ack pending.
 
-    They include the dropped messages, and those that were acked after a dropped one.
+    They include the dropped messages, and those that were acked after a dropped one. Reading stops
+    after the page in which `limit` is reached.
     """
     if consumer.num_ack_pending:
         return ()
@@ -221,7 +222,7 @@ async def _read_stored_seqs(
     limit: int = sys.maxsize,
 ) -> set[int]:
     """Return the sequences of the stored messages from `next_seq` to `last_seq` that match the
-    consumer's filters; at most `limit`.
+    consumer's filters; reading stops after the page in which `limit` is reached.
     """
     filters, seqs = filters_of(consumer), set[int]()
     getter = ApiGetter(client, stream, 0)

@@ -118,10 +118,12 @@ async def _read_target_streams(
 
 async def _read_target_filters(source: Client, copy: Copy) -> list[str]:
     """Return filters that together match the subjects of all copies."""
-    target_filters = [_MAP_PLACEHOLDER_PATTERN.sub("*", target) for _, target in copy.target.maps]
+    target_filters = [
+        _MAP_PLACEHOLDER_PATTERN.sub("*", target) for _, target in copy.target.subject_maps
+    ]
     # Messages that no mapping matches keep their subject.
     source_filters = await _read_source_filters(source, copy) or (">",)
-    mapped_filters = [source_pattern for source_pattern, _ in copy.target.maps]
+    mapped_filters = [source_pattern for source_pattern, _ in copy.target.subject_maps]
     unmapped_filters = [
         source_filter
         for source_filter in source_filters

@@ -137,7 +137,7 @@ class MessageFile:
         self._copy_account.acknowledged_msgs += 1
 
     def sync(self) -> None:
-        """Wait until all written messages are on the disk; raises BackupError."""
+        """Wait until all written messages are on the disk; raises BackupError if that fails."""
         assert self._file is not None
         with translate_write_errors(self.path, BackupError):
             self._file.flush()
@@ -150,7 +150,7 @@ class MessageFile:
         with suppress(OSError):
             self._file.close()
 
-    def publish(self) -> None:
+    def move_to_path(self) -> None:
         """Move the complete file to its path; raises UsageError if another file is there now."""
         assert self._partial_path is not None
         with translate_write_errors(self.path):
@@ -199,17 +199,17 @@ class SourceFile:
     """A file from which messages are read, and the part of it that a stopped copy has read."""
 
     def __init__(self, path: Path, part: FilePart) -> None:
-        """Create for a file of which a stopped copy has read `part`, which may have no lines."""
+        """Read from `path`, of which a stopped copy has read `part`, perhaps no lines."""
         self._path = path
-        self._done_part = part
-        self._newer_parts: deque[FilePart] = deque(maxlen=_MAX_STORED_FILE_PARTS)
-        """The parts that end at the newest messages read after `_done_part`."""
+        self._previously_read_part = part
+        self._newly_read_parts: deque[FilePart] = deque(maxlen=_MAX_STORED_FILE_PARTS)
+        """The parts that end at the newest messages read after `_previously_read_part`."""
 
     def part_until(self, seq: int) -> FilePart:
         """Return the part of the file that ends with the last message up to line `seq`."""
-        while self._newer_parts and self._newer_parts[0].lines_count <= seq:
-            self._done_part = self._newer_parts.popleft()
-        return self._done_part
+        while self._newly_read_parts and self._newly_read_parts[0].lines_count <= seq:
+            self._previously_read_part = self._newly_read_parts.popleft()
+        return self._previously_read_part
 
     async def read_messages(
         self, is_wanted: Callable[[int], bool]
@@ -221,7 +221,7 @@ class SourceFile:
         """
         try:
             # A plain file is checked before a message is sent; a pipe can be read only once.
-            if self._done_part.lines_count and self._path.is_file():
+            if self._previously_read_part.lines_count and self._path.is_file():
                 await self._check_part()
             async with aclosing(self._read_lines()) as lines:
                 async for number, line in lines:
@@ -233,7 +233,7 @@ class SourceFile:
     async def _check_part(self) -> None:
         async with aclosing(self._read_lines()) as lines:
             async for number, _ in lines:
-                if number >= self._done_part.lines_count:
+                if number >= self._previously_read_part.lines_count:
                     return
 
     async def _read_lines(self) -> AsyncGenerator[tuple[int, bytes], None]:
@@ -241,23 +241,30 @@ class SourceFile:
 
         Raises UsageError if the part that a stopped copy has read was changed.
         """
-        done_part, part, digest = self._done_part, FilePart(0, ""), hashlib.sha256()
+        previously_read_part, part, digest = (
+            self._previously_read_part,
+            FilePart(0, ""),
+            hashlib.sha256(),
+        )
         async with aclosing(_read_raw_lines(self._path)) as lines:
             async for line in lines:
                 digest.update(line)
                 part = FilePart(part.lines_count + 1, digest.hexdigest())
-                if part.lines_count == done_part.lines_count and part != done_part:
+                if (
+                    part.lines_count == previously_read_part.lines_count
+                    and part != previously_read_part
+                ):
                     break
                 if len(line) > _MAX_LINE_BYTES:
                     raise RequestFailed(
                         f"{self._path}:{part.lines_count} is no message: the line has more than "
                         f"{_MAX_LINE_BYTES:,} bytes"
                     )
-                if part.lines_count > done_part.lines_count and line.strip():
-                    self._newer_parts.append(part)
+                if part.lines_count > previously_read_part.lines_count and line.strip():
+                    self._newly_read_parts.append(part)
                 yield part.lines_count, line
-        if part.lines_count <= done_part.lines_count and part != done_part:
-            lines_text = counted(f"{done_part.lines_count:,}", "line")
+        if part.lines_count <= previously_read_part.lines_count and part != previously_read_part:
+            lines_text = counted(f"{previously_read_part.lines_count:,}", "line")
             raise UsageError(
                 f"of the first {lines_text} of {self._path}, which were read before, some were "
                 "changed or removed in the meantime: copy again without --resume"

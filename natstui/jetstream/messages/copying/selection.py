@@ -32,7 +32,7 @@ from natstui.jetstream.connection.storing import (
     lost_newest_text,
     newest_message,
 )
-from natstui.jetstream.messages.copying.account import SkippedSequences, State
+from natstui.jetstream.messages.copying.account import CopyState, SkippedSequences
 from natstui.jetstream.messages.copying.dropped import filters_of, find_dropped
 from natstui.jetstream.messages.decode import decode_api_reply
 from natstui.jetstream.messages.gets import ApiGetter
@@ -71,7 +71,7 @@ class SelectionRequest:
 
     @property
     def is_range(self) -> bool:
-        """Whether all messages between two sequences are requested, without other conditions."""
+        """Return whether all messages between two sequences are requested, unconditionally."""
         conditions = (self.consumer, self.since_us, self.until_us)
         return not self.subjects and all(condition is None for condition in conditions)
 
@@ -105,17 +105,17 @@ class Selection:
 
     @property
     def may_be_consumed(self) -> bool:
-        """Whether consumers may remove messages before they are read, which counts as no loss."""
+        """Return whether consumers may remove messages before they are read, which is no loss."""
         return not self.has_limits_retention and self.state.consumer_count > 0
 
     @property
     def is_complete_range(self) -> bool:
-        """Whether all messages of a range are selected, and no consumer can remove any of them."""
+        """Return whether all messages of a range are selected, and no consumer can remove any."""
         return self.request.is_range and self.seqs is None and not self.may_be_consumed
 
     @property
     def has_ascending_times(self) -> bool:
-        """Whether the messages are probably in the order of their times.
+        """Return whether the messages are probably in the order of their times.
 
         They are not if the first is newer than the last, as in the mirror of a stream that was
         restored; messages between these two are not examined.
@@ -211,6 +211,7 @@ async def read_messages(
 ) -> AsyncGenerator[StreamMessage | int, None]:
     """Yield the selected messages after a sequence, in order; of a deleted one, its sequence.
 
+    With `headers_only`, payloads are left out if the messages are read with a consumer.
     Reading continues after an outage of the server. Raises RequestFailed, and Conflict if the
     stream was recreated.
     """
@@ -270,8 +271,8 @@ class Gaps:
     that it continues.
     """
 
-    def __init__(self, selection: Selection, state: State | None = None) -> None:
-        """Create for a selection; `state` is the state of the stopped copy, if any."""
+    def __init__(self, selection: Selection, state: CopyState | None = None) -> None:
+        """Create the gaps of a selection; `state` is that of the stopped copy, if any."""
         self._selection = selection
         self._last_seq = max(state.done_seq if state else 0, selection.begin_seq - 1)
         self._skipped_seqs = state.skipped if state else SkippedSequences()
@@ -279,7 +280,7 @@ class Gaps:
         """The gaps that are not in `_skipped_seqs` yet."""
 
     def add(self, stream_seq: int) -> None:
-        """Add the sequences between the message that was read before and the one read now."""
+        """Add the sequences between the previously read message and that at `stream_seq`."""
         if stream_seq > self._last_seq + 1:
             self._ranges.append((self._last_seq + 1, stream_seq - 1))
         self._last_seq = stream_seq
@@ -320,7 +321,7 @@ async def find_removed_range(
     is_range = selection.seqs is None and request.consumer is None and request.until_us is None
     if not is_range or not selection.has_limits_retention:
         return None
-    if selection.subjects if last_read_message is None else not last_read_message.left_msgs:
+    if selection.subjects if last_read_message is None else not last_read_message.later_msgs:
         return None
     state = await read_source_state(client, selection)
     first_seq = (
@@ -375,7 +376,7 @@ async def _read_by_consumer(
                 return
             if message.stream_seq >= from_seq:
                 yield message
-            if not message.left_msgs or message.stream_seq >= selection.end_seq:
+            if not message.later_msgs or message.stream_seq >= selection.end_seq:
                 return
 
 

@@ -56,7 +56,7 @@ _ACK_WAIT_INTERVAL_S = 0.5
 _FAILED_MESSAGE_RETRY_S = 0.2
 _RESTART_ACK_PAUSE_S = 0.2
 """After such a time without an ack, the server may have been restarted."""
-_RESEND_S = 3.0
+_RESEND_AFTER_S = 3.0
 """Time without an ack after which a message is sent again."""
 DUPLICATE_WINDOW_USABLE_RATIO = 0.8
 """The part of a duplicate window in which messages are sent again; clocks are not exact."""
@@ -257,16 +257,17 @@ class MessageWindow:
             raise self._unknown_outcome
         nc = self._client.nc
         while first := self.first_open_message:
-            is_overdue = time.monotonic() - first.last_sent_s > _RESEND_S
+            is_overdue = time.monotonic() - first.last_sent_s > _RESEND_AFTER_S
             has_reconnected = nc.stats["reconnects"] != self._reconnects_count
             if nc.is_connected and not has_reconnected and not is_overdue:
                 return
             await self._wait_for_acks()
 
     async def drain(self) -> None:
-        """Wait until every message has a result; raises OutcomeUnknown and RequestFailed.
+        """Wait until every message has a result.
 
-        Raises RequestFailed also if a stream was recreated or lost its newest messages meanwhile.
+        Raises RequestFailed if a stream refused a message, was recreated or lost its newest
+        messages, and OutcomeUnknown if it is unknown whether a message is stored.
         """
         while self._open_messages:
             await self._wait_for_acks()
@@ -300,9 +301,9 @@ class MessageWindow:
     async def _check_acked_before_pause(self) -> None:
         """Raise OutcomeUnknown if a stream lost a message that it acknowledged before a pause."""
         while self._acked_before_pause:
-            stream, acked = self._acked_before_pause[0]
+            stream, acked_message = self._acked_before_pause[0]
             try:
-                has_message = await self._has_message(stream, acked)
+                has_message = await self._has_message(stream, acked_message)
             except (RequestTimedOut, ConnectionLost, JetStreamUnavailable):
                 return  # it is checked again later
             self._acked_before_pause.popleft()
@@ -311,21 +312,25 @@ class MessageWindow:
                     f"target stream {lost_newest_text(stream)}: the copies stored before are lost"
                 )
 
-    async def _has_message(self, stream: str, acked: _AckedMessage) -> bool:
+    async def _has_message(self, stream: str, acked_message: _AckedMessage) -> bool:
         """Return whether a stream has, or had, a message that it acknowledged.
 
         True also for a message that was deleted since, or may not be read.
         """
         try:
-            reply = await self._client.request(f"STREAM.MSG.GET.{stream}", {"seq": acked.seq})
+            reply = await self._client.request(
+                f"STREAM.MSG.GET.{stream}", {"seq": acked_message.seq}
+            )
         except NotFound:
             with suppress(PermissionDenied, NotFound):
-                return (await self._client.stream_info(stream)).state.last_seq >= acked.seq
+                return (await self._client.stream_info(stream)).state.last_seq >= acked_message.seq
             return True
         except PermissionDenied:
             return True
         headers = decode_api_reply(reply, None).headers
-        return acked.message_id in [text for name, text in headers if name.lower() == MESSAGE_ID]
+        return acked_message.message_id in [
+            text for name, text in headers if name.lower() == MESSAGE_ID
+        ]
 
     def count_unknown_messages(self) -> None:
         """Count the messages in flight as unknown."""
@@ -386,7 +391,7 @@ class MessageWindow:
         if not msg.data:
             self._has_no_responder = True
             outgoing.last_sent_s = (
-                time.monotonic() - _RESEND_S + _FAILED_MESSAGE_RETRY_S
+                time.monotonic() - _RESEND_AFTER_S + _FAILED_MESSAGE_RETRY_S
             )  # no responders: send it again soon
             return
         try:
@@ -406,7 +411,7 @@ class MessageWindow:
         ack = read_ack(outgoing.subject, data, _Ack)
         if (ack_error := ack.error) is not None:
             if ack_error.err_code in _UNAVAILABLE_CODES:
-                outgoing.last_sent_s = time.monotonic() - _RESEND_S + _FAILED_MESSAGE_RETRY_S
+                outgoing.last_sent_s = time.monotonic() - _RESEND_AFTER_S + _FAILED_MESSAGE_RETRY_S
                 return
             error_number = ack_error.err_code or ack_error.code
             raise RequestFailed(
@@ -426,11 +431,11 @@ class MessageWindow:
         elif token not in self._duplicates_by_token:
             if has_seq(self._copy_account.stored_ranges.get(ack.stream, []), ack.seq):
                 raise OutcomeUnknown(f"target stream {lost_newest_text(ack.stream)}")
-            acked = _AckedMessage(ack.seq, outgoing.message_id, time.monotonic())
-            previous_message = self._last_acked_by_stream.get(ack.stream, acked)
-            if acked.acked_at_s - previous_message.acked_at_s > _RESTART_ACK_PAUSE_S:
+            acked_message = _AckedMessage(ack.seq, outgoing.message_id, time.monotonic())
+            previous_message = self._last_acked_by_stream.get(ack.stream, acked_message)
+            if acked_message.acked_at_s - previous_message.acked_at_s > _RESTART_ACK_PAUSE_S:
                 self._acked_before_pause.append((ack.stream, previous_message))
-            self._last_acked_by_stream[ack.stream] = acked
+            self._last_acked_by_stream[ack.stream] = acked_message
             self._count_stored(outgoing, ack.stream, ack.seq)
             self._finish_message(token)
 
@@ -439,7 +444,7 @@ class MessageWindow:
         self._copy_account.confirmed_msgs += outgoing.sent_count > 1
 
     async def _check_duplicates(self) -> None:
-        """Count the duplicates that are still stored; refuse deleted ones and id collisions."""
+        """Count duplicates as stored, but as refused if deleted or if only the id is equal."""
         seq_by_token_by_stream: dict[str, dict[str, int]] = {}
         for token, (stream, seq) in self._duplicates_by_token.items():
             seq_by_token_by_stream.setdefault(stream, {})[token] = seq
@@ -521,10 +526,13 @@ class MessageWindow:
             )
             if outgoing is None:
                 continue  # refused meanwhile
-            is_renamed = stored_message.subject != outgoing.subject and not config.get(
+            has_other_subject = stored_message.subject != outgoing.subject and not config.get(
                 "subject_transform"
             )
-            if is_renamed or base64.b64decode(stored_message.payload_base64) != outgoing.payload:
+            if (
+                has_other_subject
+                or base64.b64decode(stored_message.payload_base64) != outgoing.payload
+            ):
                 colliding_tokens.add(token)
         return colliding_tokens
 
@@ -574,21 +582,23 @@ class MessageWindow:
             await self._send_again(list(self._open_messages.items()))
             return
         token, outgoing = next(iter(self._open_messages.items()), ("", None))
-        if outgoing is not None and time.monotonic() - outgoing.last_sent_s > _RESEND_S:
+        if outgoing is not None and time.monotonic() - outgoing.last_sent_s > _RESEND_AFTER_S:
             self._check_resendable([outgoing])
             await self._request_again(token, outgoing)
             if token not in self._open_messages:
                 # The server replies again: many acks may have been lost with its last leader.
-                due_s = time.monotonic() - _RESEND_S
+                due_s = time.monotonic() - _RESEND_AFTER_S
                 overdue_messages = [
-                    item for item in self._open_messages.items() if item[1].last_sent_s < due_s
+                    pair for pair in self._open_messages.items() if pair[1].last_sent_s < due_s
                 ]
                 await self._send_again(overdue_messages)
 
     async def _read_duplicate_windows(self) -> None:
         """Read duplicate window, creation time and newest message of new streams."""
         for stream in [
-            name for name, window_s in self._duplicate_window_s_by_stream.items() if window_s < 0
+            name
+            for name, duplicate_window_s in self._duplicate_window_s_by_stream.items()
+            if duplicate_window_s < 0
         ]:
             try:
                 info = await self._client.stream_info(stream)
@@ -618,16 +628,16 @@ class MessageWindow:
 
     def _check_resendable(self, messages: list[OutgoingMessage]) -> None:
         """Raise OutcomeUnknown if a stream may no longer know the id of one of these messages."""
-        window_s = min(self._duplicate_window_s_by_stream.values(), default=0.0)
+        duplicate_window_s = min(self._duplicate_window_s_by_stream.values(), default=0.0)
         if (
             not messages
             or time.monotonic() - messages[0].first_sent_s
-            <= window_s * DUPLICATE_WINDOW_USABLE_RATIO
+            <= duplicate_window_s * DUPLICATE_WINDOW_USABLE_RATIO
         ):
             return
         raise OutcomeUnknown(
             f"{counted(f'{len(self._open_messages):,}', 'message')} may or may not be stored: no "
-            f"reply arrived within {duration_text(window_s)}, the duplicate window"
+            f"reply arrived within {duration_text(duplicate_window_s)}, the duplicate window"
         )
 
     async def _send_again(self, messages: list[tuple[str, OutgoingMessage]]) -> None:

@@ -97,7 +97,7 @@ class RateSamples:
     def add_sample(self, at_s: float) -> None:
         """Store the current counts, and drop samples older than the window of rates."""
         msgs, byte_counts = (
-            _copy(counts) for counts in (self._tally.msgs, self._tally.byte_counts)
+            _copy_to_array(counts) for counts in (self._tally.msgs, self._tally.byte_counts)
         )
         self._samples.append(_Sample(at_s, msgs, byte_counts))
         while len(self._samples) > 2 and at_s - self._samples[1].at_s >= RATE_WINDOW_S:
@@ -133,9 +133,11 @@ class RateSamples:
         if subject_filter is not self._subject_filter:
             # The root matches: messages that are counted there may be of any subject.
             self._subject_filter, self._node_matches = subject_filter, np.ones(1, np.bool_)
-        known_count = len(self._node_matches)
-        if known_count < len(paths):
-            new_matches = [subject_filter.matches_text(path) for path in paths[known_count:]]
+        matched_nodes_count = len(self._node_matches)
+        if matched_nodes_count < len(paths):
+            new_matches = [
+                subject_filter.matches_text(path) for path in paths[matched_nodes_count:]
+            ]
             self._node_matches = np.concatenate(
                 [self._node_matches, np.array(new_matches, np.bool_)]
             )
@@ -145,21 +147,21 @@ class RateSamples:
         """Return the counters of each node together with those of all nodes below it."""
         tree, count = self._tally.tree, len(own_counts.msgs)
         if count != self._grouped_nodes_count:
-            levels = _copy(tree.levels)
+            levels = _copy_to_array(tree.levels)
             deepest_level = int(levels.max())
             self._nodes_by_level = [
                 np.flatnonzero(levels == level) for level in range(deepest_level, 0, -1)
             ]
             self._grouped_nodes_count = count
-        parents = _copy(tree.parents)
+        parents = _copy_to_array(tree.parents)
 
         def sum_levels(values: npt.NDArray[np.int64] | Float64Array) -> Float64Array:
-            totals: Float64Array = values.astype(np.float64)
+            sums_by_node: Float64Array = values.astype(np.float64)
             for level_nodes in self._nodes_by_level:
-                totals += np.bincount(
-                    parents[level_nodes], weights=totals[level_nodes], minlength=count
+                sums_by_node += np.bincount(
+                    parents[level_nodes], weights=sums_by_node[level_nodes], minlength=count
                 )
-            return totals
+            return sums_by_node
 
         subjects, msgs, byte_counts = (
             sum_levels(values).astype(np.int64)
@@ -174,7 +176,7 @@ class RateSamples:
         )
 
 
-def _copy(values: object) -> Int64Array:
+def _copy_to_array(values: object) -> Int64Array:
     # A view is copied and dropped at once, because an array with a view cannot grow.
     return np.frombuffer(values, np.int64).copy()  # type: ignore[call-overload,no-any-return]
 
@@ -225,14 +227,14 @@ class SubjectTable:
         children = self._tree.children.get(parent)
         if children is None:
             return
-        nodes = _copy(children)
+        nodes = _copy_to_array(children)
         nodes = nodes[(nodes < len(self._counts.msgs))]
         nodes = nodes[self._counts.subjects[nodes] > 0]
         row_limit = _MAX_ROWS if parent == ROOT_NODE else _MAX_ROWS_OF_BRANCH
         self._add_rows(nodes, self._tree.paths[parent], int(self._tree.levels[parent]), row_limit)
 
     def _add_rows(self, nodes: Int64Array, parent_path: str, level: int, limit: int) -> None:
-        """Add a row for each of the first nodes, and one row for the others together."""
+        """Add a row for each of the first `limit` nodes, and one row for the others together."""
         first_nodes = self._select_first(nodes, min(limit, max(1, _MAX_ROWS - len(self._rows))))
         for node in map(int, first_nodes):
             is_open = self._is_node_expanded(node)
@@ -360,7 +362,7 @@ class NewestMessages:
             self._add_matching(block)
 
     def read_newest(self, preview_bytes: int) -> tuple[ListeningMessage, ...]:
-        """Return the newest matching messages with a part of their payload, oldest first."""
+        """Return the newest matching messages, oldest first, with `preview_bytes` of payload."""
         newest_messages = list[ListeningMessage]()
         for number, at_us, data, block_message in self._matching_messages.newest():
             newest_messages.append(
@@ -371,7 +373,7 @@ class NewestMessages:
         return tuple(reversed(newest_messages))
 
     def find(self, number: int) -> ListeningMessage | None:
-        """Return a message with its complete payload; None if it is no longer stored."""
+        """Return the message `number` with its complete payload; None if it is discarded."""
         for blocks in (self._matching_messages, self._all_messages):
             for stored_number, at_us, data, block_message in blocks.newest():
                 if stored_number == number:
@@ -521,7 +523,7 @@ class Listener:
         self._report_event.set()
 
     def find(self, number: int) -> ListeningMessage:
-        """Return a received message; raises RequestFailed if it is no longer stored."""
+        """Return the received message `number`; raises RequestFailed if it is discarded."""
         message = self._newest_messages.find(number)
         if message is None:
             raise RequestFailed(

@@ -175,12 +175,12 @@ class DistinctCounter:
         empty_count = self._ranks.count(0)
         if empty_count == _RANKS_COUNT:
             return 0
-        estimate = (
+        estimated_count = (
             _HYPERLOGLOG_BIAS_RATIO * _RANKS_COUNT**2 / sum(2.0**-rank for rank in self._ranks)
         )
-        if estimate <= 2.5 * _RANKS_COUNT and empty_count:
-            estimate = _RANKS_COUNT * math.log(_RANKS_COUNT / empty_count)
-        return max(1, round(estimate))
+        if estimated_count <= 2.5 * _RANKS_COUNT and empty_count:
+            estimated_count = _RANKS_COUNT * math.log(_RANKS_COUNT / empty_count)
+        return max(1, round(estimated_count))
 
 
 class InternalSubjects:
@@ -190,7 +190,7 @@ class InternalSubjects:
     """
 
     def __init__(self, inbox_prefix: str, subjects: Iterable[str]) -> None:
-        """Create for the subscribed `subjects`.
+        """Create the set of internal subjects for subscriptions to `subjects`.
 
         If one of them names one-off subjects, such as `_INBOX.x.>`, these are counted separately.
         """

@@ -104,7 +104,7 @@ class Budget:
     def set_next_interval(
         self, api: PollingApi, elapsed_s: float, wanted_interval_s: float, *, is_immediate: bool
     ) -> str | None:
-        """Set the interval to the next poll.
+        """Set the interval to the next poll, after a poll of `elapsed_s`.
 
         Returns why it is longer than `wanted_interval_s`, or None if it is not.
 

@@ -83,7 +83,8 @@ class LinkThroughput:
         if elapsed_s > 0:
             min_bytes_per_s = transferred_bytes / elapsed_s
             self._bytes_per_s = deque(
-                (max(speed, min_bytes_per_s) for speed in self._bytes_per_s), _KEPT_RATES_COUNT
+                (max(bytes_per_s, min_bytes_per_s) for bytes_per_s in self._bytes_per_s),
+                _KEPT_RATES_COUNT,
             )
 
 
@@ -207,14 +208,14 @@ class PollingApi:
         if self._limiter is not None:
             await self._limiter.wait_for_turn()
         self.requests_count += 1
-        requested_thread_us, before_bytes = thread_time_us(), self.arrived_bytes
+        requested_thread_us, arrived_before_bytes = thread_time_us(), self.arrived_bytes
         try:
             reply = await self._client.request_timed(verb, body, timeout_s)
         except RequestFailed as error:
             # The server counts it among the errors of the account.
             self._errors_count += error.err_code is not None
             raise
-        self._measure_reply(verb, reply, requested_thread_us, before_bytes)
+        self._measure_reply(verb, reply, requested_thread_us, arrived_before_bytes)
         return reply
 
     def pop_errors_count(self) -> int:
@@ -231,23 +232,29 @@ class PollingApi:
             await self._limiter.wait_for_turn()
         self.requests_count += 1
         requested_us, requested_thread_us = steady_us(), thread_time_us()
-        before_bytes = self.arrived_bytes
+        arrived_before_bytes = self.arrived_bytes
         subject = f"{self._client.prefix}.{_DIRECT_GET}.{stream}"
         msg = await self._client.request_subject(
             subject, json.dumps(body).encode(), timeout_s=timeout_s
         )
         reply = TimedReply(msg.data, requested_us, self._client.nc.arrival_of(msg))
-        self._measure_reply(_DIRECT_GET, reply, requested_thread_us, before_bytes)
+        self._measure_reply(_DIRECT_GET, reply, requested_thread_us, arrived_before_bytes)
         return msg
 
     def _measure_reply(
-        self, verb: str, reply: TimedReply, requested_thread_us: int, before_bytes: int
+        self, verb: str, reply: TimedReply, requested_thread_us: int, arrived_before_bytes: int
     ) -> None:
-        """Update the measurements of server and link from a reply."""
+        """Update the measurements of server and link from a reply.
+
+        `requested_thread_us` is the processor time of this thread at the request, and
+        `arrived_before_bytes` is the number of bytes received before it.
+        """
         self.received_bytes += len(reply.data)
         self._throughput.add_reply(reply)
         elapsed_s = steady_s() - reply.requested_mono_us / 1e6
-        self._throughput.ensure_min_throughput(self.arrived_bytes - before_bytes, elapsed_s)
+        self._throughput.ensure_min_throughput(
+            self.arrived_bytes - arrived_before_bytes, elapsed_s
+        )
         wait_us, is_mostly_own_time = self._wait_us(reply, requested_thread_us)
         arrived_with_previous = reply.arrival.began_mono_us == self._last_reply_began_us
         self._last_reply_began_us = reply.arrival.began_mono_us
@@ -294,11 +301,11 @@ class PollingApi:
     def _adapt_request_window(self, reply: TimedReply, requested_thread_us: int) -> None:
         """Adapt the limit of open requests to the time that a reply took."""
         arrival, now_s = reply.arrival, steady_s()
-        link_s = len(reply.data) / (self.bytes_per_s or float("inf"))
+        transfer_s = len(reply.data) / (self.bytes_per_s or float("inf"))
         own_cpu_s = max(0, arrival.began_thread_us - requested_thread_us) / 1e6
         waited_s = (arrival.began_mono_us - reply.requested_mono_us) / 1e6 - own_cpu_s
-        usual_s = min(self._info_complete_trips_us) / 1e6 + link_s
-        self.window.record_reply(waited_s, usual_s, reply.requested_mono_us / 1e6, now_s)
+        usual_reply_s = min(self._info_complete_trips_us) / 1e6 + transfer_s
+        self.window.record_reply(waited_s, usual_reply_s, reply.requested_mono_us / 1e6, now_s)
 
     def exclude_from_work(self, reply: TimedReply) -> None:
         """Subtract the work counted for a reply for which the server only waited for others."""

@@ -33,7 +33,7 @@ class Share:
         self._balance_s = 0.0
 
     def spend(self, used_s: float, now_s: float) -> None:
-        """Subtract a use of the resource."""
+        """Subtract `used_s` seconds of use from what is allowed."""
         self._add_earned_time(now_s)
         self._balance_s -= used_s
 
@@ -138,7 +138,7 @@ class RequestWindow:
     def record_reply(
         self, waited_s: float, usual_s: float, requested_s: float, now_s: float
     ) -> None:
-        """Raise or halve the limit, by a reply's time and the usual time without queueing."""
+        """Raise or halve the limit: a reply took `waited_s`, and takes `usual_s` if not queued."""
         if waited_s <= _SLOW_REPLY_RATIO * usual_s + _MAX_QUEUE_DELAY_S:
             limit_growth = 1 if self._is_doubling else 1 / self._max_open_requests
             self._max_open_requests = min(MAX_OPEN_COUNT, self._max_open_requests + limit_growth)

@@ -38,7 +38,7 @@ class AccountSource(BulkSource, Protocol):
     """A source of bulk replies that knows which servers are silent."""
 
     @property
-    def silent(self) -> tuple[str, ...]:
+    def silent_servers(self) -> tuple[str, ...]:
         """Return the names of servers that replied before, but not to the last request."""
 
 
@@ -85,7 +85,9 @@ class _AccountPoller:
             view = await self._requester.request_view(domain, config=config)
             if view is None:
                 raise RequestFailed("no server reports this account")
-            due_s = self._requester.compute_due_s(view, interval_s, is_first=not self._has_polled)
+            due_s = self._requester.compute_due_s(
+                view, interval_s, is_first_reply=not self._has_polled
+            )
             await self._add_records(view, started_us, due_s)
         except NatstuiError as error:
             self._availability.report_failure(_POLL_NAME, error)
@@ -151,7 +153,7 @@ class _AccountPoller:
             del self._unreported_since_s_by_stream[restored_stream]
         kept_rows = {name: self._rows[name] for name in missing_streams & self._rows.keys()}
         self._rows = {**kept_rows, **rows}
-        return PolledStreams(list(rows.values()), complete=True, missing=missing_streams)
+        return PolledStreams(list(rows.values()), is_complete=True, missing=missing_streams)
 
     def _may_stream_exist(self, row: StreamRow, view: BulkView) -> bool:
         """Return whether a stream that no server reports may still exist.
@@ -159,12 +161,12 @@ class _AccountPoller:
         `row` is its last known row. It may exist while servers are silent and none of its own
         replies.
         """
-        if self._source.silent and not _servers_of(row) & view.servers:
+        if self._source.silent_servers and not _servers_of(row) & view.servers:
             return True
         stream = row.name
-        since_s = self._unreported_since_s_by_stream.setdefault(stream, steady_s())
+        unreported_since_s = self._unreported_since_s_by_stream.setdefault(stream, steady_s())
         is_clustered = bool(self._client.nc.server_info.get("cluster"))
-        if is_clustered and steady_s() < since_s + _DELETED_AFTER_S:
+        if is_clustered and steady_s() < unreported_since_s + _DELETED_AFTER_S:
             return True
         del self._unreported_since_s_by_stream[stream]
         return False
@@ -173,7 +175,7 @@ class _AccountPoller:
         """Return the consumers; unreachable are those without a leader, or of a stream without
         one.
         """
-        polled_consumers = PolledConsumers(complete=True)
+        polled_consumers = PolledConsumers(is_complete=True)
         for stream in streams.missing:
             known_consumer_names = self._configurations.consumer_names(stream)
             polled_consumers.missing.update((stream, name) for name in known_consumer_names)
@@ -183,7 +185,7 @@ class _AccountPoller:
                 self._clocks.set_time(consumer_row, trusts_reply=True)
                 polled_consumers.rows[stream, name] = consumer_row
             names = set(view.names.get(stream, ()))
-            if self._source.silent:
+            if self._source.silent_servers:
                 # A consumer with a single replica may be on a silent server.
                 names.update(
                     name

@@ -51,7 +51,7 @@ class BulkRows:
 
     requested_mono_us: int = 0
     streams: tuple[StreamRow, ...] = ()
-    complete: bool = False
+    is_complete: bool = False
     """Whether `streams` are all existing streams."""
     consumers: Mapping[str, list[ConsumerRow]] = field(default_factory=dict)
     complete_streams: frozenset[str] = frozenset()
@@ -140,7 +140,7 @@ class BulkPoller:
         return BulkRows(
             requested_mono_us=view.requested_mono_us if view else 0,
             streams=tuple(sorted(view.streams.values(), key=_name)) if view else (),
-            complete=view is not None and len(view.streams) == account.streams_count,
+            is_complete=view is not None and len(view.streams) == account.streams_count,
             consumers=rows_by_stream,
             complete_streams=self._complete_streams & rows_by_stream.keys(),
             misses_consumers=self._misses_consumers,
@@ -151,10 +151,14 @@ class BulkPoller:
         )
 
     def _awaits_first_reply(self, account: Account, now_s: float) -> bool:
-        is_first = (
+        is_first_reply = (
             self._reply_task is not None and not self._passed_streams and not self._waiting_rows
         )
-        return _has_many_rows(account) and is_first and now_s < self._began_s + _FIRST_REPLY_WAIT_S
+        return (
+            _has_many_rows(account)
+            and is_first_reply
+            and now_s < self._began_s + _FIRST_REPLY_WAIT_S
+        )
 
     def _is_own_account(self, account: Account) -> bool:
         """Return whether the API is of our own account, and not imported from another one."""
@@ -181,7 +185,7 @@ class BulkPoller:
         self._api.received_bytes += view.transferred_bytes
         assert self._requester is not None
         self._next_request_due_s = self._requester.compute_due_s(
-            view, interval_s, is_first=not self._passed_streams
+            view, interval_s, is_first_reply=not self._passed_streams
         )
         self._queue_rows(view, account)
         return view
@@ -206,11 +210,11 @@ class BulkPoller:
     def _next_rows(self) -> dict[str, list[ConsumerRow]]:
         """Return the consumers of the next waiting streams, within the limit of a poll."""
         rows_by_stream: dict[str, list[ConsumerRow]] = {}
-        left_count = float(_MAX_POLL_ROWS_COUNT)
-        while self._waiting_rows and left_count > 0:
+        remaining_rows_count = float(_MAX_POLL_ROWS_COUNT)
+        while self._waiting_rows and remaining_rows_count > 0:
             stream = next(iter(self._waiting_rows))
             rows = rows_by_stream[stream] = list(self._waiting_rows.pop(stream).values())
-            left_count -= len(rows) * (
+            remaining_rows_count -= len(rows) * (
                 1 if stream in self._passed_streams else _NEW_CONSUMER_WEIGHT_RATIO
             )
             self._passed_streams.add(stream)

@@ -57,7 +57,7 @@ class BulkRequester:
         self.reset()
 
     def reset(self) -> None:
-        """Forget all measurements and configurations: the server is another one."""
+        """Discard all measurements and configurations: the server is another one."""
         self._known_configurations = KnownConfigurations()
         self._reply_bytes_by_config = {True: 0, False: 0}
         """Size of the last reply, with configurations (True) and without."""
@@ -101,6 +101,7 @@ class BulkRequester:
     async def request_view(self, domain: str | None, *, config: bool) -> BulkView | None:
         """Return the combined replies of one domain's servers; None without a source.
 
+        `config` is whether to request the configurations of streams and consumers too.
         Raises NatstuiError if the source does not reply.
         """
         expected_bytes = (
@@ -132,7 +133,7 @@ class BulkRequester:
                 0.9 * self._bytes_per_s, received_bytes / max(transfer_s, 0.001)
             )
 
-    def compute_due_s(self, view: BulkView, interval_s: float, *, is_first: bool) -> float:
+    def compute_due_s(self, view: BulkView, interval_s: float, *, is_first_reply: bool) -> float:
         """Return when the next reply is due, by the monotonic clock, and set `period_s`.
 
         The interval depends on the work of server, link and engine. The first reply may cost more.
@@ -148,7 +149,9 @@ class BulkRequester:
         self.period_s = max(
             interval_s, usual_work_s / BULK_SHARE, rows_interval_s, link_interval_s
         )
-        configurations_work_s = 0.0 if is_first else self._work_s(view.raw_bytes) - usual_work_s
+        configurations_work_s = (
+            0.0 if is_first_reply else self._work_s(view.raw_bytes) - usual_work_s
+        )
         free_configurations_work_s = _CONFIGURATIONS_SHARE * _CONFIGURATIONS_INTERVAL_S
         extra_pause_s = max(0.0, configurations_work_s - free_configurations_work_s) / BULK_SHARE
         self._misses_configurations = bool(view.assets_without_configuration)

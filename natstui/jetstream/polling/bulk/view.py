@@ -336,6 +336,7 @@ class BulkSource(Protocol):
     async def request(self, *, config: bool, compressed: bool) -> Sequence[BulkReply] | None:
         """Return the reply of each server; None without a source.
 
+        They have configurations if `config`, and are compressed on the link if `compressed`.
         Raises NatstuiError if the source does not reply.
         """
 

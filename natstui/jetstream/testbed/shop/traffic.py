@@ -66,7 +66,7 @@ class DueMessages:
     """The fraction of a message that is due already."""
 
     def pop_due_count(self, until_s: float) -> int:
-        """Return how many messages are due since the last call."""
+        """Return how many messages are due from the last call until `until_s`."""
         # After a sleep of the machine, only the messages of two seconds are due.
         since_s = max(self.at_s, until_s - 2.0)
         self.due_fraction += self.wave.msgs_per_s((since_s + until_s) / 2) * (until_s - since_s)
@@ -255,9 +255,9 @@ _TERM = b"+TERM duplicate capture"
 
 async def read_promptly(nc: Nats, stream: str, consumer: str, pause_s: float = 0.2) -> None:
     """Acknowledge every message shortly after its delivery, with a pause between two batches."""
-    async with PullReader(nc, stream, consumer) as pull:
+    async with PullReader(nc, stream, consumer) as pull_reader:
         while True:
-            for message in await pull.read_batch(40):
+            for message in await pull_reader.read_batch(40):
                 await asyncio.sleep(_RANDOM.expovariate(200))
                 await message.respond(_ACK)
             await asyncio.sleep(pause_s)
@@ -270,9 +270,9 @@ async def read_lazily(nc: Nats, stream: str, consumer: str) -> None:
 
 async def read_in_batches(nc: Nats, stream: str, consumer: str) -> None:
     """Acknowledge only the last message of each batch."""
-    async with PullReader(nc, stream, consumer) as pull:
+    async with PullReader(nc, stream, consumer) as pull_reader:
         while True:
-            messages = await pull.read_batch(25)
+            messages = await pull_reader.read_batch(25)
             if messages:
                 await messages[-1].respond(_ACK)
             await asyncio.sleep(2.0)
@@ -280,17 +280,17 @@ async def read_in_batches(nc: Nats, stream: str, consumer: str) -> None:
 
 async def never_acknowledge(nc: Nats, stream: str, consumer: str) -> None:
     """Pull messages without acknowledging any: the consumer stalls at max ack pending."""
-    async with PullReader(nc, stream, consumer) as pull:
+    async with PullReader(nc, stream, consumer) as pull_reader:
         while True:
-            await pull.read_batch(100)
+            await pull_reader.read_batch(100)
 
 
 async def read_slowly(nc: Nats, stream: str, consumer: str) -> None:
     """Read slowly until the backlog is too long, and then fast until it is processed."""
     workers, has_help = WarehouseWorkersRate(), False
-    async with PullReader(nc, stream, consumer) as pull:
+    async with PullReader(nc, stream, consumer) as pull_reader:
         while True:
-            for message in await pull.read_batch(round(workers.msgs_per_s(has_help))):
+            for message in await pull_reader.read_batch(round(workers.msgs_per_s(has_help))):
                 has_help = workers.has_help(message.metadata.num_pending, has_help)
                 await message.respond(_ACK)
             await asyncio.sleep(1.0)
@@ -307,9 +307,9 @@ def choose_ack(amount: object, deliveries_count: int) -> bytes:
 
 async def settle_payments(nc: Nats, stream: str, consumer: str) -> None:
     """Acknowledge payments, or nak or terminate them; broken ones always get a nak."""
-    async with PullReader(nc, stream, consumer) as pull:
+    async with PullReader(nc, stream, consumer) as pull_reader:
         while True:
-            for message in await pull.read_batch(20):
+            for message in await pull_reader.read_batch(20):
                 amount = json.loads(message.data)["amount_cents"]
                 await message.respond(choose_ack(amount, message.metadata.num_delivered))
             await asyncio.sleep(0.3)
@@ -317,9 +317,9 @@ async def settle_payments(nc: Nats, stream: str, consumer: str) -> None:
 
 async def score_payments(nc: Nats, stream: str, consumer: str) -> None:
     """Acknowledge payments; a broken one gets a nak at each delivery."""
-    async with PullReader(nc, stream, consumer) as pull:
+    async with PullReader(nc, stream, consumer) as pull_reader:
         while True:
-            for message in await pull.read_batch(20):
+            for message in await pull_reader.read_batch(20):
                 is_broken = not isinstance(json.loads(message.data)["amount_cents"], int)
                 await message.respond(_NAK_LATER if is_broken else _ACK)
             await asyncio.sleep(0.3)
@@ -327,9 +327,9 @@ async def score_payments(nc: Nats, stream: str, consumer: str) -> None:
 
 async def read_briefly(nc: Nats, stream: str, consumer: str, batches_count: int) -> None:
     """Read a few batches of a consumer with ack policy none."""
-    async with PullReader(nc, stream, consumer) as pull:
+    async with PullReader(nc, stream, consumer) as pull_reader:
         for _ in range(batches_count):
-            await pull.read_batch(50, wait_s=2.0)
+            await pull_reader.read_batch(50, wait_s=2.0)
             await asyncio.sleep(1.0)
 
 
@@ -357,7 +357,7 @@ _NO_PEERS_CODE = 10005
 
 TaskFactory = Callable[[], Coroutine[None, None, None]]
 
-_READERS = (
+_READ_FUNCTIONS_AND_CONSUMERS = (
     (read_promptly, "ORDERS", "billing"),
     (never_acknowledge, "RETURNS", "fraud-check"),
     (read_promptly, "PICKING", "pickers-small"),
@@ -375,14 +375,17 @@ async def open_shop(client: Client) -> None:
     """Create the streams and consumers; in an existing store, update them."""
     # Each waits for the election of its leader, so they are created at the same time.
     copies = [stream for stream in STREAMS if stream.keys() & {"mirror", "sources"}]
-    origins = [stream for stream in STREAMS if stream not in copies]
-    durables = [
+    original_streams = [stream for stream in STREAMS if stream not in copies]
+    streams_and_consumers = [
         (stream, consumer) for stream, consumers in CONSUMERS.items() for consumer in consumers
     ]
-    await asyncio.gather(*(_ensure_stream(client, stream) for stream in origins))
+    await asyncio.gather(*(_ensure_stream(client, stream) for stream in original_streams))
     await asyncio.gather(
         *(_ensure_stream(client, stream) for stream in copies),
-        *(_ensure_consumer(client, stream, consumer) for stream, consumer in durables),
+        *(
+            _ensure_consumer(client, stream, consumer)
+            for stream, consumer in streams_and_consumers
+        ),
     )
 
 
@@ -415,7 +418,7 @@ def _task_factories(client: Client) -> Iterator[TaskFactory]:
     yield partial(_fill_streams, client)
     for publish, wave in PUBLISHERS:
         yield partial(publish_wave, nc, publish, wave)
-    for read_function, stream, consumer in _READERS:
+    for read_function, stream, consumer in _READ_FUNCTIONS_AND_CONSUMERS:
         yield partial(read_function, nc, stream, consumer)
     yield partial(receive_pushed, nc)
     yield partial(fill_carts, nc)
@@ -513,7 +516,7 @@ async def fill_returns(nc: Nats) -> None:
 
 
 async def fill_invoices(nc: Nats, missing_bytes: int) -> None:
-    """Publish invoices with so many bytes of payload."""
+    """Publish invoices until their payloads have `missing_bytes` bytes together."""
     while missing_bytes > 0:
         page = encode_json(invoice=0, scan=_RANDOM.randbytes(8_000).hex())
         missing_bytes -= len(page)

@@ -33,10 +33,10 @@ from natstui.jetstream.connection.writer import Writer
 from natstui.jetstream.messages.copying.account import CopyAccount, CopyState, StateFile
 from natstui.jetstream.messages.copying.copy import (
     MAX_SHOWN_SUBJECTS,
-    Copy,
     CopyCounts,
+    CopyPace,
     CopyTarget,
-    Pace,
+    MessageCopy,
     count_copy,
     read_duplicate_window_s,
     send_copy,
@@ -206,7 +206,7 @@ def parse_target(flags: dict[str, Any]) -> CopyTarget:
     return target
 
 
-def parse_copy_pace(flags: dict[str, Any]) -> Pace:
+def parse_copy_pace(flags: dict[str, Any]) -> CopyPace:
     """Return the pace: messages per second, or the original pauses; raises UsageError for an
     invalid rate.
     """
@@ -217,7 +217,7 @@ def parse_copy_pace(flags: dict[str, Any]) -> Pace:
         raise UsageError(f"--rate: {error}") from error
     if msgs_per_s == 0:
         raise UsageError("--rate: at least 1")
-    return Pace(msgs_per_s, flags["original_pace"])
+    return CopyPace(msgs_per_s, flags["original_pace"])
 
 
 def target_connection(
@@ -298,9 +298,9 @@ class _CopyRun:
         self._flags, self._source = flags, connection
         self._requested_selection = None if name is None else parse_selection(name, flags)
         self._target = target_connection(connection_flags, flags["to_context"], connection)
-        self._requested_copy = Copy(parse_target(flags), pace=parse_copy_pace(flags))
+        self._requested_copy = MessageCopy(parse_target(flags), pace=parse_copy_pace(flags))
         self._state_file = StateFile(copy_identity(flags, name, connection))
-        self._current_copy: Copy | None = None
+        self._current_copy: MessageCopy | None = None
         self._is_loss_confirmed = False
         self._selection_before_prompt: Selection | None = None
         """The first selection, which was counted before the prompt."""
@@ -426,7 +426,7 @@ class _CopyRun:
 
         return run
 
-    async def _prepare_copy(self, source: Client, state: CopyState | None) -> Copy:
+    async def _prepare_copy(self, source: Client, state: CopyState | None) -> MessageCopy:
         prepared_copy = dataclasses.replace(
             self._requested_copy, state=state, file=self._state_file
         )
@@ -464,7 +464,9 @@ class _CopyRun:
             return None
         return state
 
-    async def _check_duplicates(self, target: Client, copy_: Copy, state: CopyState) -> None:
+    async def _check_duplicates(
+        self, target: Client, copy_: MessageCopy, state: CopyState
+    ) -> None:
         """Raise UsageError if messages that were in flight may be stored twice.
 
         That is if the target may have forgotten their ids; not checked with `--accept-duplicates`.
@@ -491,7 +493,7 @@ def _show_progress(line: TerminalLine, copy_account: CopyAccount, waiting_for: s
     )
 
 
-def print_account(copy: Copy, *, as_json: bool) -> None:
+def print_account(copy: MessageCopy, *, as_json: bool) -> None:
     """Print what happened to the messages of a copy: a line per count, or one JSON object.
 
     The counts are the messages read, acknowledged, duplicate, refused or unknown, with reasons.
@@ -538,7 +540,7 @@ def print_account(copy: Copy, *, as_json: bool) -> None:
         click.echo(clean_line(f"{'':12} {count:,} refused: {reason}"))
 
 
-def print_counts(counts: CopyCounts, copy: Copy, *, as_json: bool) -> None:
+def print_counts(counts: CopyCounts, copy: MessageCopy, *, as_json: bool) -> None:
     """Print how many messages a copy would send: a table by subject, or one JSON object.
 
     With a table, the total is printed to stderr.

@@ -58,7 +58,7 @@ from natstui.jetstream.messages.objects import (
 )
 from natstui.jetstream.messages.publish import ack_text, publish, request_reply
 from natstui.jetstream.messages.pull import describe_listening_loss, pull_identified, send_ack
-from natstui.jetstream.messages.tail import Tail
+from natstui.jetstream.messages.tail import MessageTail
 from natstui.jetstream.messages.unfinished_objects import unfinished_text
 from natstui.jetstream.system.clients import read_clients
 from natstui.jetstream.system.connections import read_connection, read_connections
@@ -660,7 +660,7 @@ class ServerCommands:
 
     async def _start_tail(self, client: Client, command: StartTail) -> tuple[str, object]:
         await self._tail_reader.prepare(command.command_id)
-        tail = Tail(command, self._viewer.add)
+        tail = MessageTail(command, self._viewer.add)
         await tail.begin(client, self._denial_callback(command))
         stopped_text = "natstui stopped following while it subscribed"
         await self._tail_reader.start(command.command_id, tail.run(), stopped_text)

@@ -26,8 +26,13 @@ from natstui.config.connection import Connection
 from natstui.jetstream.connection.client import connect
 from natstui.jetstream.connection.decode.streams import StreamState
 from natstui.jetstream.messages.copying.account import CopyAccount, CopyState
-from natstui.jetstream.messages.copying.copy import Copy, CopyTarget, count_copy
-from natstui.jetstream.messages.copying.selection import Gaps, Selection, SelectionRequest, select
+from natstui.jetstream.messages.copying.copy import CopyTarget, MessageCopy, count_copy
+from natstui.jetstream.messages.copying.selection import (
+    Selection,
+    SelectionRequest,
+    SequenceGaps,
+    select,
+)
 from natstui.jetstream.testbed.broker import Broker
 from natstui.session.read.max_deliver import read_dropped_messages
 from natstui.session.read.recording import Recording
@@ -334,7 +339,7 @@ async def test_the_count_before_a_resumed_copy_finds_nothing_removed_that_never_
         resumed = await select(client, SelectionRequest("S"))
         selection = dataclasses.replace(resumed, begin_seq=1, lacking_count=begun.lacking_count)
         assert (selection.first_seq, selection.lacking_count) == (60, 10)
-        copy = Copy(CopyTarget("T"), selection, state=CopyState(end_seq=100, done_seq=49))
+        copy = MessageCopy(CopyTarget("T"), selection, state=CopyState(end_seq=100, done_seq=49))
         assert (await count_copy(client, client, copy)).messages == 41
         assert copy.account == CopyAccount()
     finally:
@@ -544,7 +549,7 @@ async def test_a_resumed_copy_leaves_out_what_was_dropped_of_messages_stored_sin
         selection = await select(client, SelectionRequest("S"))
         # As of a copy that began when the stream ended with sequence 5.
         selection = dataclasses.replace(selection, seqs=(2, 4, 7), end_seq=5)
-        copy = Copy(CopyTarget("T"), selection, state=CopyState(end_seq=5, done_seq=2))
+        copy = MessageCopy(CopyTarget("T"), selection, state=CopyState(end_seq=5, done_seq=2))
         assert (await count_copy(client, client, copy)).subjects == {"s.4": 1}
     finally:
         await client.close()
@@ -1359,13 +1364,13 @@ def test_what_a_copy_skips_and_the_stream_had_was_removed_before_it_was_read(
     )
     for done_seq in range(6):
         # Stopped and resumed anywhere, it is the same.
-        gaps = Gaps(selection)
+        gaps = SequenceGaps(selection)
         for seq in read_seqs:
             gaps.add(seq)
         assert gaps.removed_seqs == removed_seqs
         settled_seq = next((seq for seq in reversed(read_seqs) if seq <= done_seq), 0)
         state = CopyState(end_seq=5, done_seq=settled_seq, skipped=gaps.until(settled_seq))
-        resumed = Gaps(selection, state)
+        resumed = SequenceGaps(selection, state)
         for seq in read_seqs:
             if seq > settled_seq:
                 resumed.add(seq)

@@ -6,31 +6,31 @@ from natstui.jetstream.testbed.shop.traffic import (
     MESSAGE_NUMBERS_PER_S,
     PUBLISHERS,
     DueMessages,
+    RateWave,
     WarehouseWorkersRate,
-    Wave,
     choose_ack,
 )
 
 
 def test_a_wave_swings_around_its_middle() -> None:
-    wave = Wave(10, swing_ratio=0.5, period_s=40)
+    wave = RateWave(10, swing_ratio=0.5, period_s=40)
     assert wave.msgs_per_s(0) == 10
     assert wave.msgs_per_s(10) == 15
     assert wave.msgs_per_s(30) == 5
 
 
 def test_a_burst_comes_on_top_and_goes() -> None:
-    wave = Wave(10, swing_ratio=0, burst_per_s=30, burst_every_s=60, burst_s=5)
+    wave = RateWave(10, swing_ratio=0, burst_per_s=30, burst_every_s=60, burst_s=5)
     assert [wave.msgs_per_s(at_s) for at_s in (1, 6, 59, 61)] == [40, 10, 10, 40]
 
 
 def test_no_message_is_lost_to_rounding() -> None:
-    clockwork = DueMessages(Wave(0.3, swing_ratio=0))
+    clockwork = DueMessages(RateWave(0.3, swing_ratio=0))
     assert sum(clockwork.pop_due_count(tick / 2) for tick in range(1, 2001)) in (299, 300)
 
 
 def test_a_long_sleep_of_the_machine_makes_no_flood() -> None:
-    clockwork = DueMessages(Wave(10, swing_ratio=0))
+    clockwork = DueMessages(RateWave(10, swing_ratio=0))
     clockwork.pop_due_count(1.0)
     assert clockwork.pop_due_count(10_000.0) <= 21
 

@@ -28,7 +28,7 @@ from natstui.jetstream.events.subscriptions import read_events
 from natstui.jetstream.managing.losses import upstreams_and_republish_loss
 from natstui.jetstream.managing.objects import ObjectChange, delete_object, put_object
 from natstui.jetstream.messages import reading
-from natstui.jetstream.messages.copying.copy import Copy, CopyTarget, send_copy, write_copy
+from natstui.jetstream.messages.copying.copy import CopyTarget, MessageCopy, send_copy, write_copy
 from natstui.jetstream.messages.copying.dead_letters import preview_send_again, send_again
 from natstui.jetstream.messages.copying.losses import describe_copy_loss
 from natstui.jetstream.messages.copying.selection import SelectionRequest, select
@@ -128,10 +128,10 @@ async def test_what_the_local_domain_would_store_as_well_is_refused(
     selection = await select(source, SelectionRequest("FROM"))
     with pytest.raises(ActionRefusal, match="stream T of domain leaf"):
         await describe_copy_loss(
-            source, client, Copy(CopyTarget(subject_maps=(("from", "t"),)), selection)
+            source, client, MessageCopy(CopyTarget(subject_maps=(("from", "t"),)), selection)
         )
     with pytest.raises(ActionRefusal, match="stream FROM of domain leaf"):
-        await describe_copy_loss(source, client, Copy(CopyTarget(), selection))
+        await describe_copy_loss(source, client, MessageCopy(CopyTarget(), selection))
     batch = MessageBatch("t", [b"x"], 1, 1, waits_for_acks=True)
     with pytest.raises(ActionRefusal, match="stream T of domain leaf"):
         await publish_batch(writer, batch)
@@ -158,14 +158,14 @@ async def test_what_the_local_domain_would_store_as_well_is_refused(
     assert (batch.is_kept_count_known, batch.kept_no_message) == (False, False)
     ack = await publish(local_writer, PublishMessage(0, "t"))
     assert await ack_text(source, "t", ack) == "acknowledged as 4 in T of domain hub"
-    copy = Copy(CopyTarget(subject_maps=(("from", "t"),)), selection)
+    copy = MessageCopy(CopyTarget(subject_maps=(("from", "t"),)), selection)
     with pytest.raises(RequestFailed, match='no stream stores "t"'):
         await send_copy(source, local_writer, copy, ("t", "t"), asyncio.Event())
     assert (await clients[0].jetstream().stream_info("T")).state.messages == 4
     # All that is read gets a subject that only the other domain stores.
     assert (
         await describe_copy_loss(
-            source, client, Copy(CopyTarget(subject_maps=(("from", "t"),)), selection)
+            source, client, MessageCopy(CopyTarget(subject_maps=(("from", "t"),)), selection)
         )
         is None
     )
@@ -260,7 +260,7 @@ async def test_messages_that_another_account_does_not_deliver_are_an_error(
     other = Connection(servers=(accounts[1],), api_prefix="fromA.JS")
     client = await connect(other)
     nothing_came = 'nothing came within .* from the consumer .*; through "fromA.JS" the other'
-    copy = Copy(CopyTarget(), await select(client, SelectionRequest("W")))
+    copy = MessageCopy(CopyTarget(), await select(client, SelectionRequest("W")))
     with pytest.raises(RequestFailed, match=f"W: {nothing_came}"):
         await write_copy(client, copy, tmp_path / "w.jsonl", asyncio.Event())
     with pytest.raises(RequestFailed, match=f"KV_K: {nothing_came}"):

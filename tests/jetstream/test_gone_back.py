@@ -25,7 +25,7 @@ from natstui.jetstream.managing.apply import apply, preview
 from natstui.jetstream.managing.keys import KeyChange, change_key
 from natstui.jetstream.managing.undo import undo
 from natstui.jetstream.messages.copying.account import CopyAccount, CopyState
-from natstui.jetstream.messages.copying.copy import Copy, CopyTarget, Pace, send_copy
+from natstui.jetstream.messages.copying.copy import CopyPace, CopyTarget, MessageCopy, send_copy
 from natstui.jetstream.messages.copying.dead_letters import preview_send_again
 from natstui.jetstream.messages.copying.selection import (
     SelectionRequest,
@@ -157,7 +157,7 @@ async def test_what_was_decided_before_a_stream_went_back_is_refused(rolling: Ro
     assert await rolling.payloads() == [b"old"] * 5 + [b"theirs"] * 7
     with pytest.raises(Conflict, match=f"S {GONE_BACK}"):
         await read_source_state(client, selection)
-    copy = Copy(CopyTarget(), await select(client, SelectionRequest("S")))
+    copy = MessageCopy(CopyTarget(), await select(client, SelectionRequest("S")))
     copy.state = CopyState(end_seq=10, source_created_at_us=made_us, source_newest=newest)
     with pytest.raises(UsageError, match="copy again without --resume"):
         await copy.check_source(client)
@@ -217,7 +217,9 @@ async def test_a_copy_whose_target_goes_back_is_no_success(
     messages = [StoredMessage(n + 1, "s", 1, (), "eA==", 1) for n in range(60)]
     file.write_bytes(b"\n".join(map(msgspec.json.encode, messages)))
     writer, account = Writer(rolling.client, Journal()), CopyAccount()
-    copy = Copy(CopyTarget("S"), from_file=file, pace=Pace(msgs_per_s=20), account=account)
+    copy = MessageCopy(
+        CopyTarget("S"), from_file=file, pace=CopyPace(msgs_per_s=20), account=account
+    )
     stop = asyncio.Event()
     copying = asyncio.create_task(
         send_copy(rolling.client, writer, copy, ("messages", None), stop)
@@ -234,7 +236,7 @@ async def test_a_copy_whose_target_goes_back_is_no_success(
         await copying
     if kept_msgs:
         return
-    again = Copy(CopyTarget("S"), from_file=file, state=CopyState(
+    again = MessageCopy(CopyTarget("S"), from_file=file, state=CopyState(
         end_seq=60, target_created_at_us=account.target_created_at_us,
         target_newest=account.target_newest,
     ))  # fmt: skip
@@ -249,7 +251,7 @@ async def test_a_copy_does_not_take_messages_of_others_for_those_that_it_copied_
     await target.request("STREAM.CREATE.S", {"name": "S", "subjects": ["s"]})
 
     async def copied() -> tuple[int, int]:
-        copy = Copy(CopyTarget("S"), await select(rolling.client, SelectionRequest("S")))
+        copy = MessageCopy(CopyTarget("S"), await select(rolling.client, SelectionRequest("S")))
         writer, stop = Writer(target, Journal()), asyncio.Event()
         await send_copy(rolling.client, writer, copy, ("S", None), stop)
         return copy.account.acknowledged_msgs, copy.account.duplicate_msgs

@@ -19,7 +19,7 @@ from natstui.jetstream.connection.decode.consumers import (
 )
 from natstui.jetstream.connection.decode.streams import read_stream
 from natstui.jetstream.polling.availability import RequestAvailability
-from natstui.jetstream.polling.budget.allowance import Allowance
+from natstui.jetstream.polling.budget.allowance import PollAllowance
 from natstui.jetstream.polling.budget.requests import PollingApi
 from natstui.jetstream.polling.budget.shares import RequestWindow
 from natstui.jetstream.polling.control import PollControl
@@ -61,7 +61,7 @@ async def test_a_poll_goes_on_where_more_wait_than_may_be_asked_for(
     api = PollingApi(client, None)
     api.window = window()
     # The next poll is due already.
-    allowed = Allowance(api, 1_000, steady_s() - 1, 0.0)
+    allowed = PollAllowance(api, 1_000, steady_s() - 1, 0.0)
     rows = {(row.stream_name, row.name): row for row in page.rows}
     await LagPoller(api, RequestAvailability(Feed())).update_next_times(
         allowed, PollControl(), rows, {"S": stream}
@@ -91,7 +91,7 @@ async def test_a_next_message_that_was_deleted_meanwhile_is_not_asked_for_again(
     api, feed = PollingApi(client, None), Feed()
     reading, rows = LagPoller(api, RequestAvailability(feed)), {("S", "C"): page.rows[0]}
     for _ in range(2):
-        allowed = Allowance(api, 1_000, steady_s() + 60, 0.0)
+        allowed = PollAllowance(api, 1_000, steady_s() + 60, 0.0)
         await reading.update_next_times(allowed, PollControl(), rows, {"S": stream})
         assert page.rows[0].next_at_us is None
     await flushed(client.nc)

@@ -12,7 +12,7 @@ import pytest
 from natstui.config import Connection, Secret
 from natstui.errors import AuthenticationFailed, ConnectionFailed
 from natstui.jetstream.connection.client import connect
-from natstui.jetstream.messages.tail import Tail
+from natstui.jetstream.messages.tail import MessageTail
 from natstui.jetstream.testbed.broker import Broker
 from natstui.model.records.messages import StartTail, Tailed
 from natstui.model.records.record import LinkChanged
@@ -74,7 +74,7 @@ async def test_a_tail_whose_connection_was_lost_says_that_messages_are_missing(
 ) -> None:
     client = await connect(Connection(servers=(nats_server.url,)))
     told: list[Tailed] = []
-    tail = Tail(StartTail(1, ("news",)), told.append)
+    tail = MessageTail(StartTail(1, ("news",)), told.append)
     await tail.begin(client, lambda _error: None)
     following = asyncio.create_task(tail.run())
     try:

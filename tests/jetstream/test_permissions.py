@@ -163,7 +163,7 @@ async def test_jetstream_that_is_enabled_later_is_noticed(
         on_link=changes.append,
     )
     assert changes[-1].jetstream is False
-    config = broker._config
+    config = broker._config_file
     config.write_text(config.read_text().replace("A: {", "A: { jetstream: enabled, "))
     os.kill(broker.pid, signal.SIGHUP)
     async with asyncio.timeout(60):

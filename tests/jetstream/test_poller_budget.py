@@ -9,7 +9,7 @@ import pytest
 
 from natstui.config import Connection
 from natstui.jetstream.connection.client import Client, connect
-from natstui.jetstream.polling.budget.allowance import Budget
+from natstui.jetstream.polling.budget.allowance import PollBudget
 from natstui.jetstream.polling.budget.requests import PollingApi, RequestLimiter
 from natstui.jetstream.polling.budget.shares import SERVER_SHARE
 from natstui.jetstream.polling.poller import poll
@@ -90,7 +90,7 @@ async def test_a_limit_of_requests_is_that_of_a_second_however_long_a_poll_may_t
         (10, 0.1, 4),
         (None, 5.0, 10**6),
     ):
-        budget = Budget(requests_per_s)
+        budget = PollBudget(requests_per_s)
         assert budget.next_allowance(requests, interval_s).left_requests_count == most_count
     await client.close()
 

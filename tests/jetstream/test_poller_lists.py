@@ -20,7 +20,7 @@ from natstui.jetstream.connection.decode.streams import read_stream
 from natstui.jetstream.polling import consumers, poller, streams
 from natstui.jetstream.polling.availability import RequestAvailability
 from natstui.jetstream.polling.budget import requests as budget_requests
-from natstui.jetstream.polling.budget.allowance import Allowance
+from natstui.jetstream.polling.budget.allowance import PollAllowance
 from natstui.jetstream.polling.budget.requests import PollingApi
 from natstui.jetstream.polling.bulk.poller import NO_BULK_ROWS, BulkRows
 from natstui.jetstream.polling.consumers import ConsumerPoller
@@ -165,7 +165,7 @@ async def test_a_consumer_deleted_between_count_and_list_is_not_called_away_for_
     requests, none = PollingApi(client, None), RequestAvailability(polled)
     streams = StreamPoller(requests, none, ServerClocks(), Polled(client))
     consumers = ConsumerPoller(requests, none, ServerClocks())
-    allowed = Allowance(requests, 1000, steady_s() + 60, 1.0)
+    allowed = PollAllowance(requests, 1000, steady_s() + 60, 1.0)
 
     async def count() -> None:
         async with asyncio.timeout(30):
@@ -202,7 +202,7 @@ async def test_consumers_that_come_and_go_are_forgotten(nats_server: Broker) -> 
     client = await connect(Connection(servers=(nats_server.url,)))
     requests = PollingApi(client, None)
     consumers = ConsumerPoller(requests, RequestAvailability(Polled(client)), ServerClocks())
-    allowed = Allowance(requests, 1000, steady_s() + 60, 1.0)
+    allowed = PollAllowance(requests, 1000, steady_s() + 60, 1.0)
     await _stream(client, "S")
     streams = {"S": read_stream(await client.request("STREAM.INFO.S"), 0)}
     # So many that those in view are requested one by one.
@@ -267,7 +267,7 @@ async def test_a_list_that_failed_is_due_after_its_pause_though_bulk_replies_bri
     async with asyncio.timeout(15):
         while replies:
             requests.begin_poll()
-            allowed = Allowance(requests, 1000, steady_s() + 60, 1.0)
+            allowed = PollAllowance(requests, 1000, steady_s() + 60, 1.0)
             await streams.read(
                 allowed, (), WaitBudget(5.0, 5.0), 1, has_no_consumers=True,
                 bulk=bulk if len(replies) == 1 else NO_BULK_ROWS,
@@ -284,7 +284,7 @@ async def test_a_list_that_failed_is_due_after_its_pause_though_bulk_replies_bri
     for row, consumers_count in ((held, 5), (created_again, 2)):
         requests.begin_poll()
         await streams.read(
-            Allowance(requests, 1000, steady_s() + 60, 1.0), (), WaitBudget(5.0, 5.0), 1,
+            PollAllowance(requests, 1000, steady_s() + 60, 1.0), (), WaitBudget(5.0, 5.0), 1,
             has_no_consumers=True,
             bulk=BulkRows(streams=(copy.deepcopy(row),), is_complete=True, misses_consumers=True),
         )  # fmt: skip
@@ -314,7 +314,7 @@ async def test_an_info_about_another_stream_than_was_asked_for_is_refused(
     async with asyncio.timeout(15):
         while not any(isinstance(record, Unavailable) for record in polled.records):
             requests.begin_poll()
-            allowed = Allowance(requests, 1000, steady_s() + 60, 1.0)
+            allowed = PollAllowance(requests, 1000, steady_s() + 60, 1.0)
             await streams.read(allowed, (), WaitBudget(5.0, 5.0), 1, has_no_consumers=True)
             await asyncio.sleep(0.05)
     troubles = [record for record in polled.records if isinstance(record, Unavailable)]
@@ -355,7 +355,7 @@ async def test_a_stream_is_missing_if_its_leader_refuses_and_not_if_nobody_answe
         while refusals < 2:
             requests.begin_poll()
             await flushed(client.nc)
-            allowed = Allowance(requests, 1000, steady_s() + 60, 1.0)
+            allowed = PollAllowance(requests, 1000, steady_s() + 60, 1.0)
             seen = await streams.read(
                 allowed, ("S",), WaitBudget(0.1, 0.1), 1, has_no_consumers=True
             )
@@ -386,7 +386,7 @@ async def test_a_failed_request_of_a_consumer_is_not_reported_once_it_is_out_of_
     control = PollControl()
 
     async def read() -> list[type[Record]]:
-        allowed = Allowance(requests, 1000, steady_s() + 60, 1.0)
+        allowed = PollAllowance(requests, 1000, steady_s() + 60, 1.0)
         await consumers.read(allowed, control, WaitBudget(30.0, 30.0))
         return [type(record) for record in polled.records]
 

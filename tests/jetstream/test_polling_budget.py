@@ -11,7 +11,7 @@ from natstui.jetstream.polling.budget.shares import (
     FIRST_VIEW_WORK_S,
     MAX_OPEN_COUNT,
     RequestWindow,
-    Share,
+    ResourceShare,
     WorkMeter,
 )
 from natstui.jetstream.polling.sweep import (
@@ -25,7 +25,7 @@ from tests.jetstream.stream_rows import stream_row
 SHARE = 0.05
 
 
-def spent_in_a_minute(share: Share, piece_s: float, step_s: float = 0.5) -> float:
+def spent_in_a_minute(share: ResourceShare, piece_s: float, step_s: float = 0.5) -> float:
     """Return what somebody uses in a minute who takes a piece whenever there is room."""
     spent_s, now_s = 0.0, 0.0
     while now_s < 60:
@@ -37,12 +37,12 @@ def spent_in_a_minute(share: Share, piece_s: float, step_s: float = 0.5) -> floa
 
 
 def test_a_minute_with_its_first_view_costs_no_more_than_the_share_of_it() -> None:
-    spent_s = spent_in_a_minute(Share(SHARE, FIRST_VIEW_WORK_S, 0.0), 0.002)
+    spent_s = spent_in_a_minute(ResourceShare(SHARE, FIRST_VIEW_WORK_S, 0.0), 0.002)
     assert spent_s == pytest.approx(60 * SHARE, rel=0.05)
 
 
 def test_a_first_view_may_cost_its_credit_at_once() -> None:
-    share = Share(SHARE, FIRST_VIEW_WORK_S, 0.0)
+    share = ResourceShare(SHARE, FIRST_VIEW_WORK_S, 0.0)
     share.spend(0.9 * FIRST_VIEW_WORK_S, 0.1)
     assert share.left_s(0.1) > 0
     share.spend(0.2 * FIRST_VIEW_WORK_S, 0.2)
@@ -50,14 +50,14 @@ def test_a_first_view_may_cost_its_credit_at_once() -> None:
 
 
 def test_what_was_used_too_much_is_rested_off() -> None:
-    share = Share(SHARE, 0.0, 0.0)
+    share = ResourceShare(SHARE, 0.0, 0.0)
     share.spend(0.080, 0.0)
     assert share.due_in_s(0.0) == pytest.approx(1.6)
     assert share.left_s(1.6) == pytest.approx(0.0)
 
 
 def test_a_long_rest_saves_no_more_than_two_seconds_of_the_share() -> None:
-    share = Share(SHARE, 0.0, 0.0)
+    share = ResourceShare(SHARE, 0.0, 0.0)
     share.left_s(1.0)
     for at_s in range(2, 100):
         share.left_s(float(at_s))

@@ -36,22 +36,31 @@ async def test_a_page_says_whether_it_is_all_and_the_next_begins_behind_it(
     async def page(message: Msg) -> None:
         asked.append(json.loads(message.data))
         since = asked[-1]["offset"]
-        msgs = dict(list(every.items())[since : since + 3])
+        msgs_by_subject = dict(list(every.items())[since : since + 3])
         counts = {"messages": 21, "bytes": 0, "first_seq": 1, "last_seq": 21, "consumer_count": 0}
         told = {"total": len(every), "created": "2026-01-01T00:00:00Z", "config": {"name": "S"}}
-        await message.respond(json.dumps(told | {"state": counts | {"subjects": msgs}}).encode())
+        await message.respond(
+            json.dumps(told | {"state": counts | {"subjects": msgs_by_subject}}).encode()
+        )
 
     client = await connect(Connection(servers=(server.url,)))
     async with connected(server.url) as nc:
         await nc.subscribe("$JS.API.STREAM.INFO.S", cb=page)
         await flushed(nc)
         first = await read_subject_counts(client, "S", "s.>")
-        assert (first.is_last, first.later_subjects_count, len(first.msgs)) == (False, 4, 3)
+        assert (first.is_last, first.later_subjects_count, len(first.msgs_by_subject)) == (
+            False,
+            4,
+            3,
+        )
         last = await read_subject_counts(client, "S", "s.>", 6)
-        assert (last.is_last, last.msgs) == (True, {"s.6": 6})
+        assert (last.is_last, last.msgs_by_subject) == (True, {"s.6": 6})
         asked.clear()
-        pages = [msgs async for msgs in read_all_subject_counts(client, "S", "s.>")]
-        assert [len(msgs) for msgs in pages] == [3, 3, 1]
+        pages = [
+            msgs_by_subject
+            async for msgs_by_subject in read_all_subject_counts(client, "S", "s.>")
+        ]
+        assert [len(msgs_by_subject) for msgs_by_subject in pages] == [3, 3, 1]
         assert pages[0] | pages[1] | pages[2] == every
         assert asked == [{"subjects_filter": "s.>", "offset": since} for since in (0, 3, 6)]
     await client.close()
@@ -63,12 +72,12 @@ async def test_every_page_of_very_many_subjects_is_read(account: Account) -> Non
     async with connected(account.url) as nc:
         await filled(nc, "S", COUNT)
     page = await read_subject_counts(client, "S", ">")
-    assert (page.is_last, len(page.msgs) < COUNT) == (False, True)
+    assert (page.is_last, len(page.msgs_by_subject) < COUNT) == (False, True)
     assert (await read_subject_counts(client, "S", "s.7")).is_last
     every = {
         subject: count
-        async for msgs in read_all_subject_counts(client, "S", ">")
-        for subject, count in msgs.items()
+        async for msgs_by_subject in read_all_subject_counts(client, "S", ">")
+        for subject, count in msgs_by_subject.items()
     }
     assert every == {f"s.{number}": 1 for number in range(1, COUNT + 1)}
     await client.close()

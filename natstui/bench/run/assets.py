@@ -475,7 +475,9 @@ class RunAssets:
             await read_subject_counts(self.client, info.name, subject_filter)
             for subject_filter in stored_filters(info.read_config(), map(sent_subject, senders))
         ]
-        msgs = {subject: count for page in pages for subject, count in page.msgs.items()}
+        msgs = {
+            subject: count for page in pages for subject, count in page.msgs_by_subject.items()
+        }
         return SubjectCounts(msgs, sum(page.later_subjects_count for page in pages))
 
     async def remove(self, own_msgs_by_stream: Mapping[str, int]) -> tuple[str, ...]:
@@ -807,7 +809,9 @@ def published_removal(
     stored_bytes = sum(
         (max_msgs_by_role or {}).get(role.name, 0) * _message_bytes(role) for role in senders
     )
-    limited_stream = LimitedStream(config, state, subject_counts.msgs, subject_counts.is_last)
+    limited_stream = LimitedStream(
+        config, state, subject_counts.msgs_by_subject, subject_counts.is_last
+    )
     planned_messages = PlannedMessages(msgs, stored_bytes)
     removed_by_limits_msgs = limited_stream.count_removed(planned_messages).existing_msgs
     rolled_up_msgs = _count_rolled_up_msgs(config, state.messages, senders, subject_counts)
@@ -850,4 +854,4 @@ def _count_rolled_up_msgs(
         sent_subject(role) for role in senders
     }:
         return stored_msgs
-    return sum(subject_counts.msgs.values())
+    return sum(subject_counts.msgs_by_subject.values())

@@ -212,7 +212,9 @@ def keys(
 def _print_keys(connection: Connection, bucket: str, key_filter: str, *, as_json: bool) -> None:
     entries = run_connected(
         connection,
-        lambda client: read_entries(client, bucket, key_filter, "last_per_subject", values=False),
+        lambda client: read_entries(
+            client, bucket, key_filter, "last_per_subject", with_values=False
+        ),
     )
     names = sorted(entry.key for entry in entries if entry.operation == "PUT")
     if as_json:

@@ -190,16 +190,16 @@ def _check_ca_file(ca: str | None) -> str | None:
     """Return the path of the CA file, None without one; raises UsageError if it is invalid."""
     if ca is None:
         return None
-    path = str(expand_user_path(ca))
+    ca_path = str(expand_user_path(ca))
     try:
         # OpenSSL would read a file without an end for ever.
-        read_regular_file(Path(path), MAX_TEXT_BYTES)
-        ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT).load_verify_locations(cafile=path)
+        read_regular_file(Path(ca_path), MAX_TEXT_BYTES)
+        ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT).load_verify_locations(cafile=ca_path)
     except ssl.SSLError as error:
         raise UsageError(f"{ca} is not a file with PEM certificates") from error
     except OSError as error:
         raise UsageError(f"{ca} cannot be read: {error.strerror}") from error
-    return path
+    return ca_path
 
 
 def _load_certificate(context: ssl.SSLContext, cert: str, key: str | None) -> None:

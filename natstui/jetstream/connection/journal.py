@@ -80,9 +80,9 @@ class Journal:
     def reserve(self, size_bytes: int, entry: JournalEntry | None = None) -> ReservedLine:
         """Reserve a line of `size_bytes` for a later entry, and return it.
 
-        Raises SessionError if the file cannot be written.
-        It is blank, or has `entry`, which stays if natstui is killed. So a full disk prevents the
-        change, and not only its entry.
+        The line is blank, or has `entry`, which stays if natstui is killed. So a full disk
+        prevents the change, and not only its entry. Raises SessionError if the file cannot be
+        written.
         """
         text = _pad_line(b"" if entry is None else msgspec.json.encode(entry), size_bytes)
         with self._open_locked() as descriptor:
@@ -92,8 +92,8 @@ class Journal:
     def add(self, entry: JournalEntry, reserved_line: ReservedLine) -> None:
         """Write an entry and wait until it is on the disk.
 
-        Raises SessionError if the file cannot be written.
-        It is written into `reserved_line`, or appended if it is longer.
+        The entry is written into `reserved_line`, or appended if it is longer or the line was
+        changed. Raises SessionError if the file cannot be written.
         """
         line = msgspec.json.encode(entry) + b"\n"
         with self._open_locked() as descriptor:

@@ -34,7 +34,7 @@ from natstui.jetstream.connection.failures import (
 )
 from natstui.jetstream.connection.nats_client import GuardedClient
 from natstui.jetstream.connection.opening import RECONNECT_INTERVAL_S, dispose, find_refusal
-from natstui.jetstream.connection.permissions import UserInfo, Violation, read_violation
+from natstui.jetstream.connection.permissions import PermissionViolation, UserInfo, read_violation
 from natstui.model.records.link import LinkChanged, LinkState
 
 _ACCOUNT_WITHOUT_JETSTREAM_CODE = 10039
@@ -144,7 +144,7 @@ class PendingRequests:
         if future is not None and not future.done():
             future.set_result(message)
 
-    def deny(self, violation: Violation) -> None:
+    def deny(self, violation: PermissionViolation) -> None:
         """Fail every open request on the denied subject, in upper or lower case."""
         for subject, future in list(self._subject_and_reply_by_token.values()):
             if subject.lower() == violation.subject and not future.done():
@@ -386,7 +386,7 @@ class Link:
         if self.nc.is_connected and self.nc.stats["reconnects"] == reconnects_count:
             await self._report_identity()
 
-    def _deny(self, violation: Violation) -> None:
+    def _deny(self, violation: PermissionViolation) -> None:
         """Fail the requests that a violation denies, or report the subscription that it denies."""
         if violation.kind == "publish":
             self.pending_requests.deny(violation)

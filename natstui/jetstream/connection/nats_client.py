@@ -91,17 +91,17 @@ class HeaderPairs(dict[str, str]):
     """
 
     def __init__(self, pairs: Iterable[tuple[str, str]]) -> None:
-        self._pairs = tuple(pairs)
-        super().__init__(self._pairs)
+        self._header_pairs = tuple(pairs)
+        super().__init__(self._header_pairs)
 
     def items(self) -> Any:
         """Return all pairs of name and text, in order."""
-        return self._pairs
+        return self._header_pairs
 
     def block(self) -> bytes:
         """Return the encoded headers; raises BadHeaderError for an invalid one."""
         lines = [b"NATS/1.0"]
-        for name, text in self._pairs:
+        for name, text in self._header_pairs:
             if not is_valid_header(name, text):
                 raise nats.errors.BadHeaderError(name)
             lines.append(f"{name}: {text}".encode("utf-8", "surrogateescape"))

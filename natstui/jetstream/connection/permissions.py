@@ -18,19 +18,19 @@ _VIOLATION_PATTERN = re.compile(r'permissions violation for (publish|subscriptio
 
 
 @dataclass(frozen=True, slots=True)
-class Violation:
+class PermissionViolation:
     """A denied subject, in lower case as nats-py reports it."""
 
     kind: Literal["publish", "subscribe"]
     subject: str
 
 
-def read_violation(text: str) -> Violation | None:
+def read_violation(text: str) -> PermissionViolation | None:
     """Return the violation in an asynchronous error of nats-py; None without one."""
     match = _VIOLATION_PATTERN.search(text.lower())
     if match is None:
         return None
-    return Violation("publish" if match[1] == "publish" else "subscribe", match[2])
+    return PermissionViolation("publish" if match[1] == "publish" else "subscribe", match[2])
 
 
 class _SubjectRules(msgspec.Struct):

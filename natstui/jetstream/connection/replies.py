@@ -159,7 +159,7 @@ class EndlessListCheck:
 
     def __init__(self, verb: str) -> None:
         self._verb = verb
-        self._names = set[str]()
+        self._listed_names = set[str]()
         self._pages_without_new_name = 0
 
     def check(self, names: Iterable[str], total: int = 0) -> None:
@@ -172,9 +172,9 @@ class EndlessListCheck:
         if total > _MAX_LISTED_NAMES:
             limit_text = f"the server lists {total:,}, natstui reads at most {_MAX_LISTED_NAMES:,}"
             raise RequestFailed(f"{self._verb}: {limit_text}")
-        previous_count = len(self._names)
-        self._names.update(names)
-        has_no_new_name = len(self._names) == previous_count
+        previous_count = len(self._listed_names)
+        self._listed_names.update(names)
+        has_no_new_name = len(self._listed_names) == previous_count
         self._pages_without_new_name = self._pages_without_new_name + 1 if has_no_new_name else 0
         if self._pages_without_new_name >= _MAX_PAGES_WITHOUT_NEW_NAME:
             raise RequestFailed(f"{self._verb}: the server's list repeats itself and does not end")

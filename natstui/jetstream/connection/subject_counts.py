@@ -16,7 +16,7 @@ from natstui.units import counted
 class SubjectCounts:
     """A page of message counts of the subjects that match a filter."""
 
-    msgs: dict[str, int]
+    msgs_by_subject: dict[str, int]
     """Subject → number of stored messages."""
     later_subjects_count: int
     """Number of subjects in later pages, as counted by the server."""
@@ -40,9 +40,9 @@ async def read_subject_counts(
     # The server needs as long as for a list.
     limit_s = max(client.connection.request_timeout_s, client.connection.list_timeout_s)
     page = await client.stream_info(stream, body, limit_s)
-    msgs = page.state.subjects or {}
-    later_subjects_count = max(0, page.total - offset_count - len(msgs))
-    return SubjectCounts(msgs, later_subjects_count, page.created_at_us)
+    msgs_by_subject = page.state.subjects or {}
+    later_subjects_count = max(0, page.total - offset_count - len(msgs_by_subject))
+    return SubjectCounts(msgs_by_subject, later_subjects_count, page.created_at_us)
 
 
 async def read_all_subject_counts(
@@ -60,11 +60,11 @@ async def read_all_subject_counts(
         created_at_us = created_at_us or page.created_at_us
         if page.created_at_us != created_at_us:
             raise Conflict(f"{stream} was deleted and recreated while its subjects were counted")
-        yield page.msgs
-        offset_count += len(page.msgs)
+        yield page.msgs_by_subject
+        offset_count += len(page.msgs_by_subject)
         if page.is_last:
             return
-        if not page.msgs:
+        if not page.msgs_by_subject:
             missing_text = counted(page.later_subjects_count, "more subject")
             raise RequestFailed(f"{verb}: the server counts {missing_text} than it lists")
-        list_check.check(page.msgs)
+        list_check.check(page.msgs_by_subject)

@@ -28,7 +28,7 @@ from natstui.parsing import describe_parse_error
 _GetaddrinfoResult = list[tuple[Any, ...]]
 
 
-class _Info(msgspec.Struct):
+class _ServerInfo(msgspec.Struct):
     """The fields of a server's INFO that nats-py and natstui read, with their types."""
 
     server_id: str = ""
@@ -52,7 +52,7 @@ class _Info(msgspec.Struct):
 def check_info(info: bytes) -> None:
     """Raise nats.errors.Error for an INFO with which nats-py would fail, at once or later."""
     try:
-        decoder_of(_Info).decode(info)
+        decoder_of(_ServerInfo).decode(info)
     except (msgspec.DecodeError, ValueError, RecursionError) as error:
         raise nats.errors.Error(
             f"what it says is not understood: {describe_parse_error(error)}"
@@ -137,7 +137,7 @@ class Arrivals:
 
     def __init__(self) -> None:
         self.bytes_count = 0
-        self._last_mono_us = steady_us()
+        self._last_arrival_mono_us = steady_us()
         self._read_end_positions: deque[int] = deque(maxlen=_MAX_KEPT_READS)
         """Position after each read; the next two have the times of the same reads."""
         self._read_times_mono_us: deque[int] = deque(maxlen=_MAX_KEPT_READS)
@@ -147,14 +147,14 @@ class Arrivals:
     @property
     def silent_s(self) -> float:
         """Return the time since the last byte, in seconds."""
-        return (steady_us() - self._last_mono_us) / 1e6
+        return (steady_us() - self._last_arrival_mono_us) / 1e6
 
     @property
     def longest_gap_s(self) -> float:
         """Return the longest gap between bytes in the last two minutes, in seconds; 0 if none was
         above a second. The current gap does not count.
         """
-        oldest_gap_us = self._last_mono_us - _MAX_GAP_AGE_US
+        oldest_gap_us = self._last_arrival_mono_us - _MAX_GAP_AGE_US
         return (
             max(
                 (
@@ -169,18 +169,18 @@ class Arrivals:
 
     def reset_gaps(self) -> None:
         """Discard the gaps between received bytes, when another connection begins."""
-        self._last_mono_us = steady_us()
+        self._last_arrival_mono_us = steady_us()
         self._gap_ends_and_lengths_us.clear()
 
     def add(self, bytes_count: int) -> None:
         """Store the arrival of `bytes_count` bytes."""
         now_us = steady_us()
-        gap_us = now_us - self._last_mono_us
+        gap_us = now_us - self._last_arrival_mono_us
         if gap_us > _MIN_GAP_US:
             self._gap_ends_and_lengths_us.append((now_us, gap_us))
             while self._gap_ends_and_lengths_us[0][0] < now_us - _MAX_GAP_AGE_US:
                 self._gap_ends_and_lengths_us.popleft()
-        self._last_mono_us = now_us
+        self._last_arrival_mono_us = now_us
         self.bytes_count += bytes_count
         self._read_end_positions.append(self.bytes_count)
         self._read_times_mono_us.append(now_us)

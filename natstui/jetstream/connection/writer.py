@@ -96,7 +96,7 @@ class Asset:
 
 
 @dataclass(frozen=True, slots=True)
-class Request:
+class WriteRequest:
     """A write request to the JetStream API, and the state that it replaces."""
 
     verb: str
@@ -171,9 +171,9 @@ class Writer:
         """
         loss = target.loss if target is not None else new_loss
         is_production = self.client.connection.production
-        question = confirmation_text(change, "; ".join(loss.shown_lines))
+        prompt = confirmation_text(change, "; ".join(loss.shown_lines))
         return Confirmation(
-            f"{question}; this is production" if is_production else question,
+            f"{prompt}; this is production" if is_production else prompt,
             change.consumer or change.stream,
             _is_undo_impossible(change, loss)
             or bool(loss.lines_restored_by_undo)
@@ -290,7 +290,7 @@ class Writer:
     async def write(
         self,
         change: Change,
-        request: Request,
+        request: WriteRequest,
         undoes: str | None = None,
         read_back: Callable[[Config], Awaitable[Config]] | None = None,
     ) -> Config:

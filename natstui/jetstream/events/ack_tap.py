@@ -94,7 +94,7 @@ class AckTap:
         self._count_reconnects: Callable[[], int] = int
         self._end_event = asyncio.Event()
         self._end_text: str | None = None
-        self._counts = dict.fromkeys(AckCounts.__dataclass_fields__, 0)
+        self._ack_counts = dict.fromkeys(AckCounts.__dataclass_fields__, 0)
         self._read_msgs = self._read_bytes = 0
         self._current_second, self._current_second_msgs = 0, 0
         self._acks_by_time_bucket: dict[int, int] = {}
@@ -179,7 +179,7 @@ class AckTap:
         self._read_bytes += len(message.subject) + len(message.reply) + len(message.data)
         delivery = parse_delivery(message.subject)
         if delivery is None:
-            self._counts["others_count"] += 1
+            self._ack_counts["others_count"] += 1
         else:
             self._count_ack(delivery, ack_kind(message.data))
         second = int(now_s)
@@ -197,10 +197,10 @@ class AckTap:
             case "ack":
                 self._count_positive_ack(delivery)
             case "term":
-                self._counts["terms_count"] += 1
+                self._ack_counts["terms_count"] += 1
                 self._unacked_by_stream_seq.pop(delivery.stream_seq, None)
             case "nak" | "in progress":
-                self._counts["naks_count" if kind == "nak" else "in_progress_count"] += 1
+                self._ack_counts["naks_count" if kind == "nak" else "in_progress_count"] += 1
                 is_listed = delivery.stream_seq in self._unacked_by_stream_seq
                 was_acked = delivery.consumer_seq in self._acked_consumer_seqs
                 if not was_acked and (
@@ -214,13 +214,13 @@ class AckTap:
                         (time.time_ns() + self._clock_ahead_ns) // 1000,
                     )
             case _:
-                self._counts["others_count"] += 1
+                self._ack_counts["others_count"] += 1
 
     def _count_positive_ack(self, delivery: Delivery) -> None:
-        self._counts["acks_count"] += 1
-        self._counts["repeated_acks_count"] += delivery.deliveries_count > 1
+        self._ack_counts["acks_count"] += 1
+        self._ack_counts["repeated_acks_count"] += delivery.deliveries_count > 1
         if delivery.consumer_seq in self._acked_consumer_seqs:
-            self._counts["again_acks_count"] += 1
+            self._ack_counts["again_acks_count"] += 1
             return
         self._acked_consumer_seqs.add(delivery.consumer_seq)
         bucket = bucket_of(time.time_ns() + self._clock_ahead_ns - delivery.stored_at_ns)
@@ -244,7 +244,7 @@ class AckTap:
                 elapsed_s=elapsed_s,
                 for_s=self._command.for_s,
                 ended=self._end_text,
-                counts=AckCounts(**self._counts),
+                counts=AckCounts(**self._ack_counts),
                 read_msgs=self._read_msgs,
                 read_bytes=self._read_bytes,
                 stored_to_acked=from_counts(self._acks_by_time_bucket),

@@ -111,7 +111,7 @@ class _RequestCounter:
         self.end_text: str | None = None
         self.end_event = asyncio.Event()
         self._own_client = (own_client_id, own_server)
-        self._groups: Counter[_RequestGroup] = Counter()
+        self._request_groups: Counter[_RequestGroup] = Counter()
         self._errors_count = self._left_out_count = 0
         self._read_msgs = self._read_bytes = 0
         self._current_second, self._current_second_msgs = 0, 0
@@ -160,14 +160,14 @@ class _RequestCounter:
             None if error is None else error.err_code or error.code,
             None if error is None else error.description,
         )  # fmt: skip
-        if group in self._groups or len(self._groups) < _MAX_GROUPS_COUNT:
-            self._groups[group] += 1
+        if group in self._request_groups or len(self._request_groups) < _MAX_GROUPS_COUNT:
+            self._request_groups[group] += 1
         else:
             self._left_out_count += 1
 
     def make_audit(self, elapsed_s: float) -> ApiAudit:
         """Return the counts as an audit."""
-        groups = self._groups.most_common()
+        groups = self._request_groups.most_common()
         requests = tuple(AuditedRequests(*group, count) for group, count in groups)
         listed_requests = requests[:_MAX_LISTED_GROUPS]
         grouped_count = sum(request.times_count for request in requests)

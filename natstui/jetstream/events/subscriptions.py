@@ -67,7 +67,7 @@ class AckSampleReceiver:
         self._on_unreadable = on_unreadable
         self._on_left_out = on_left_out
         self._counts_by_consumer: dict[tuple[str, str], _ConsumerCounts] = {}
-        self._read_count = self._recorded_count = 0
+        self._read_samples_count = self._recorded_samples_count = 0
         self._report_timer: asyncio.TimerHandle | None = None
 
     async def on_sample(self, message: Msg) -> None:
@@ -82,19 +82,19 @@ class AckSampleReceiver:
                 f"acks of more than {_MAX_COUNTED_CONSUMERS} consumers arrived in one second"
             )
             return
-        is_full = consumer_counts.read_count >= MAX_READ_SAMPLES_PER_CONSUMER
-        if is_full or self._read_count >= MAX_READ_SAMPLES_PER_S:
+        is_limit_reached = consumer_counts.read_count >= MAX_READ_SAMPLES_PER_CONSUMER
+        if is_limit_reached or self._read_samples_count >= MAX_READ_SAMPLES_PER_S:
             consumer_counts.left_out_count += 1
             return
         consumer_counts.read_count += 1
-        self._read_count += 1
+        self._read_samples_count += 1
         try:
             sample = read_ack_sample(message.data)
         except RequestFailed as error:
             self._on_unreadable(error)
             return
-        if self._recorded_count < MAX_RECORDED_SAMPLES_PER_S:
-            self._recorded_count += 1
+        if self._recorded_samples_count < MAX_RECORDED_SAMPLES_PER_S:
+            self._recorded_samples_count += 1
             self._sink.add(sample)
         else:
             consumer_counts.add(sample)
@@ -124,7 +124,7 @@ class AckSampleReceiver:
             {},
             None,
         )
-        self._read_count = self._recorded_count = 0
+        self._read_samples_count = self._recorded_samples_count = 0
         now_us = time.time_ns() // 1000
         for (stream, consumer), counts in counts_by_consumer.items():
             if counts.samples_by_time_bucket or counts.left_out_count:
@@ -155,14 +155,14 @@ class _LeftOutCounter:
 
     def __init__(self, sink: Sink, source: str) -> None:
         self._sink = sink
-        self._source = source
-        self._count = 0
+        self._reported_source = source
+        self._left_out_messages_count = 0
         self._report_timer: asyncio.TimerHandle | None = None
         self._last_reason = ""
 
     def add(self, reason: str) -> None:
         """Count one message; the report contains the reason of the last one."""
-        self._count += 1
+        self._left_out_messages_count += 1
         self._last_reason = reason
         if self._report_timer is None:
             self._report_soon()
@@ -178,13 +178,17 @@ class _LeftOutCounter:
         )
 
     def _report(self) -> None:
-        now_us, count, self._count = time.time_ns() // 1000, self._count, 0
+        now_us, count, self._left_out_messages_count = (
+            time.time_ns() // 1000,
+            self._left_out_messages_count,
+            0,
+        )
         if not count:
             self._report_timer = None
-            self._sink.add(Restored(now_us, self._source))
+            self._sink.add(Restored(now_us, self._reported_source))
             return
         text = f"{counted(count, 'event')} {was_or_were(count)} left out: {self._last_reason}"
-        self._sink.add(Unavailable(now_us, self._source, text))
+        self._sink.add(Unavailable(now_us, self._reported_source, text))
         self._report_soon()
 
 

@@ -25,8 +25,8 @@ from natstui.jetstream.connection.writer import (
     Asset,
     Config,
     MissingConfirmation,
-    Request,
     Writer,
+    WriteRequest,
     add_state_if_unknown,
 )
 from natstui.jetstream.managing.balancing import step_down
@@ -69,7 +69,7 @@ async def delete_stream(writer: Writer, change: Change, undoes: str | None = Non
     target = await read_target_with_loss(writer, change)
     target = replace(target, others_created_at_us=await _read_other_streams(writer, change.stream))
     verb = f"STREAM.DELETE.{change.stream}"
-    request = Request(verb, None, {}, target)
+    request = WriteRequest(verb, None, {}, target)
     await writer.write(change, request, undoes)
     result = ChangeResult(f"stream {change.stream} deleted", target.config, None)
     return await _wait_until_deleted(writer, change, target, result)
@@ -111,7 +111,7 @@ async def purge_stream(writer: Writer, change: Change) -> ChangeResult:
         # Servers before 2.14 treat sequence 1 as none, and would remove all.
         sent_body = {name: body[name] for name in body if name != "seq"} | {"keep": sys.maxsize}
     verb = f"STREAM.PURGE.{change.stream}"
-    request = Request(verb, sent_body, body, target)
+    request = WriteRequest(verb, sent_body, body, target)
     reply = await writer.write(change, request)
     purged_msgs: int = reply["purged"]
     text = f"{counted(purged_msgs, 'message')} of {change.stream} removed"
@@ -165,7 +165,7 @@ async def delete_message(writer: Writer, change: Change) -> ChangeResult:
     body = {"seq": arguments["seq"], "no_erase": not arguments.get("erase", False)}
     target = await read_target_with_loss(writer, change)
     verb = f"STREAM.MSG.DELETE.{change.stream}"
-    await writer.write(change, Request(verb, body, body, target))
+    await writer.write(change, WriteRequest(verb, body, body, target))
     text = f"message {arguments['seq']} of {change.stream} deleted"
     result = await _check_target_not_recreated(
         writer, change, target, ChangeResult(text, None, None)
@@ -205,7 +205,9 @@ async def delete_consumer(
     `undoes` is the journal's entry that this undoes, if any.
     """
     target = await read_target_with_loss(writer, change)
-    await writer.write(change, Request(_consumer_verb("DELETE", change), None, {}, target), undoes)
+    await writer.write(
+        change, WriteRequest(_consumer_verb("DELETE", change), None, {}, target), undoes
+    )
     result = ChangeResult(f"{_consumer_text(change)} deleted", target.config, None)
     result = await _wait_until_deleted(writer, change, target, result)
     if target.stream_created_at_us is None:
@@ -228,7 +230,7 @@ async def pause_consumer(
     target = await read_target_with_loss(writer, change)
     _check_pause(change, target)
     body = {"pause_until": until}
-    request = Request(_consumer_verb("PAUSE", change), body, body, target)
+    request = WriteRequest(_consumer_verb("PAUSE", change), body, body, target)
     reply = await writer.write(change, request, undoes)
     result = _pause_result(change, target, until, reply)
     return await _check_target_not_recreated(writer, change, target, result)
@@ -259,7 +261,7 @@ async def resume_consumer(
     target = await read_target_with_loss(writer, change)
     _check_pause(change, target)
     reply = await writer.write(
-        change, Request(_consumer_verb("PAUSE", change), {}, {}, target), undoes
+        change, WriteRequest(_consumer_verb("PAUSE", change), {}, {}, target), undoes
     )
     if reply["paused"]:
         problem = f"the server replied that it is paused until {reply.get('pause_until')}"
@@ -282,7 +284,7 @@ async def reset_consumer(writer: Writer, change: Change) -> ChangeResult:
     body = {"seq": arguments["seq"]} if arguments.get("seq") else {}
     target = await read_target_with_loss(writer, change)
     reply = await writer.write(
-        change, Request(_consumer_verb("RESET", change), body, body, target)
+        change, WriteRequest(_consumer_verb("RESET", change), body, body, target)
     )
     position_text = f"sequence {arguments['seq']}" if body else "its ack floor"
     text = f"{_consumer_text(change)} delivers again from {position_text}"
@@ -299,7 +301,7 @@ async def unpin_consumer(writer: Writer, change: Change) -> ChangeResult:
     arguments: Config = json.loads(change.body_json)
     body = {"group": str(arguments.get("group") or "")}
     target = await read_target_with_loss(writer, change)
-    await writer.write(change, Request(_consumer_verb("UNPIN", change), body, body, target))
+    await writer.write(change, WriteRequest(_consumer_verb("UNPIN", change), body, body, target))
     text = f"group {body['group']!r} of {_consumer_text(change)} unpinned"
     result = ChangeResult(text, target.config, target.config)
     return await _check_target_not_recreated(writer, change, target, result)

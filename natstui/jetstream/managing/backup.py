@@ -28,8 +28,8 @@ from natstui.jetstream.managing.backup_folder import (
     DATA_FILE,
     check_data,
     check_description,
+    create_backup_folder,
     left_out_text,
-    new_folder,
     removed_text,
     unfinished_restore_text,
     write_json,
@@ -107,7 +107,7 @@ async def back_up_stream(
 
     Raises BackupError and the request errors; then no folder is created.
     """
-    with new_folder(target) as folder:
+    with create_backup_folder(target) as folder:
         return await _write_backup(
             client, stream, folder, rate_limit, progress, consumers=consumers
         )
@@ -134,7 +134,7 @@ async def back_up_account(
             f"the server counts {streams_count:,} streams and names {len(names):,}"
         )
     creation_time_by_stream = {name: await _read_creation_time(client, name) for name in names}
-    with new_folder(target) as folder:
+    with create_backup_folder(target) as folder:
         backups = []
         for name in names:
             stream_folder = folder / file_name(name)
@@ -211,7 +211,9 @@ async def _write_backup(
         client, stream, created or info.created, snapshot.reply
     )
     if is_version_in(client.link.server_version, VERSIONS_BACKING_UP_FEWER_CONSUMERS):
-        left_out_consumers += [row.name for row in consumer_rows or () if not _is_in_data(row, info)]
+        left_out_consumers += [
+            row.name for row in consumer_rows or () if not _is_in_data(row, info)
+        ]
     saved_consumers = None
     if consumer_rows is not None:
         saved_consumers = [

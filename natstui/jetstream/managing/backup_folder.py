@@ -107,7 +107,7 @@ def unfinished_restore_text(config: Config) -> str:
 
 
 @contextmanager
-def new_folder(target: Path) -> Iterator[Path]:
+def create_backup_folder(target: Path) -> Iterator[Path]:
     """Yield a temporary folder, which is renamed to `target` at the end, once it is on the disk.
 
     Remains of a killed backup are removed first. Raises BackupError if it cannot be written.
@@ -259,7 +259,7 @@ class _BackedUpState(StreamState, kw_only=True):
     last_seq: int
 
 
-class _Description(msgspec.Struct):
+class _BackupDescription(msgspec.Struct):
     """The fields of `backup.json` that natstui reads; the server reads all fields."""
 
     config: _ConfigName
@@ -269,7 +269,7 @@ class _Description(msgspec.Struct):
 def check_description(description: object, name: str) -> None:
     """Raise BackupError if the content of `backup.json` is invalid; the error names it `name`."""
     try:
-        state = msgspec.convert(description, _Description).state
+        state = msgspec.convert(description, _BackupDescription).state
     except msgspec.ValidationError as error:
         raise BackupError(f"{name} is damaged: {error}") from error
     if state.messages > max(0, state.last_seq - state.first_seq + 1):
@@ -288,21 +288,21 @@ class _ConsumerConfig(msgspec.Struct):
     deliver_subject: str | None = None
 
 
-class _Position(msgspec.Struct):
+class _AckFloor(msgspec.Struct):
     stream_seq: int = 0
 
 
-class _Consumer(msgspec.Struct):
+class _BackupConsumer(msgspec.Struct):
     name: str
     config: _ConsumerConfig | None = None
     num_pending: int | None = None
-    delivered: _Position | None = None
-    ack_floor: _Position | None = None
+    delivered: _AckFloor | None = None
+    ack_floor: _AckFloor | None = None
 
     @property
     def waiting_msgs(self) -> int:
         """Return the maximum number of messages that the consumer delivers after a restore."""
-        delivered, ack_floor = self.delivered or _Position(), self.ack_floor or _Position()
+        delivered, ack_floor = self.delivered or _AckFloor(), self.ack_floor or _AckFloor()
         return (self.num_pending or 0) + max(0, delivered.stream_seq - ack_floor.stream_seq)
 
 
@@ -312,7 +312,7 @@ class _AboutFile(msgspec.Struct):
     streams: list[str] = []
     left_out: list[str] = []
     files: dict[str, _FileChecksum] = {}
-    consumers: list[_Consumer] | None = None
+    consumers: list[_BackupConsumer] | None = None
     removed_msgs: int = 0
     is_whole: bool = True
     left_out_consumers: list[str] = []

@@ -18,7 +18,7 @@ from natstui.errors import (
 )
 from natstui.jetstream.connection.client import Client
 from natstui.jetstream.connection.decode.asset import AssetRow, PeerRow, leader_of, replicas_of
-from natstui.jetstream.connection.writer import Request, Writer
+from natstui.jetstream.connection.writer import Writer, WriteRequest
 from natstui.jetstream.managing.configure import recreated_text
 from natstui.model.assets.differences import AssetKind
 from natstui.model.records.managing import Change
@@ -122,7 +122,8 @@ async def step_down(writer: Writer, change: Change) -> str:
     if change.consumer is not None:
         verb = f"CONSUMER.LEADER.STEPDOWN.{change.stream}.{change.consumer}"
     await writer.write(
-        change, Request(verb, body, {"preferred": preferred_server} if preferred_server else {})
+        change,
+        WriteRequest(verb, body, {"preferred": preferred_server} if preferred_server else {}),
     )
     if not can_read_leader:
         return (

@@ -21,8 +21,8 @@ from natstui.jetstream.connection.storing import has_lost_newest, lost_newest_te
 from natstui.jetstream.connection.writer import (
     Asset,
     Config,
-    Request,
     Writer,
+    WriteRequest,
     describe_use_by_others,
 )
 from natstui.jetstream.managing.losses import (
@@ -264,7 +264,7 @@ async def create(writer: Writer, change: Change, undoes: str | None = None) -> C
         raise Conflict(f"{kind} {name} exists already")
     verb, body = _make_request(writer, kind, change, wanted_config, "create")
     loss = await count_loss_of_new(writer.client, change)
-    request = Request(verb, body, wanted_config, loss=loss)
+    request = WriteRequest(verb, body, wanted_config, loss=loss)
     reply = await writer.write(change, request, undoes)
     after: Config = reply["config"]
     created_name = after.get("name", name)
@@ -317,7 +317,7 @@ async def edit(writer: Writer, change: Change, undoes: str | None = None) -> Cha
         or current_asset.config != current_config
     ):
         raise EditConflict(f"{kind} {name}", current_config, current_asset.config)
-    request = Request(verb, body, wanted_config, asset)
+    request = WriteRequest(verb, body, wanted_config, asset)
     assets_after, read_errors = list[Asset](), list[NatstuiError]()
 
     async def read_back(reply: Config) -> Config:

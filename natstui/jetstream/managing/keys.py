@@ -376,10 +376,10 @@ async def preview_key_undo(writer: Writer, entry: JournalEntry) -> Confirmation:
             f"this will restore the previous value of {key_text}, "
             f"{bytes_text(len(key_change.value))}"
         )
-    question = f"{text}: {loss_text}" if loss_text else text
+    prompt = f"{text}: {loss_text}" if loss_text else text
     lines = (loss_text,) if loss_text else ()
     needs_confirmation = loss_text is not None or writer.client.connection.production
-    return Confirmation(question, key_change.key, needs_confirmation, lines)
+    return Confirmation(prompt, key_change.key, needs_confirmation, lines)
 
 
 async def undo_key_change(
@@ -407,7 +407,9 @@ async def _make_undo_change(writer: Writer, entry: JournalEntry) -> KeyChange:
     if stream.created_at_us != entry.created_at_us:
         raise Conflict(f"{bucket} was recreated in the meantime: nothing was changed")
     newest_seq_and_us = json.loads(entry.after_json or "{}").get("newest") or (0, 0)
-    if await has_lost_newest(writer.client, entry.stream, stream.stream_info.state, *newest_seq_and_us):
+    if await has_lost_newest(
+        writer.client, entry.stream, stream.stream_info.state, *newest_seq_and_us
+    ):
         raise Conflict(f"{lost_newest_text(bucket)}: nothing was changed")
     last_message = await _read_last(client, bucket, key)
     if last_message.revision not in restored_revisions(writer.journal.entries(), entry):

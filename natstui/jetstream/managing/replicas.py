@@ -10,7 +10,7 @@ from time import monotonic
 
 from natstui.errors import ConnectionLost, JetStreamUnavailable, RequestTimedOut
 from natstui.jetstream.connection.decode.asset import replicas_of
-from natstui.jetstream.connection.writer import Asset, Request, Writer
+from natstui.jetstream.connection.writer import Asset, Writer, WriteRequest
 from natstui.jetstream.managing.configure import (
     ChangeResult,
     read_asset,
@@ -34,7 +34,7 @@ async def remove_peer_stream(writer: Writer, change: Change) -> ChangeResult:
     target = await read_target_with_loss(writer, change)
     replicas_count = len(members_of(target))
     verb = f"STREAM.PEER.REMOVE.{change.stream}"
-    await writer.write(change, Request(verb, {"peer": peer}, {"peer": peer}, target))
+    await writer.write(change, WriteRequest(verb, {"peer": peer}, {"peer": peer}, target))
     result = ChangeResult(f"{change.stream}: {peer} has no copy any more", None, None)
     return await wait_for_replicas(
         writer,

@@ -173,7 +173,7 @@ class _ReceivedChunks:
 
     def __init__(self, client: Client, stream: str, rate_limit: RateLimit) -> None:
         self._client, self._stream, self._rate_limit = client, stream, rate_limit
-        self._queue: asyncio.Queue[Msg] = asyncio.Queue()
+        self._chunk_queue: asyncio.Queue[Msg] = asyncio.Queue()
         self._queued_bytes = 0
         self._is_queue_full = False
         self._chunks_count = 0
@@ -184,7 +184,7 @@ class _ReceivedChunks:
         self._is_queue_full = self._is_queue_full or self._queued_bytes > max_bytes
         if not self._is_queue_full:
             self._queued_bytes += len(msg.data)
-            self._queue.put_nowait(msg)
+            self._chunk_queue.put_nowait(msg)
 
     def __aiter__(self) -> _ReceivedChunks:
         return self
@@ -192,7 +192,7 @@ class _ReceivedChunks:
     async def __anext__(self) -> bytes:
         try:
             async with asyncio.timeout(_CHUNK_TIMEOUT_S):
-                msg = await self._queue.get()
+                msg = await self._chunk_queue.get()
         except TimeoutError as error:
             raise RequestFailed(
                 f"the snapshot of {self._stream} was interrupted after {self._chunks_count} parts:"

@@ -22,7 +22,7 @@ from natstui.units import count_text, parse_moment
 
 
 @dataclass(frozen=True, slots=True)
-class Bounds:
+class StreamBounds:
     """The first and the last stored sequence of a stream, and other fields of its INFO that are
     needed to read a page of messages.
     """
@@ -36,11 +36,11 @@ class Bounds:
     created_at_us: int
 
 
-async def read_bounds(client: Client, stream: str) -> Bounds:
+async def read_bounds(client: Client, stream: str) -> StreamBounds:
     """Return the bounds of a stream; raises NotFound."""
     info = await client.stream_info(stream)
     state = info.state
-    return Bounds(
+    return StreamBounds(
         state.first_seq,
         state.last_seq,
         state.num_subjects,
@@ -51,7 +51,7 @@ async def read_bounds(client: Client, stream: str) -> Bounds:
 
 
 async def seek(
-    client: Client, getter: MessageGetter, bounds: Bounds, command: BrowseMessages
+    client: Client, getter: MessageGetter, bounds: StreamBounds, command: BrowseMessages
 ) -> int | None:
     """Return the sequence at the time, or at the consumer's position, that a command requests.
 
@@ -88,7 +88,7 @@ def parse_time_text(text: str) -> str:
     return time_text
 
 
-async def find_at_time(getter: MessageGetter, bounds: Bounds, text: str) -> int:
+async def find_at_time(getter: MessageGetter, bounds: StreamBounds, text: str) -> int:
     """Return the first sequence stored at or after a time; raises UsageError if `text` is no time.
 
     If there is none, that is the sequence after the last one.
@@ -151,7 +151,7 @@ _SLICES_COUNT = 16
 
 
 async def read_newest_before(
-    getter: MessageGetter, bounds: Bounds, end_seq: int, count: int, subject: str | None
+    getter: MessageGetter, bounds: StreamBounds, end_seq: int, count: int, subject: str | None
 ) -> list[StoredMessage]:
     """Return the newest `count` messages before the sequence `end_seq`, for any or one subject."""
     end_seq = min(end_seq, bounds.last_seq + 1)
@@ -221,19 +221,19 @@ async def _read_window(
             end_seq, await getter.read(low_seq, end_seq - low_seq, subject, end_seq)
         )
     step = max(1, -(-(end_seq - low_seq) // _SLICES_COUNT))
-    slices = [
+    slice_bounds = [
         (slice_start, min(slice_start + step, end_seq))
         for slice_start in range(low_seq, end_seq, step)
     ]
     messages_by_slice = await asyncio.gather(
         *(
             getter.read(slice_start, count + 1, subject, slice_end)
-            for slice_start, slice_end in slices
+            for slice_start, slice_end in slice_bounds
         )
     )
     newest: list[StoredMessage] = []
     for (slice_start, slice_end), messages in zip(
-        reversed(slices), reversed(messages_by_slice), strict=True
+        reversed(slice_bounds), reversed(messages_by_slice), strict=True
     ):
         slice_messages = _messages_before(slice_end, messages)
         if len(slice_messages) > count:  # there are more, which were not read
@@ -268,7 +268,7 @@ async def browse(client: Client, command: BrowseMessages) -> MessagePage:
 
 
 async def _read_page(
-    client: Client, getter: MessageGetter, bounds: Bounds, command: BrowseMessages
+    client: Client, getter: MessageGetter, bounds: StreamBounds, command: BrowseMessages
 ) -> MessagePage:
     if command.last_per_subject:
         return await _read_last_per_subject(client, getter, bounds, command)
@@ -293,7 +293,7 @@ async def _read_page(
 
 
 def _make_page(
-    stream: str, messages: list[StoredMessage], bounds: Bounds, sought_seq: int | None
+    stream: str, messages: list[StoredMessage], bounds: StreamBounds, sought_seq: int | None
 ) -> MessagePage:
     first_seq = messages[0].stream_seq if messages else None
     last_seq = messages[-1].stream_seq if messages else None
@@ -310,7 +310,7 @@ def _make_page(
 
 
 async def _read_last_per_subject(
-    client: Client, getter: MessageGetter, bounds: Bounds, command: BrowseMessages
+    client: Client, getter: MessageGetter, bounds: StreamBounds, command: BrowseMessages
 ) -> MessagePage:
     subject_filter = command.filter_subject or ">"
     counts = await count_subjects(client, command.stream, subject_filter)

@@ -18,7 +18,7 @@ _FIRST_SERVER_HEADER = "Nats-Stream"
 """The first header of those that a direct get adds after the publisher's."""
 
 
-class _Message(msgspec.Struct):
+class _StoredMessage(msgspec.Struct):
     subject: str
     seq: int
     time: str
@@ -27,7 +27,7 @@ class _Message(msgspec.Struct):
 
 
 class _Reply(msgspec.Struct):
-    message: _Message
+    message: _StoredMessage
 
 
 def parse_utc_us(text: str) -> int:
@@ -53,7 +53,7 @@ def decode_api_reply(
             message.seq,
             message.subject,
             parse_utc_us(message.time),
-            parse_headers(base64.b64decode(message.hdrs), exact=exact_headers),
+            parse_headers(base64.b64decode(message.hdrs), exact_headers=exact_headers),
             _encode_preview(payload, preview_bytes),
             len(payload),
         )
@@ -82,15 +82,17 @@ def decode_direct_reply(msg: Msg, preview_bytes: int | None) -> tuple[str, Store
         return server_headers[_FIRST_SERVER_HEADER], message
 
 
-def parse_headers(block: bytes, *, exact: bool = False) -> tuple[tuple[str, str], ...]:
+def parse_headers(block: bytes, *, exact_headers: bool = False) -> tuple[tuple[str, str], ...]:
     """Return the headers of an undecoded header block; a name may occur more than once.
 
-    With `exact`, they can be sent again unchanged: blanks stay, and bytes that are not UTF-8
-    become surrogates.
+    With `exact_headers`, they can be sent again unchanged: blanks stay, and bytes that are not
+    UTF-8 become surrogates.
     """
-    lines = block.decode("utf-8", "surrogateescape" if exact else "replace").split("\r\n")[1:]
+    lines = block.decode("utf-8", "surrogateescape" if exact_headers else "replace").split("\r\n")[
+        1:
+    ]
     pairs = (line.partition(":") for line in lines if line)
-    if exact:
+    if exact_headers:
         return tuple((name, text.removeprefix(" ")) for name, _, text in pairs)
     return tuple((name, text.strip()) for name, _, text in pairs)
 

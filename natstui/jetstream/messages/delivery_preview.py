@@ -9,7 +9,7 @@ from typing import Any
 from natstui.jetstream.connection.client import Client
 from natstui.jetstream.messages.browse import (
     MAX_SUBJECTS,
-    Bounds,
+    StreamBounds,
     count_subjects,
     find_at_time,
     parse_time_text,
@@ -35,7 +35,7 @@ async def preview_delivery(client: Client, command: PreviewDelivery) -> Delivery
 
 
 async def _find_preview(
-    client: Client, getter: MessageGetter, bounds: Bounds, command: PreviewDelivery
+    client: Client, getter: MessageGetter, bounds: StreamBounds, command: PreviewDelivery
 ) -> DeliveryPreview:
     config: dict[str, Any] = json.loads(command.config_json)
     single_filter = config.get("filter_subject")
@@ -65,7 +65,7 @@ async def _find_preview(
     )
 
 
-async def _find_start_seq(getter: MessageGetter, bounds: Bounds, text: str) -> int:
+async def _find_start_seq(getter: MessageGetter, bounds: StreamBounds, text: str) -> int:
     """Return the sequence at which the server would start a consumer with this start time.
 
     Some servers skip messages before it: see `MessageGetter.read_from_time`.
@@ -79,8 +79,9 @@ async def _find_start_seq(getter: MessageGetter, bounds: Bounds, text: str) -> i
 async def _count_in_stream(
     client: Client, stream: str, start_seq: int, subject: str | None
 ) -> int | None:
-    """Return how many messages match from a sequence on, from the stream's state; None if the
-    state has no such count.
+    """Return the number of messages of `subject`, None for all, from `start_seq` on.
+
+    It is from the stream's state; None if the state has no such count.
     """
     state = (await client.stream_info(stream)).state
     if start_seq <= state.first_seq:
@@ -109,7 +110,7 @@ async def _preview_from(
 
 
 async def _preview_last(
-    getter: MessageGetter, bounds: Bounds, filters: list[str | None]
+    getter: MessageGetter, bounds: StreamBounds, filters: list[str | None]
 ) -> DeliveryPreview:
     end = bounds.last_seq + 1
     newest_by_filter = [

@@ -38,7 +38,7 @@ class MessageGetter(Protocol):
         """
 
     async def count_from(self, from_seq: int, subject: str | None) -> int | None:
-        """Return how many messages match from a sequence on; None if the API cannot count."""
+        """Return the number of messages of `subject` from a sequence on; None if unavailable."""
 
     async def read_from_time(self, text: str) -> list[StoredMessage] | None:
         """Return the message at which the server starts a consumer with this start time, or no
@@ -84,7 +84,7 @@ class DirectGetter:
         return await self._read_batch(body | ({"next_by_subj": subject} if subject else {}))
 
     async def count_from(self, from_seq: int, subject: str | None) -> int | None:
-        """Return how many messages match from a sequence on."""
+        """Return the number of messages of `subject`, None for all, from a sequence on."""
         body: dict[str, Any] = {"seq": max(1, from_seq), "batch": 1}
         messages, end_msg = await self._request_batch(
             body | ({"next_by_subj": subject} if subject else {})

@@ -101,16 +101,21 @@ async def read_key(client: Client, bucket: str, key: str, revision: int | None =
 
 
 async def read_entries(
-    client: Client, bucket: str, key_filter: str, policy: DeliverPolicy, *, values: bool = True
+    client: Client,
+    bucket: str,
+    key_filter: str,
+    policy: DeliverPolicy,
+    *,
+    with_values: bool = True,
 ) -> list[KeyEntry]:
     """Return the entries of the matching keys that `policy` selects, in order of revision.
 
-    `last_per_subject` selects the newest entry of each key. Without `values`, entries may have no
-    value.
+    `last_per_subject` selects the newest entry of each key. Without `with_values`, entries may
+    have no value.
     """
     entries = list[KeyEntry]()
     info = await _read_info(client, bucket)
-    reader = _make_reader(client, info, bucket, key_filter, policy, values=values)
+    reader = _make_reader(client, info, bucket, key_filter, policy, with_values=with_values)
     reader.reads_stored_only = True
     async with reader:
         while batch := await reader.read_batch():
@@ -136,7 +141,7 @@ async def watch(
     Raises NotFound at the start, and Conflict at the end if the bucket was recreated meanwhile.
     """
     info = await _read_info(client, bucket)
-    reader = _make_reader(client, info, bucket, key_filter, policy, values=True)
+    reader = _make_reader(client, info, bucket, key_filter, policy, with_values=True)
     reader.quiet_s = quiet_s
     messages: AsyncIterator[StreamMessage] = reader
     if policy == "last_per_subject":
@@ -176,13 +181,13 @@ async def leave_out_superseded(
 
 def _make_reader(
     client: Client, info: StreamRow, bucket: str, key_filter: str, policy: DeliverPolicy, *,
-    values: bool,
+    with_values: bool,
 ) -> Reader:  # fmt: skip
     check_limits_retention(info)
     prefix = _subject_prefix(info, bucket)
     # A message without its value has a header with the length instead, which takes longer to read
     # than a small value.
-    headers_only = not values and not _has_small_values(info)
+    headers_only = not with_values and not _has_small_values(info)
     subjects = (prefix + key_filter,)
     return Reader(
         client, f"{KV}{bucket}", subjects, policy, headers_only=headers_only,

@@ -47,7 +47,7 @@ class _ObjectOptions(msgspec.Struct):
 _Count = Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)]
 
 
-class _Info(msgspec.Struct):
+class _StoredObjectInfo(msgspec.Struct):
     name: str
     nuid: str = ""
     size: _Count = 0
@@ -122,7 +122,7 @@ async def read_object(client: Client, bucket: str, name: str) -> StoredObject:
 
 def _decode_object(bucket: str, name: str, data: bytes, at_us: int) -> StoredObject:
     try:
-        info = decoder_of(_Info).decode(data)
+        info = decoder_of(_StoredObjectInfo).decode(data)
     except (msgspec.DecodeError, RecursionError) as error:
         raise RequestFailed(
             f"the metadata of {name} in {bucket} cannot be read: {describe_parse_error(error)}"
@@ -156,7 +156,9 @@ async def read_store(client: Client, bucket: str) -> StoreContent:
             raise Conflict(f"{bucket} was deleted and recreated while it was read")
         # A local clock that is ahead would let a running upload look like a killed one.
         server_at_us = info.server_at_us
-    return StoreContent(_existing_objects(objects_by_subject), error_by_name, unfinished, server_at_us)
+    return StoreContent(
+        _existing_objects(objects_by_subject), error_by_name, unfinished, server_at_us
+    )
 
 
 async def read_objects(client: Client, bucket: str) -> StoreContent:
@@ -166,7 +168,7 @@ async def read_objects(client: Client, bucket: str) -> StoreContent:
 
 
 async def find_names_with_chunks(client: Client, bucket: str, nuid: str) -> list[str]:
-    """Return the names of the existing objects whose chunks have this id."""
+    """Return the names of the existing objects whose chunks have the id `nuid`."""
     store_content = await read_objects(client, bucket)
     return [
         stored_object.name for stored_object in store_content.objects if stored_object.nuid == nuid

@@ -389,7 +389,7 @@ async def _describe_rollup_loss(
     stored_msgs = info.state.messages
     for subject_filter in stored_filters(info.read_config(), filters):
         page = await read_subject_counts(writer.client, stream, subject_filter)
-        msgs_by_subject |= page.msgs
+        msgs_by_subject |= page.msgs_by_subject
         if not page.is_last:
             return f"the roll-up removes up to {_loss_text(stream, stored_msgs, math.inf)}"
     loss_text = _loss_text(stream, stored_msgs, sum(msgs_by_subject.values()))

@@ -278,7 +278,7 @@ class Reader:
         self._last_stored_at_us = stored_at_ns // 1000
         self._remaining_msgs = pending_msgs
         self._has_ended = self.reads_stored_only and not pending_msgs
-        headers = parse_headers(msg.header, exact=self.exact_headers) if msg.header else ()
+        headers = parse_headers(msg.header, exact_headers=self.exact_headers) if msg.header else ()
         subject = msg.subject.decode(errors="replace")
         return StreamMessage(
             subject, stream_seq, stored_at_ns // 1000, headers, msg.data, pending_msgs

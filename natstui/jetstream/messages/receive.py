@@ -124,7 +124,10 @@ class Receiver:
                     await self._show_and_acknowledge(client, message)
 
     async def _pull_message(self, client: Client) -> PulledMessage | None:
-        """Return the next message; None if the pull is to be repeated. Raises NatstuiError."""
+        """Return the next message; None if none arrived, or after an outage: pull again then.
+
+        Raises NotFound if the consumer was deleted, and RequestFailed for any other error.
+        """
         max_expires_ns = int(self.info.read_config().get("max_expires") or 0)
         wait_s = min(_PULL_EXPIRES_S, max_expires_ns / 1e9) if max_expires_ns else _PULL_EXPIRES_S
         try:

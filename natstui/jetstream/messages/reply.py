@@ -40,7 +40,7 @@ class Reply:
 
 @dataclass(frozen=True, slots=True)
 class ReceivedRequest:
-    """A received request."""
+    """A request that a `Responder` received; `number` counts the requests from 1."""
 
     number: int
     subject: str
@@ -145,7 +145,7 @@ class Responder:
                     await self._reply(client, msg, number)
 
         async def subscribe_once() -> None:
-            """Subscribe for one message, instead of one that was no request but counted for the
+            """Subscribe for one more message, as one was no request but counted for the server's
             limit; a reconnect ended the limit.
             """
             has_reconnected = client.nc.stats["reconnects"] != reconnects_count

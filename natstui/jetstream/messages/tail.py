@@ -20,7 +20,7 @@ _REPORT_INTERVAL_S = 0.2
 _MAX_REPORT_MSGS = 100
 
 
-class Tail:
+class MessageTail:
     """Reports the messages on some subjects: at most the newest 100 of each fifth of a second."""
 
     def __init__(self, command: StartTail, on_tailed: Callable[[Tailed], None]) -> None:

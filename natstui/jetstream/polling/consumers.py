@@ -18,7 +18,7 @@ from natstui.jetstream.connection.decode.consumers import (
 from natstui.jetstream.connection.decode.streams import StreamRow
 from natstui.jetstream.connection.shapes import check_read_name
 from natstui.jetstream.polling.availability import RequestAvailability
-from natstui.jetstream.polling.budget.allowance import Allowance
+from natstui.jetstream.polling.budget.allowance import PollAllowance
 from natstui.jetstream.polling.budget.requests import PollingApi
 from natstui.jetstream.polling.bulk.poller import NO_BULK_ROWS, BulkRows
 from natstui.jetstream.polling.control import PollControl
@@ -64,7 +64,7 @@ class ConsumerPoller:
         self._repeated_list_streams: set[str] = set()
         """Streams whose list was lost and is requested again."""
         self._rotation_offset = 0
-        self._missing_by_stream: dict[str, set[str]] = {}
+        self._unreachable_consumers_by_stream: dict[str, set[str]] = {}
         self._offline_reasons: dict[_StreamAndConsumer, str] = {}
         """Consumer that its server refuses to run → reason."""
         self._unlisted_count_by_stream: dict[str, int] = {}
@@ -82,7 +82,7 @@ class ConsumerPoller:
         self._last_due_search_mono_s = 0.0
         self._newest_replied_request_mono_s = 0.0
         """When the newest request about a single consumer that has a reply was sent."""
-        self._polled = PolledConsumers()
+        self._polled_consumers = PolledConsumers()
         self.turn_interval_s = 0.0
         """Interval of turns of a stream without changes; 0 if each poll lists all streams."""
 
@@ -103,14 +103,16 @@ class ConsumerPoller:
                 # Its list is not requested any more.
                 self._availability.report_success(f"{_LIST}.{stream}")
         for removed_stream in self._consumers_count_by_stream.keys() - rows.keys():
-            self._missing_by_stream.pop(removed_stream, None)
+            self._unreachable_consumers_by_stream.pop(removed_stream, None)
             self._list_paused_until_mono_s.pop(removed_stream, None)
         self._consumers_count_by_stream = {
             name: row.state.consumer_count for name, row in rows.items() if name not in unreachable
         }
         for consumers_by_stream in (
-            self._missing_by_stream, self._unlisted_count_by_stream, self._reachable_names
-        ):  # fmt: skip
+            self._unreachable_consumers_by_stream,
+            self._unlisted_count_by_stream,
+            self._reachable_names,
+        ):
             # Consumers of an unreachable stream are reported with it; a stream without any is not
             # listed.
             for stream in [
@@ -122,7 +124,7 @@ class ConsumerPoller:
 
     async def read(
         self,
-        allowance: Allowance,
+        allowance: PollAllowance,
         control: PollControl,
         wait_budget: WaitBudget,
         bulk: BulkRows = NO_BULK_ROWS,
@@ -131,7 +133,7 @@ class ConsumerPoller:
 
         At least one page of a list is read. Raises only ConnectionLost.
         """
-        self._polled = PolledConsumers()
+        self._polled_consumers = PolledConsumers()
         self._store_replies()
         self._add_bulk_rows(bulk)
         await self._read_visible(allowance, control.visible_consumers, wait_budget)
@@ -144,20 +146,25 @@ class ConsumerPoller:
         )
         self._request_missing_consumers()
         self._denials.report()
-        self._polled.swept_streams.update(self._list_order.pop_emptied_streams())
-        self._polled.is_complete = self._polled.swept_streams.issuperset(self._list_order.streams)
-        unreachable = (*self._missing_by_stream.items(), *self._unreachable_streams.items())
+        self._polled_consumers.swept_streams.update(self._list_order.pop_emptied_streams())
+        self._polled_consumers.is_complete = self._polled_consumers.swept_streams.issuperset(
+            self._list_order.streams
+        )
+        unreachable = (
+            *self._unreachable_consumers_by_stream.items(),
+            *self._unreachable_streams.items(),
+        )
         missing = {(stream, name) for stream, names in unreachable for name in names}
-        self._polled.missing = missing - self._polled.rows.keys()
-        self._polled.offline = {
+        self._polled_consumers.missing = missing - self._polled_consumers.rows.keys()
+        self._polled_consumers.offline = {
             name: reason
             for name, reason in self._offline_reasons.items()
-            if name in self._polled.missing
+            if name in self._polled_consumers.missing
         }
-        self._polled.unlisted = dict(self._unlisted_count_by_stream)
+        self._polled_consumers.unlisted = dict(self._unlisted_count_by_stream)
         self._discard_single_rows()
         self._withdraw_failure(control.visible_consumers)
-        return self._polled
+        return self._polled_consumers
 
     def _discard_single_rows(self) -> None:
         """Discard rows of consumers that were deleted, or are of a deleted stream."""
@@ -165,18 +172,25 @@ class ConsumerPoller:
             key: row
             for key, row in self._single_rows.items()
             if key[0] in self._consumers_count_by_stream
-            and (key[0] not in self._polled.swept_streams or key in self._polled.rows)
+            and (
+                key[0] not in self._polled_consumers.swept_streams
+                or key in self._polled_consumers.rows
+            )
         }
 
-    def _withdraw_failure(self, visible: tuple[_StreamAndConsumer, ...]) -> None:
+    def _withdraw_failure(self, visible_consumers: tuple[_StreamAndConsumer, ...]) -> None:
         """Report that single requests work again if the consumer whose request failed is not in
         view any more, and its stream was listed or deleted.
         """
         consumer = self._failed_consumer
-        if consumer is None or consumer in visible or consumer in self._polled.missing:
+        if (
+            consumer is None
+            or consumer in visible_consumers
+            or consumer in self._polled_consumers.missing
+        ):
             return
         is_stream_deleted = consumer[0] not in self._consumers_count_by_stream
-        if is_stream_deleted or consumer[0] in self._polled.swept_streams:
+        if is_stream_deleted or consumer[0] in self._polled_consumers.swept_streams:
             self._failed_consumer = None
             self._availability.report_success(_INFO)
 
@@ -187,9 +201,9 @@ class ConsumerPoller:
                 self._add_row(row)
             self._list_order.store_progress(stream, hash_progress(rows))
             if stream in bulk.complete_streams:
-                self._missing_by_stream.pop(stream, None)
+                self._unreachable_consumers_by_stream.pop(stream, None)
                 self._unlisted_count_by_stream.pop(stream, None)
-                self._polled.swept_streams.add(stream)
+                self._polled_consumers.swept_streams.add(stream)
                 self._end_turn(stream)
 
     def _find_due_streams(
@@ -226,16 +240,18 @@ class ConsumerPoller:
 
     async def _read_visible(
         self,
-        allowance: Allowance,
-        visible: tuple[_StreamAndConsumer, ...],
+        allowance: PollAllowance,
+        visible_consumers: tuple[_StreamAndConsumer, ...],
         wait_budget: WaitBudget,
     ) -> None:
         """Read the consumers in view, with two thirds of the requests; one third while some stream
         was never listed.
         """
-        slow_streams = self._missing_by_stream.keys() | self._delayed_listings.keys()
+        slow_streams = self._unreachable_consumers_by_stream.keys() | self._delayed_listings.keys()
         present_names = [
-            name for name in visible if name[1] not in self._missing_by_stream.get(name[0], ())
+            name
+            for name in visible_consumers
+            if name[1] not in self._unreachable_consumers_by_stream.get(name[0], ())
         ]
         requests = choose_requests(present_names, self._consumers_count_by_stream, slow_streams)
         reserved_requests_count = (
@@ -306,12 +322,12 @@ class ConsumerPoller:
             return
         except RequestTimedOut:
             if self._newest_replied_request_mono_s > requested_mono_s:
-                self._missing_by_stream.setdefault(stream, set()).add(name)
+                self._unreachable_consumers_by_stream.setdefault(stream, set()).add(name)
             return
         except RequestFailed as error:
             reason = refusal_reason(error)
             if error.err_code in _UNREACHABLE_CODES or reason is not None:
-                self._missing_by_stream.setdefault(stream, set()).add(name)
+                self._unreachable_consumers_by_stream.setdefault(stream, set()).add(name)
                 if reason is not None:
                     self._offline_reasons[stream, name] = reason
             else:
@@ -325,18 +341,18 @@ class ConsumerPoller:
         self._newest_replied_request_mono_s = max(
             self._newest_replied_request_mono_s, requested_mono_s
         )
-        if name in self._missing_by_stream.get(stream, ()):
+        if name in self._unreachable_consumers_by_stream.get(stream, ()):
             self._mark_reachable(stream, name)
         self._clocks.set_time(row, trusts_reply=True)
         self._add_row(row)
-        self._single_rows[stream, name] = self._polled.rows[stream, name]
+        self._single_rows[stream, name] = self._polled_consumers.rows[stream, name]
 
     def _mark_reachable(self, stream: str, name: str) -> None:
         """Mark an unreachable consumer as reachable, and let its stream be listed at once."""
-        self._missing_by_stream[stream].discard(name)
+        self._unreachable_consumers_by_stream[stream].discard(name)
         self._offline_reasons.pop((stream, name), None)
-        if not self._missing_by_stream[stream]:
-            del self._missing_by_stream[stream]
+        if not self._unreachable_consumers_by_stream[stream]:
+            del self._unreachable_consumers_by_stream[stream]
         self._list_paused_until_mono_s.pop(stream, None)
         self._requests.cancel(f"{_LIST}.{stream}")
         self._delayed_listings.pop(stream, None)
@@ -344,10 +360,10 @@ class ConsumerPoller:
     def _add_row(self, row: ConsumerRow) -> None:
         """Add a row to this poll, or a known row of the consumer if that is newer."""
         key = row.stream_name, row.name
-        for known_row in (self._polled.rows.get(key), self._single_rows.get(key)):
+        for known_row in (self._polled_consumers.rows.get(key), self._single_rows.get(key)):
             if known_row is not None and known_row.sampled_mono_us > row.sampled_mono_us:
                 row = known_row
-        self._polled.rows[key] = row
+        self._polled_consumers.rows[key] = row
 
     def _store_replies(self) -> None:
         """Store the rows of all replies since the last poll; cancel lists whose reply is lost."""
@@ -376,7 +392,9 @@ class ConsumerPoller:
     def _request_missing_consumers(self) -> None:
         """Request two unreachable consumers, without waiting for the replies."""
         missing = [
-            (stream, name) for stream, names in self._missing_by_stream.items() for name in names
+            (stream, name)
+            for stream, names in self._unreachable_consumers_by_stream.items()
+            for name in names
         ]
         for offset in range(min(_MISSING_REQUESTS_PER_POLL, len(missing))):
             stream, name = missing[(self._rotation_offset + offset) % len(missing)]
@@ -387,7 +405,7 @@ class ConsumerPoller:
         self._rotation_offset += 1
 
     async def _list_due_consumers(
-        self, allowance: Allowance, due_streams: deque[str], wait_budget: WaitBudget
+        self, allowance: PollAllowance, due_streams: deque[str], wait_budget: WaitBudget
     ) -> None:
         """List the consumers of one due stream after the other; at least one page is read."""
         next_streams, is_first_page = deque(due_streams), True
@@ -399,7 +417,10 @@ class ConsumerPoller:
                 stream = due_streams.popleft()
                 if next_streams and next_streams[0] == stream:
                     next_streams.popleft()
-                if stream in self._polled.swept_streams or stream in self._delayed_listings:
+                if (
+                    stream in self._polled_consumers.swept_streams
+                    or stream in self._delayed_listings
+                ):
                     self._end_turn(stream)
                     continue
                 if self._is_paused(stream):
@@ -413,12 +434,12 @@ class ConsumerPoller:
                 self._open_listing = None
                 self._end_turn(stream)
 
-    def _has_room(self, allowance: Allowance) -> bool:
+    def _has_room(self, allowance: PollAllowance) -> bool:
         if self._open_listing is not None:
             return allowance.has_room_for_rest
         return (
             allowance.has_room_for_request
-            and len(self._polled.rows) < self._list_order.max_rows_count
+            and len(self._polled_consumers.rows) < self._list_order.max_rows_count
         )
 
     def _end_turn(self, stream: str) -> None:
@@ -429,7 +450,7 @@ class ConsumerPoller:
         return Listing(f"{_LIST}.{stream}", read_consumers, read_consumer, count)
 
     def _request_lists_ahead(
-        self, allowance: Allowance, next_streams: deque[str], unlisted_streams_count: int
+        self, allowance: PollAllowance, next_streams: deque[str], unlisted_streams_count: int
     ) -> None:
         """Send the requests for the next lists ahead, as many as may be open at once.
 
@@ -438,7 +459,7 @@ class ConsumerPoller:
         half as much.
         """
         open_count = min(allowance.left_requests_count, self._api.max_open_count) - 1
-        rows_count = len(self._polled.rows)
+        rows_count = len(self._polled_consumers.rows)
         if unlisted_streams_count - len(next_streams) > (
             open_count // 2 if self._api.is_network_delay_long else 0
         ):
@@ -449,11 +470,11 @@ class ConsumerPoller:
             is_delayed = (
                 self._is_paused(stream)
                 or stream in self._delayed_listings
-                or stream in self._missing_by_stream
+                or stream in self._unreachable_consumers_by_stream
             )
             may_send = (
                 not is_delayed
-                and stream not in self._polled.swept_streams
+                and stream not in self._polled_consumers.swept_streams
                 and self._denials.may_request(stream)
             )
             if may_send and rows_count < self._list_order.max_rows_count:
@@ -463,7 +484,7 @@ class ConsumerPoller:
         return steady_s() < self._list_paused_until_mono_s.get(stream, 0)
 
     async def _request_reachable(
-        self, allowance: Allowance, stream: str, wait_budget: WaitBudget
+        self, allowance: PollAllowance, stream: str, wait_budget: WaitBudget
     ) -> None:
         """Request the reachable consumers of a stream one by one, as its list would be delayed."""
         names = self._reachable_names.get(stream, [])
@@ -472,7 +493,7 @@ class ConsumerPoller:
                 return
             name = names.pop(0)
             names.append(name)
-            if (stream, name) not in self._polled.rows:
+            if (stream, name) not in self._polled_consumers.rows:
                 await self._request_consumer(stream, name, wait_budget)
 
     async def _read_page(
@@ -523,7 +544,7 @@ class ConsumerPoller:
             self._requests.send(
                 f"{_INFO}.{stream}.{name}", partial(self._request_info, stream, name)
             )
-        self._missing_by_stream.pop(stream, None)
+        self._unreachable_consumers_by_stream.pop(stream, None)
         self._reachable_names.pop(stream, None)
         self._offline_reasons = {
             name: reason for name, reason in self._offline_reasons.items() if name[0] != stream
@@ -541,11 +562,11 @@ class ConsumerPoller:
             self._unlisted_count_by_stream[stream] = unlisted_count
         if listing.missing:
             # The server waits 4 s for servers that are down: not in every poll.
-            self._missing_by_stream[stream] = listing.missing
+            self._unreachable_consumers_by_stream[stream] = listing.missing
             self._reachable_names[stream] = [row.name for row in listing.rows]
             self._list_paused_until_mono_s[stream] = steady_s() + _INCOMPLETE_LIST_PAUSE_S
         self._list_order.store_progress(stream, hash_progress(listing.rows))
         if listing.is_count_constant and not undated_row_by_server:
-            self._polled.swept_streams.add(stream)
+            self._polled_consumers.swept_streams.add(stream)
             self._end_turn(stream)
         return True

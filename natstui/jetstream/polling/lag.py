@@ -26,7 +26,7 @@ from natstui.jetstream.connection.nats_client import status_of
 from natstui.jetstream.connection.replies import raise_unreadable
 from natstui.jetstream.connection.times import time_or_never_us, time_us
 from natstui.jetstream.polling.availability import RequestAvailability
-from natstui.jetstream.polling.budget.allowance import Allowance
+from natstui.jetstream.polling.budget.allowance import PollAllowance
 from natstui.jetstream.polling.budget.requests import PollingApi
 from natstui.jetstream.polling.control import PollControl
 from natstui.jetstream.polling.snapshot import PolledConsumers
@@ -239,7 +239,7 @@ class LagPoller:
 
     async def update_next_times(
         self,
-        allowance: Allowance,
+        allowance: PollAllowance,
         control: PollControl,
         consumers: Mapping[_StreamAndConsumer, ConsumerRow],
         streams: Mapping[str, StreamRow],
@@ -297,7 +297,7 @@ class LagPoller:
 
     async def _request_all(
         self,
-        allowance: Allowance,
+        allowance: PollAllowance,
         waiting_requests: deque[tuple[_NextRequest, list[ConsumerRow]]],
         streams: Mapping[str, StreamRow],
     ) -> None:

@@ -19,11 +19,11 @@ from natstui.jetstream.connection.replies import EndlessListCheck, read
 from natstui.jetstream.polling.budget.requests import PollingApi
 
 
-class _Row(Protocol):
+class _NamedRow(Protocol):
     name: str
 
 
-Row = TypeVar("Row", bound=_Row)
+Row = TypeVar("Row", bound=_NamedRow)
 
 PAGE_ROWS_COUNT = 256
 """Rows on a page of `STREAM.LIST` and `CONSUMER.LIST`."""
@@ -44,7 +44,7 @@ def pages_count(rows_count: int) -> int:
     return max(1, -(-rows_count // PAGE_ROWS_COUNT))
 
 
-class _Names(msgspec.Struct):
+class _NamesPage(msgspec.Struct):
     total: int = 0
     limit: int = 0
     streams: list[str] | None = None
@@ -160,7 +160,7 @@ class Listing(Generic[Row]):
         list_check = EndlessListCheck(verb)
         while True:
             data, _ = await api.request(verb, {"offset": offset})
-            page = read(verb, data, _Names)
+            page = read(verb, data, _NamesPage)
             names = page.streams or page.consumers or ()
             row_names.extend(names)
             offset += page.limit

@@ -55,12 +55,15 @@ class OpenRequests:
             task.add_done_callback(_retrieve_error)
             self._open_requests[name] = _OpenRequest(task, steady_s())
 
-    async def wait_for_reply(self, name: str, wait_budget: WaitBudget, max_s: float) -> bool:
-        """Wait for a reply, within `wait_budget` and `max_s`; return whether it arrived.
+    async def wait_for_reply(self, name: str, wait_budget: WaitBudget, max_wait_s: float) -> bool:
+        """Wait for a reply, within `wait_budget` and `max_wait_s`; return whether it arrived.
 
         The time that the link needs for other bytes does not count: the reply may follow them.
         """
-        task, limit_s = self._open_requests[name].task, max(0.0, min(max_s, wait_budget.left_s))
+        task, limit_s = (
+            self._open_requests[name].task,
+            max(0.0, min(max_wait_s, wait_budget.left_s)),
+        )
         began_s, arrived_before_bytes = steady_s(), self._api.arrived_bytes
         while not task.done():
             max_transfer_s = self._api.max_transfer_s(

@@ -11,7 +11,7 @@ from natstui.feed import Sink
 from natstui.jetstream.connection.client import Client
 from natstui.jetstream.connection.decode.account import read_account
 from natstui.jetstream.polling.availability import RequestAvailability
-from natstui.jetstream.polling.budget.allowance import Allowance, Budget
+from natstui.jetstream.polling.budget.allowance import PollAllowance, PollBudget
 from natstui.jetstream.polling.budget.requests import PollingApi
 from natstui.jetstream.polling.bulk.poller import BulkPoller
 from natstui.jetstream.polling.bulk.view import BulkSource
@@ -74,7 +74,7 @@ class _Poller:
         self._control = control
         self._sink = sink
         self._api = PollingApi(client, requests_per_s)
-        self._budget = Budget(requests_per_s)
+        self._budget = PollBudget(requests_per_s)
         self._availability = RequestAvailability(sink)
         self._configurations = ConfigurationHashes()
         self._clocks = clocks = ServerClocks()
@@ -128,7 +128,7 @@ class _Poller:
         await self.close()
         await self._bulk_poller.close()
 
-    async def _read_and_add_records(self, allowance: Allowance, interval_s: float) -> None:
+    async def _read_and_add_records(self, allowance: PollAllowance, interval_s: float) -> None:
         started_us = steady_us()
         quiet_s = max(_MIN_QUIET_S, _QUIET_TRIPS_COUNT * (self._rtt_us or 0) / 1e6)
         wait_budget = WaitBudget(_REPLY_WAIT_S + quiet_s, quiet_s)

@@ -17,7 +17,7 @@ from natstui.jetstream.connection.decode.asset import clock_server_of, refusal_r
 from natstui.jetstream.connection.decode.streams import StreamRow, read_stream, read_streams
 from natstui.jetstream.connection.shapes import check_read_name
 from natstui.jetstream.polling.availability import RequestAvailability
-from natstui.jetstream.polling.budget.allowance import Allowance
+from natstui.jetstream.polling.budget.allowance import PollAllowance
 from natstui.jetstream.polling.budget.requests import PollingApi
 from natstui.jetstream.polling.bulk.poller import NO_BULK_ROWS, BulkRows
 from natstui.jetstream.polling.listing import Listing
@@ -66,7 +66,7 @@ class StreamPoller:
         self._has_bulk_replies = False
         """Whether bulk replies come regularly."""
         self._rotation_offset = 0
-        self._missing_streams: set[str] = set()
+        self._unreachable_stream_names: set[str] = set()
         self._offline_reasons: dict[str, str] = {}
         """Stream that its server refuses to run → reason."""
         self._silent_leaders: set[str] = set()
@@ -76,7 +76,7 @@ class StreamPoller:
         self._short_lists_count = 0
         self._newest_replied_request_us = 0
         """When the newest request with a reply was sent."""
-        self._polled = PolledStreams()
+        self._polled_streams = PolledStreams()
         self._rollbacks = RollbackDetector(sink)
         self.rows: dict[str, StreamRow] = {}
         """Stream → its row with the newest values."""
@@ -89,12 +89,12 @@ class StreamPoller:
             for name, row in self.rows.items()
             if _leader(row) in self._silent_since_us_by_leader
         }
-        return self._missing_streams | unreachable
+        return self._unreachable_stream_names | unreachable
 
     async def read(
         self,
-        allowance: Allowance,
-        visible: tuple[str, ...],
+        allowance: PollAllowance,
+        visible_streams: tuple[str, ...],
         wait_budget: WaitBudget,
         expected_count: int,
         *,
@@ -110,7 +110,7 @@ class StreamPoller:
         self._expected_count = max(expected_count, len(self.rows))
         self._has_no_consumers = has_no_consumers
         self._has_bulk_replies = bulk.replaces_list
-        polled = self._polled = PolledStreams()
+        polled = self._polled_streams = PolledStreams()
         self._store_replies()
         self._add_bulk_rows(bulk)
         # Only the list names the streams that their servers refuse to run: a bulk reply has
@@ -125,7 +125,7 @@ class StreamPoller:
         if is_list_due and self._availability.may_request(_LIST):
             await self._continue_list(allowance, wait_budget)
         if not polled.is_complete and self._availability.may_request(_INFO):
-            await self._request_singly(allowance, visible, wait_budget)
+            await self._request_singly(allowance, visible_streams, wait_budget)
         self._request_silent_leaders()
         if bulk.replaces_list and self._availability.may_request(_INFO):
             self._request_offline_stream()
@@ -161,7 +161,7 @@ class StreamPoller:
                 counts = row.state.consumer_count, known_row.state.consumer_count
                 row.state.consumer_count = max(counts)
             self._store_row(row, trusts_reply=True, is_bulk=True)
-            self._polled.rows.append(self.rows[row.name])
+            self._polled_streams.rows.append(self.rows[row.name])
         if bulk.is_complete:
             names = {row.name for row in rows}
             newer_rows = (
@@ -169,8 +169,11 @@ class StreamPoller:
             )
             names.update(row.name for row in newer_rows)
             self.rows = {name: row for name, row in self.rows.items() if name in names}
-            self._polled.rows = list(self.rows.values())
-            self._missing_streams, self._polled.is_complete = set(self._offline_reasons), True
+            self._polled_streams.rows = list(self.rows.values())
+            self._unreachable_stream_names, self._polled_streams.is_complete = (
+                set(self._offline_reasons),
+                True,
+            )
 
     def restart_lost_list(self, requested_mono_s: float) -> None:
         """Restart the open list if it is lost: later requests have a reply.
@@ -193,7 +196,7 @@ class StreamPoller:
         self._silent_since_us_by_leader.clear()
         await self._requests.close()
 
-    async def _continue_list(self, allowance: Allowance, wait_budget: WaitBudget) -> None:
+    async def _continue_list(self, allowance: PollAllowance, wait_budget: WaitBudget) -> None:
         listing = self._open_listing = self._open_listing or Listing(
             _LIST, read_streams, read_stream, self._expected_count
         )
@@ -205,7 +208,7 @@ class StreamPoller:
                 self._list_work_us += self._api.work_us - work_before_us
                 for row in listing.pop_single_rows():
                     self._store_row(row, trusts_reply=True)
-                    self._polled.rows.append(self.rows[row.name])
+                    self._polled_streams.rows.append(self.rows[row.name])
                 if listing.is_complete or not allowance.has_room_for_rest:
                     break
         except RequestFailed as error:
@@ -274,7 +277,7 @@ class StreamPoller:
             ]
         requested_us = self._list_requested_us
         # A stream that has replied since the list was requested is not missing.
-        self._missing_streams = {
+        self._unreachable_stream_names = {
             name
             for name in listing.missing
             if name not in self.rows or self.rows[name].requested_mono_us < requested_us
@@ -284,9 +287,13 @@ class StreamPoller:
         # In the order of the list, which stays the same from poll to poll.
         listed_names = dict.fromkeys([*names, *sorted(listing.missing)])
         self.rows = {name: row for name, row in self.rows.items() if name in listed_names}
-        present_names = (name for name in listed_names if name not in self._missing_streams)
-        self._polled.rows += [self.rows[name] for name in present_names if name in self.rows]
-        self._polled.is_complete = (
+        present_names = (
+            name for name in listed_names if name not in self._unreachable_stream_names
+        )
+        self._polled_streams.rows += [
+            self.rows[name] for name in present_names if name in self.rows
+        ]
+        self._polled_streams.is_complete = (
             listing.is_count_constant and not listing.left_out_count and not undated_rows
         )
         if not listing.missing:
@@ -344,11 +351,11 @@ class StreamPoller:
         return row
 
     async def _request_singly(
-        self, allowance: Allowance, visible: tuple[str, ...], wait_budget: WaitBudget
+        self, allowance: PollAllowance, visible_streams: tuple[str, ...], wait_budget: WaitBudget
     ) -> None:
         """Request streams one by one, within the allowance; the next poll continues."""
         for sent_count, name in enumerate(
-            self._choose_streams(visible)[: max(1, allowance.left_requests_count // 2)]
+            self._choose_streams(visible_streams)[: max(1, allowance.left_requests_count // 2)]
         ):
             if sent_count and not allowance.has_room_for_request:
                 return
@@ -362,15 +369,15 @@ class StreamPoller:
             elif leader:
                 self._silent_leaders.add(leader)
 
-    def _choose_streams(self, visible: tuple[str, ...]) -> list[str]:
+    def _choose_streams(self, visible_streams: tuple[str, ...]) -> list[str]:
         """Return the streams to request one by one: first those in view.
 
         While the list is delayed or fails, all others with a leader follow, the oldest row first.
         """
         missing = self.missing
-        first_index = self._rotation_offset % len(visible) if visible else 0
+        first_index = self._rotation_offset % len(visible_streams) if visible_streams else 0
         self._rotation_offset += 1
-        due_names = dict.fromkeys((*visible[first_index:], *visible[:first_index]))
+        due_names = dict.fromkeys((*visible_streams[first_index:], *visible_streams[:first_index]))
         if _LIST in self._requests or not self._availability.may_request(_LIST):
             rows_with_leader = (row for row in self.rows.values() if _leader(row))
             due_names |= dict.fromkeys(
@@ -432,9 +439,9 @@ class StreamPoller:
         self._silent_leaders.discard(_leader(row) or "")
         was_missing = name in self.missing
         self._store_row(row, trusts_reply=True)
-        self._missing_streams.discard(name)
+        self._unreachable_stream_names.discard(name)
         self._offline_reasons.pop(name, None)
-        self._polled.rows.append(self.rows[name])
+        self._polled_streams.rows.append(self.rows[name])
         if was_missing:
             self._availability.retry_all()
             self._restart_list()
@@ -443,7 +450,7 @@ class StreamPoller:
         """Report the error of a request for a stream, or store that the stream is unreachable."""
         reason = refusal_reason(error)
         if reason is not None:
-            self._missing_streams.add(name)
+            self._unreachable_stream_names.add(name)
             self._offline_reasons[name] = reason
             return
         if isinstance(error, PermissionDenied) or not leader:
@@ -453,7 +460,7 @@ class StreamPoller:
         # Its leader is alive, but the stream has lost its quorum or is offline.
         self._silent_leaders.discard(leader)
         if not isinstance(error, NotFound):
-            self._missing_streams.add(name)
+            self._unreachable_stream_names.add(name)
 
 
 def _leader(row: StreamRow) -> str | None:

@@ -23,7 +23,7 @@ from natstui.errors import NotFound, RequestFailed
 from natstui.feed import Sink
 from natstui.jetstream.connection.replies import raise_unreadable
 from natstui.jetstream.polling.availability import RequestAvailability
-from natstui.jetstream.polling.budget.allowance import Allowance
+from natstui.jetstream.polling.budget.allowance import PollAllowance
 from natstui.jetstream.polling.budget.requests import PollingApi
 from natstui.model.assets.configuration import ConsumerConfiguration, StreamConfiguration
 from natstui.model.live.snapshot import Snapshot
@@ -52,23 +52,23 @@ _ALL_SUBJECTS = ">"
 _SCHEDULE_HEADER = b"\nNats-Schedule:"
 
 
-class _State(msgspec.Struct):
+class _StreamState(msgspec.Struct):
     subjects: dict[str, int] | None = None
 
 
-class _Info(msgspec.Struct):
-    state: _State
+class _StreamInfo(msgspec.Struct):
+    state: _StreamState
 
 
-class _Message(msgspec.Struct):
+class _MessageHeaders(msgspec.Struct):
     hdrs: str = ""
 
 
 class _MessageReply(msgspec.Struct):
-    message: _Message
+    message: _MessageHeaders
 
 
-_INFO = decoder_of(_Info)
+_INFO = decoder_of(_StreamInfo)
 _MESSAGE_REPLY_DECODER = decoder_of(_MessageReply)
 
 
@@ -282,7 +282,7 @@ class SubjectCounter:
         """Count within the last minute → its time, the oldest first."""
 
     async def count_due_subjects(
-        self, poll: Snapshot, configurations: Configured | None, allowance: Allowance
+        self, poll: Snapshot, configurations: Configured | None, allowance: PollAllowance
     ) -> None:
         """Do the most overdue count that a poll requires, if the allowance permits.
 

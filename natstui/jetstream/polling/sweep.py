@@ -97,15 +97,17 @@ def turn_interval_s(streams_count: int, list_s: float, share: float) -> float:
 
 
 def choose_requests(
-    visible: Iterable[tuple[str, str]], counts: Mapping[str, int], slow_streams: Container[str]
+    visible_consumers: Iterable[tuple[str, str]],
+    counts: Mapping[str, int],
+    slow_streams: Container[str],
 ) -> list[tuple[str, str | None]]:
-    """Return (stream, consumer) of each request for `visible` rows; a None consumer is the list.
+    """Return stream and consumer of each request for `visible_consumers`; None means the list.
 
     A list is chosen where it needs fewer requests. `counts` are the numbers of consumers by
     stream; `slow_streams` are streams whose list takes too long.
     """
     names_by_stream: dict[str, list[str]] = {}
-    for stream, name in visible:
+    for stream, name in visible_consumers:
         if counts.get(stream):
             names_by_stream.setdefault(stream, []).append(name)
     requests: list[tuple[str, str | None]] = []
@@ -131,7 +133,7 @@ class ConsumerListOrder:
         self._stream_states: dict[str, _StreamState] = {}
         self._active_streams: set[str] = set()
         self._progress_by_stream: dict[str, int] = {}
-        self._emptied_reports_left: dict[str, int] = {}
+        self._remaining_reports_by_emptied_stream: dict[str, int] = {}
 
     @property
     def streams(self) -> tuple[str, ...]:
@@ -162,9 +164,9 @@ class ConsumerListOrder:
             self._progress_by_stream.pop(removed_stream, None)
             self._listed_states.pop(removed_stream, None)
             if removed_stream not in unreachable:
-                self._emptied_reports_left[removed_stream] = _EMPTIED_REPORTS_COUNT
+                self._remaining_reports_by_emptied_stream[removed_stream] = _EMPTIED_REPORTS_COUNT
         for name, state in self._stream_states.items():
-            self._emptied_reports_left.pop(name, None)
+            self._remaining_reports_by_emptied_stream.pop(name, None)
             if name not in self._listed_at_s_by_stream:
                 self._listed_at_s_by_stream[name] = None
                 self._unlisted_streams.add(name)
@@ -246,8 +248,10 @@ class ConsumerListOrder:
 
     def pop_emptied_streams(self) -> tuple[str, ...]:
         """Return streams whose last consumer was deleted: each in five successive calls."""
-        emptied_streams = tuple(self._emptied_reports_left)
-        self._emptied_reports_left = {
-            name: count - 1 for name, count in self._emptied_reports_left.items() if count > 1
+        emptied_streams = tuple(self._remaining_reports_by_emptied_stream)
+        self._remaining_reports_by_emptied_stream = {
+            name: count - 1
+            for name, count in self._remaining_reports_by_emptied_stream.items()
+            if count > 1
         }
         return emptied_streams

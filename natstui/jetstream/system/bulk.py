@@ -54,7 +54,7 @@ class JszSource:
         self._client = client
         self._system_connection = SystemConnection(client.connection, client)
         self._own_requests = ServerRequests(client)
-        self._names: dict[str, str] = {}
+        self._server_name_by_id: dict[str, str] = {}
         """Server id → its name, which monitoring ports do not send with JSZ."""
         self.max_pending_bytes: int | None = None
         """Limit of bytes that wait for the connection before a server closes it; None if unknown.
@@ -85,14 +85,14 @@ class JszSource:
             replies, _ = await asyncio.gather(send("JSZ", options), self._read_limits(source))
             self.silent_servers = source.find_silent(replies)
             named_replies = [self._add_name(reply) for reply in replies]
-            if any(reply.server_id not in self._names for reply in replies):
-                self._names.clear()
+            if any(reply.server_id not in self._server_name_by_id for reply in replies):
+                self._server_name_by_id.clear()
             return named_replies
         if missing:
             raise RequestFailed(missing[0].reason)
         if other_account is not None or account is None:
             raise RequestFailed(NO_SYSTEM_USER_TEXT)
-        return await self._request_imported(account, {"account": account, **options})
+        return await self._request_imported_jsz(account, {"account": account, **options})
 
     async def _find_account_id(self, name: str, source: CompleteSource) -> str:
         """Return the id of an account on the servers; raises RequestFailed if none has it."""
@@ -123,7 +123,7 @@ class JszSource:
 
         Until then, the system account's replies are compressed; these contain the names.
         """
-        if self._names:
+        if self._server_name_by_id:
             return
         try:
             replies = await source.request("VARZ", {})
@@ -132,7 +132,9 @@ class JszSource:
                 raise
             return
         varz_replies = [read("VARZ", reply.data, _Varz) for reply in replies]
-        self._names = {varz.server_id: varz.server_name or varz.server_id for varz in varz_replies}
+        self._server_name_by_id = {
+            varz.server_id: varz.server_name or varz.server_id for varz in varz_replies
+        }
         limits = [varz.max_pending for varz in varz_replies if varz.max_pending is not None]
         if source.name == "monitoring":
             self.max_pending_bytes = sys.maxsize
@@ -140,9 +142,9 @@ class JszSource:
             self.max_pending_bytes = min(limits)
 
     def _add_name(self, reply: ServerReply) -> ServerReply:
-        return replace(reply, name=self._names.get(reply.server_id, reply.name))
+        return replace(reply, name=self._server_name_by_id.get(reply.server_id, reply.name))
 
-    async def _request_imported(
+    async def _request_imported_jsz(
         self, account: str, options: RequestOptions
     ) -> Sequence[ServerReply] | None:
         subject = f"$SYS.REQ.ACCOUNT.{account}.JSZ"

@@ -101,11 +101,11 @@ async def read_pull_clients(
     deleted_subject = (
         f"{client.connection.js_event_prefix}.ADVISORY.CONSUMER.DELETED.{stream}.{consumer}"
     )
-    tap = ReplyTap(
+    requests_tap = ReplyTap(
         subjects, _read_pull_request, for_s=for_s, deletion_subject=deleted_subject, stop=stop
     )
-    await tap.begin(client, servers)
-    return await tap.run(servers)
+    await requests_tap.begin(client, servers)
+    return await requests_tap.run(servers)
 
 
 def _read_pull_request(message: Msg) -> TappedRequest:
@@ -163,7 +163,7 @@ async def read_publishers(
     Returns the publishers that wait for acks. Raises PermissionDenied, and what
     `ServerRequests.request_all` raises.
     """
-    tap = ReplyTap(
+    requests_tap = ReplyTap(
         subjects,
         lambda message: TappedRequest(message.subject),
         for_s=for_s,
@@ -171,5 +171,5 @@ async def read_publishers(
         deletion_subject=f"{client.connection.js_event_prefix}.ADVISORY.STREAM.DELETED.{stream}",
         stop=stop,
     )
-    await tap.begin(client, servers)
-    return await tap.run(servers)
+    await requests_tap.begin(client, servers)
+    return await requests_tap.run(servers)

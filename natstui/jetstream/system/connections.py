@@ -112,7 +112,9 @@ async def read_connections(
     return replace(connections, servers=servers_with_slow_counts)
 
 
-async def read_closed(servers: ServerRequests, max_count: int) -> tuple[ClientConnection, ...]:
+async def read_closed_connections(
+    servers: ServerRequests, max_count: int
+) -> tuple[ClientConnection, ...]:
     """Return the connections that were closed last, at most `max_count` of each server.
 
     Raises what `read_connections` raises.

@@ -243,7 +243,7 @@ class ReplyTap:
     async def _count_delivered(self, servers: ServerRequests) -> None:
         """Search the newest inboxes again, and count the messages delivered since then."""
         for subject in list(self._found_inboxes)[-_LAST_SEARCHES_COUNT:]:
-            inbox, delivered_before = self._found_inboxes[subject]
+            inbox, delivered_before_by_client = self._found_inboxes[subject]
             try:
                 connections = await read_subscribers(servers, inbox)
             except (RequestFailed, ConnectionLost):
@@ -251,10 +251,10 @@ class ReplyTap:
                 return
             for subscriber in listeners_of(connections.rows, inbox):
                 key = subscriber.connection.key
-                if key in delivered_before and subscriber.by.subject == subject:
+                if key in delivered_before_by_client and subscriber.by.subject == subject:
                     tally = self._clients[key][1]
                     newly_delivered_msgs = max(
-                        0, subscriber.by.delivered_msgs - delivered_before[key]
+                        0, subscriber.by.delivered_msgs - delivered_before_by_client[key]
                     )
                     tally.delivered_msgs = (tally.delivered_msgs or 0) + newly_delivered_msgs
 

@@ -40,7 +40,7 @@ class _ServerIdentity(msgspec.Struct):
     time: str | None = None
 
 
-class _Error(msgspec.Struct):
+class _ReplyError(msgspec.Struct):
     code: int = 0
     description: str = ""
 
@@ -48,15 +48,15 @@ class _Error(msgspec.Struct):
 class _Reply(msgspec.Struct):
     server: _ServerIdentity
     data: msgspec.Raw = msgspec.Raw(b"null")
-    error: _Error | None = None
+    error: _ReplyError | None = None
 
 
-class _Stats(msgspec.Struct):
+class _ServerStats(msgspec.Struct):
     active_servers: int = 0
 
 
 class _Statz(msgspec.Struct):
-    statsz: _Stats
+    statsz: _ServerStats
 
 
 @dataclass(frozen=True, slots=True)
@@ -253,7 +253,7 @@ def _read_reply(subject: str, message: Msg) -> _Reply:
     return read(subject, data, _Reply)
 
 
-def _make_reply_error(subject: str, error: _Error) -> RequestFailed:
+def _make_reply_error(subject: str, error: _ReplyError) -> RequestFailed:
     description = clean_line(error.description)
     return RequestFailed(f"{subject}: {description} ({error.code})", code=error.code)
 

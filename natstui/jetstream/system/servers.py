@@ -82,7 +82,7 @@ class _Config(msgspec.Struct):
     domain: str | None = None
 
 
-class _Peer(msgspec.Struct):
+class _MetaPeer(msgspec.Struct):
     name: str = ""
     current: bool = False
     offline: bool = False
@@ -103,7 +103,7 @@ class _MetaCluster(msgspec.Struct):
     cluster_size: int = 0
     quorum_needed: int | None = None
     pending: int = 0
-    replicas: list[_Peer] | None = None
+    replicas: list[_MetaPeer] | None = None
     snapshot: _MetaSnapshot | None = None
 
 
@@ -134,7 +134,7 @@ class _Jsz(msgspec.Struct):
     account_details: list[_AccountUse] | None = None
 
 
-class _Traffic(msgspec.Struct):
+class _MessageTraffic(msgspec.Struct):
     msgs: int = 0
     bytes: int = 0
 
@@ -147,8 +147,8 @@ class _AccountStatz(msgspec.Struct):
     leafnodes: int = 0
     num_subscriptions: int = 0
     slow_consumers: int = 0
-    sent: _Traffic = msgspec.field(default_factory=_Traffic)
-    received: _Traffic = msgspec.field(default_factory=_Traffic)
+    sent: _MessageTraffic = msgspec.field(default_factory=_MessageTraffic)
+    received: _MessageTraffic = msgspec.field(default_factory=_MessageTraffic)
 
 
 class _Accounts(msgspec.Struct):

@@ -178,14 +178,14 @@ class SystemConnection:
     ) -> list[ServerReply]:
         assert self._servers is not None
         # A server that does not know an account replies with an error; others know it.
-        names_account = "account" in options
+        has_account_option = "account" in options
         try:
             return await self._servers.request_all(
                 _SUBJECT_BY_REQUEST[request],
                 options,
                 compressed=compressed,
-                skips_errors=names_account,
-                timeout_s=LONG_REPLY_TIMEOUT_S if names_account else None,
+                skips_errors=has_account_option,
+                timeout_s=LONG_REPLY_TIMEOUT_S if has_account_option else None,
             )
         except RequestFailed as error:
             link = self._client.link if self._client is not None else None

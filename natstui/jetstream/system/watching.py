@@ -22,7 +22,7 @@ from natstui.jetstream.connection.client import Client
 from natstui.jetstream.connection.replies import read
 from natstui.jetstream.system.connections import (
     PAGE_ROWS_COUNT,
-    read_closed,
+    read_closed_connections,
     read_connections,
     read_subscriptions,
 )
@@ -98,7 +98,7 @@ class _ServerWatcher:
         )
         self._server_watch = NO_SERVERS
         self._last_servers: Servers | None = None
-        self._complete_due_s = 0.0
+        self._complete_reading_due_s = 0.0
         self._lame_duck_servers: dict[str, None] = {}
         self._elected_at_us: deque[int] = deque(maxlen=_MAX_KEPT_ELECTIONS)
         self._refused_logins: deque[tuple[float, tuple[str, str, str | None]]] = deque(
@@ -113,10 +113,10 @@ class _ServerWatcher:
             servers = await self._read()
             is_denied = not servers.rows
         except ConnectionLost:
-            self._complete_due_s = 0.0
+            self._complete_reading_due_s = 0.0
             return _RECONNECT_WAIT_S
         except RequestFailed as error:
-            self._complete_due_s = 0.0
+            self._complete_reading_due_s = 0.0
             servers = Servers("account", (), missing=(MissingData("the servers", str(error)),))
             is_denied = isinstance(error, PermissionDenied)
         if self._client.lame_duck_server is not None:
@@ -139,8 +139,8 @@ class _ServerWatcher:
 
     async def _read(self) -> Servers:
         before = self._last_servers
-        if before is None or steady_s() >= self._complete_due_s:
-            self._complete_due_s = steady_s() + _COMPLETE_INTERVAL_S
+        if before is None or steady_s() >= self._complete_reading_due_s:
+            self._complete_reading_due_s = steady_s() + _COMPLETE_INTERVAL_S
             # First, so that no event after a server's reply is missed.
             await self._subscribe()
             self._last_servers = await read_servers(
@@ -213,7 +213,7 @@ class _ServerWatcher:
         await self._system_connection.close()
 
 
-class _Server(msgspec.Struct):
+class _EventServer(msgspec.Struct):
     name: str
 
 
@@ -224,7 +224,7 @@ class _LoginClient(msgspec.Struct):
 
 
 class _RefusedLogin(msgspec.Struct):
-    server: _Server
+    server: _EventServer
     client: _LoginClient
 
 
@@ -305,7 +305,7 @@ def connections_interval_s(connections_read: Connections) -> float:
 async def _read_closed(client: Client) -> tuple[tuple[ClientConnection, ...], str | None]:
     """Return the connections that were closed last, or the reason why they cannot be read."""
     try:
-        return await read_closed(ServerRequests(client), _MAX_CLOSED_CONNECTIONS), None
+        return await read_closed_connections(ServerRequests(client), _MAX_CLOSED_CONNECTIONS), None
     except RequestFailed as error:
         return (), str(error)
 

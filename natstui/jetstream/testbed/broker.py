@@ -184,8 +184,8 @@ class Broker:
         self.name = name
         self.store = store or self._temporary_folder / "store"
         self.log = self._temporary_folder / "server.log"
-        self._config = self._temporary_folder / "server.conf"
-        self._config.write_text(config_text, encoding="utf-8")
+        self._config_file = self._temporary_folder / "server.conf"
+        self._config_file.write_text(config_text, encoding="utf-8")
         self._process: subprocess.Popen[bytes] | None = None
         self._fixed_port = port
         self._choose_ports()
@@ -240,7 +240,7 @@ class Broker:
     def spawn(self) -> None:
         """Start the process, and return before it accepts connections."""
         client_port, http_port = self.ports
-        arguments = [self.binary, "-c", str(self._config), "-n", self.name, "-a", "127.0.0.1"]
+        arguments = [self.binary, "-c", str(self._config_file), "-n", self.name, "-a", "127.0.0.1"]
         arguments += [
             "-p",
             str(client_port),

@@ -86,7 +86,7 @@ class Cluster:
         return tuple(node.url for node in self.nodes)
 
     def node(self, name: str) -> Broker:
-        """Return the node with a name."""
+        """Return the node of this name."""
         return next(node for node in self.nodes if node.name == name)
 
     def __enter__(self) -> Self:
@@ -163,8 +163,9 @@ class Cluster:
         return [node for node in self.nodes if node.name not in members]
 
     async def wait_until_placing(self, within_s: float = _PLACING_TIMEOUT_S) -> None:
-        """Wait until a stream can be placed on every node; raises EmbeddedServerError.
+        """Wait until a stream can be placed on every node.
 
+        Raises EmbeddedServerError if that takes longer than `within_s`.
         The meta leader knows its peers a second before it knows their storage. Until then it
         treats them as offline, which no monitoring endpoint shows, so a stream is created.
         """

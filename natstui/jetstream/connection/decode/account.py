@@ -11,7 +11,7 @@ from natstui.jetstream.connection.replies import Count, Limit, raise_unreadable
 from natstui.model.live.snapshot import Account
 
 
-class _Limits(msgspec.Struct):
+class _AccountLimits(msgspec.Struct):
     max_memory: Limit = -1
     max_storage: Limit = -1
     max_streams: Limit = -1
@@ -25,8 +25,8 @@ class _Api(msgspec.Struct):
     inflight: Count | None = None
 
 
-class _Tier(msgspec.Struct):
-    limits: _Limits
+class _AccountTier(msgspec.Struct):
+    limits: _AccountLimits
 
 
 class _Account(msgspec.Struct):
@@ -34,10 +34,10 @@ class _Account(msgspec.Struct):
     storage: Count
     streams: Count
     consumers: Count
-    limits: _Limits
+    limits: _AccountLimits
     api: _Api
     domain: str = ""
-    tiers: dict[str, _Tier] | None = None
+    tiers: dict[str, _AccountTier] | None = None
 
 
 _INFO = decoder_of(_Account)

@@ -71,7 +71,7 @@ def state_fields(state: StreamState) -> dict[str, object]:
     }
 
 
-class _Error(msgspec.Struct):
+class _UpstreamError(msgspec.Struct):
     description: str = ""
 
 
@@ -81,7 +81,7 @@ class UpstreamRow(msgspec.Struct):
     name: str = ""
     lag: int = 0
     active: int = -1
-    error: _Error | None = None
+    error: _UpstreamError | None = None
 
 
 class StreamRow(AssetRow, kw_only=True):

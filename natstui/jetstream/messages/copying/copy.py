@@ -53,8 +53,8 @@ from natstui.jetstream.messages.copying.message_file import (
     SourceFile,
 )
 from natstui.jetstream.messages.copying.selection import (
-    Gaps,
     Selection,
+    SequenceGaps,
     find_removed_range,
     read_messages,
     retry_after_outages,
@@ -85,7 +85,7 @@ MessageIdMode = Literal["made", "kept"]
 
 
 @dataclass(frozen=True, slots=True)
-class Pace:
+class CopyPace:
     """Limits of the rate of sending; without any, messages are sent as fast as the target
     acknowledges them.
     """
@@ -140,21 +140,21 @@ class SeqRanges:
     """An iterable of sequences, which are in memory only as ranges."""
 
     def __init__(self, ranges: FirstAndLastSeqs) -> None:
-        self._ranges = ranges
+        self._seq_ranges = ranges
 
     def __iter__(self) -> Iterator[int]:
-        return seqs_of(self._ranges)
+        return seqs_of(self._seq_ranges)
 
 
 @dataclass
-class Copy:
+class MessageCopy:
     """A copy of messages: its source, target and pace, and how far it is."""
 
     target: CopyTarget
     selection: Selection | None = None
     """The selected messages of a stream; None to copy from a file."""
     from_file: Path | None = None
-    pace: Pace = field(default_factory=Pace)
+    pace: CopyPace = field(default_factory=CopyPace)
     state: CopyState | None = None
     """The state of the stopped copy that this one continues; None if it continues none."""
     file: StateFile | None = None
@@ -172,7 +172,7 @@ class Copy:
     """Sequence of the last message that was sent."""
     _source_file: SourceFile | None = None
     """The file from which messages are read."""
-    _gaps: Gaps | None = None
+    _gaps: SequenceGaps | None = None
     """The sequences without a message in a range; None unless all messages of the range are wanted
     and none is removed by consumers."""
 
@@ -241,7 +241,7 @@ class Copy:
             return
         identity = f"{self.selection.request.stream} {self.selection.created_at_us}"
         if self.selection.is_complete_range and not headers_only:
-            self._gaps = Gaps(self.selection, self.state)
+            self._gaps = SequenceGaps(self.selection, self.state)
         if self.state is not None:
             later_removed_seqs = (
                 None if self._gaps else self.selection.removed_range_after(after_seq)
@@ -395,8 +395,8 @@ class Copy:
 
 
 async def send_copy(
-    source: Client, writer: Writer, copy: Copy, required_and_typed_name: tuple[str, str | None],
-    stop: asyncio.Event,
+    source: Client, writer: Writer, copy: MessageCopy,
+    required_and_typed_name: tuple[str, str | None], stop: asyncio.Event,
 ) -> None:  # fmt: skip
     """Copy messages into streams, with one journal entry; the copy's account has the result.
 
@@ -485,7 +485,7 @@ async def _count_not_kept(client: Client, account: CopyAccount, start_s: float) 
             account.may_be_consumed &= may_be_acked
 
 
-async def _check_targets(client: Client, copy: Copy) -> None:
+async def _check_targets(client: Client, copy: MessageCopy) -> None:
     """Raise UsageError if the copies that a stopped copy stored were purged, or deleted with their
     stream.
 
@@ -519,10 +519,10 @@ async def _check_targets(client: Client, copy: Copy) -> None:
 
 
 async def _run_until_stopped(
-    copy: Copy, work: Coroutine[Any, Any, None], stop: asyncio.Event, save: Callable[[], None],
-    save_interval_s: float,
+    copy: MessageCopy, work: Coroutine[Any, Any, None], stop: asyncio.Event,
+    save: Callable[[], None], save_interval_s: float,
 ) -> None:  # fmt: skip
-    """Run `work` until it ends or is stopped, and call `save` at intervals meanwhile."""
+    """Run `work` until it ends or `stop` is set, and call `save` every `save_interval_s`."""
     work_task, stop_task = asyncio.create_task(work), asyncio.create_task(stop.wait())
     tasks = {work_task, stop_task}
     try:
@@ -538,7 +538,7 @@ async def _run_until_stopped(
         work_task.result()
 
 
-async def _read_and_send(source: Client, copy: Copy, window: MessageWindow) -> None:
+async def _read_and_send(source: Client, copy: MessageCopy, window: MessageWindow) -> None:
     account = copy.account
     pacer = _Pacer(copy.pace, partial(copy.on_progress, account))
     async with aclosing(copy.read_messages(source)) as source_messages:
@@ -571,27 +571,27 @@ _MIN_SHOWN_PAUSE_S = 5.0
 
 
 class _Pacer:
-    """Delays the messages of a copy, so that its `Pace`, a limit of the rate, is kept."""
+    """Delays the messages of a copy, so that the limits of its `CopyPace` are kept."""
 
-    def __init__(self, pace: Pace, on_wait: Callable[[str], None]) -> None:
+    def __init__(self, pace: CopyPace, on_wait: Callable[[str], None]) -> None:
         """Create a pacer; `on_wait` is called with a sentence before a pause of over 5 s."""
         self._pace = pace
         self._on_wait = on_wait
         self._first_sent_s = 0.0
         self._first_stored_at_us = 0
-        self._count = 0
+        self._paced_msgs = 0
 
     async def wait(self, source_message: StreamMessage) -> None:
         """Wait until a message is due; raises RequestFailed if that takes more than a day."""
         if self._pace.msgs_per_s is None and not self._pace.keeps_intervals:
             return
         now_s, stored_at_us = time.monotonic(), source_message.stored_at_us
-        if not self._count:
+        if not self._paced_msgs:
             self._first_sent_s, self._first_stored_at_us = now_s, stored_at_us
-        due_s = self._count / self._pace.msgs_per_s if self._pace.msgs_per_s else 0.0
+        due_s = self._paced_msgs / self._pace.msgs_per_s if self._pace.msgs_per_s else 0.0
         if self._pace.keeps_intervals:
             due_s = max(due_s, (stored_at_us - self._first_stored_at_us) / 1e6)
-        self._count += 1
+        self._paced_msgs += 1
         left_s = self._first_sent_s + due_s - now_s
         if left_s > MAX_PAUSE_S:
             raise RequestFailed(
@@ -605,7 +605,7 @@ class _Pacer:
             await asyncio.sleep(left_s)
 
 
-async def write_copy(source: Client, copy: Copy, path: Path, stop: asyncio.Event) -> None:
+async def write_copy(source: Client, copy: MessageCopy, path: Path, stop: asyncio.Event) -> None:
     """Copy messages into a file, until all are copied or `stop` is set.
 
     Raises UsageError, BackupError, SessionError, WriteFailed and the errors of reading.
@@ -667,7 +667,7 @@ class CopyCounts:
 MAX_SHOWN_SUBJECTS = 20
 
 
-async def read_duplicate_window_s(target: Client, copy: Copy) -> float:
+async def read_duplicate_window_s(target: Client, copy: MessageCopy) -> float:
     """Return the duplicate window of the target stream, in seconds; 0 without a named stream."""
     if copy.target.stream is None:
         return 0.0
@@ -675,7 +675,7 @@ async def read_duplicate_window_s(target: Client, copy: Copy) -> float:
     return float(config.get("duplicate_window") or 0) / 1e9
 
 
-async def count_copy(source: Client, target: Client, copy: Copy) -> CopyCounts:
+async def count_copy(source: Client, target: Client, copy: MessageCopy) -> CopyCounts:
     """Read all messages of a copy, and return their counts, without sending any.
 
     The account of the copy is not changed.

@@ -11,8 +11,8 @@ from natstui.jetstream.connection.writer import Writer
 from natstui.jetstream.messages.copying.account import CopyAccount
 from natstui.jetstream.messages.copying.copy import (
     MAX_SHOWN_SUBJECTS,
-    Copy,
     CopyTarget,
+    MessageCopy,
     count_copy,
     send_copy,
 )
@@ -111,7 +111,7 @@ def account_text(account: CopyAccount) -> str:
     return "; ".join([*parts, *reasons])
 
 
-async def _describe_loss(client: Client, copy: Copy) -> str | None:
+async def _describe_loss(client: Client, copy: MessageCopy) -> str | None:
     loss_texts = (
         await describe_copy_loss(client, client, copy),
         await describe_changed_keys(client, client, copy),
@@ -119,7 +119,7 @@ async def _describe_loss(client: Client, copy: Copy) -> str | None:
     return " and ".join(filter(None, loss_texts)) or None
 
 
-async def _make_copy(client: Client, command: PreviewResend | ResendMessages) -> Copy:
+async def _make_copy(client: Client, command: PreviewResend | ResendMessages) -> MessageCopy:
     info = await client.stream_info(command.stream)
     if info.created_at_us != command.created_at_us:
         raise Conflict(
@@ -134,4 +134,4 @@ async def _make_copy(client: Client, command: PreviewResend | ResendMessages) ->
     )  # fmt: skip
     target = CopyTarget(subject_maps=((">", command.to_subject),) if command.to_subject else ())
     target.check()
-    return Copy(target, selection)
+    return MessageCopy(target, selection)

@@ -16,7 +16,7 @@ from natstui.jetstream.connection.storing import (
     describe_bucket_changes,
 )
 from natstui.jetstream.connection.subject_counts import read_subject_counts
-from natstui.jetstream.messages.copying.copy import Copy, CopyCounts, Pace, count_copy
+from natstui.jetstream.messages.copying.copy import CopyCounts, CopyPace, MessageCopy, count_copy
 from natstui.model.assets.buckets import bucket_change_text
 from natstui.model.assets.fields import strings_at, text_at
 from natstui.model.assets.limits_loss import (
@@ -37,7 +37,7 @@ _BUCKET_SUBJECTS = ("$KV.>", "$O.>")
 _MAP_PLACEHOLDER_PATTERN = re.compile(r"\$\d+|\{\{[^}]*\}\}")
 
 
-async def describe_copy_loss(source: Client, target: Client, copy: Copy) -> str | None:
+async def describe_copy_loss(source: Client, target: Client, copy: MessageCopy) -> str | None:
     """Return clauses about the messages that a copy deletes at its target; None if there are none.
 
     If a stream of the target may drop messages, the messages to copy are counted first. If the
@@ -63,13 +63,13 @@ async def describe_copy_loss(source: Client, target: Client, copy: Copy) -> str 
     # A pipe can be read only once.
     is_pipe = copy.from_file is not None and not copy.from_file.is_file()
     counts = None if is_pipe else await count_copy(source, target, copy)
-    clauses = [
+    loss_clauses = [
         await _describe_stream_loss(target, info, counts, copy.pace) for info in limited_infos
     ]
-    return " and ".join(filter(None, clauses)) or None
+    return " and ".join(filter(None, loss_clauses)) or None
 
 
-async def describe_changed_keys(source: Client, target: Client, copy: Copy) -> str | None:
+async def describe_changed_keys(source: Client, target: Client, copy: MessageCopy) -> str | None:
     """Return a sentence about the keys and objects that a copy changes in buckets of its target;
     None if there are none.
 
@@ -89,7 +89,7 @@ async def describe_changed_keys(source: Client, target: Client, copy: Copy) -> s
     return await describe_bucket_changes(target, subjects)
 
 
-def _may_drop(info: StreamRow, pace: Pace) -> bool:
+def _may_drop(info: StreamRow, pace: CopyPace) -> bool:
     """Return whether a stream may drop copies, or other messages because of the copies."""
     config = info.read_config()
     age_s = max_age_s(config)
@@ -116,7 +116,7 @@ async def _read_target_streams(
                 yield info
 
 
-async def _read_target_filters(source: Client, copy: Copy) -> list[str]:
+async def _read_target_filters(source: Client, copy: MessageCopy) -> list[str]:
     """Return filters that together match the subjects of all copies."""
     target_filters = [
         _MAP_PLACEHOLDER_PATTERN.sub("*", target) for _, target in copy.target.subject_maps
@@ -132,7 +132,7 @@ async def _read_target_filters(source: Client, copy: Copy) -> list[str]:
     return [*target_filters, *unmapped_filters]
 
 
-async def _read_source_filters(source: Client, copy: Copy) -> Sequence[str]:
+async def _read_source_filters(source: Client, copy: MessageCopy) -> Sequence[str]:
     """Return filters that together match the subjects of all messages to copy; none if unknown."""
     if copy.selection is None or copy.selection.subjects:
         return () if copy.selection is None else copy.selection.subjects
@@ -145,7 +145,7 @@ async def _read_source_filters(source: Client, copy: Copy) -> Sequence[str]:
 
 
 async def _describe_stream_loss(
-    target: Client, info: StreamRow, counts: CopyCounts | None, pace: Pace
+    target: Client, info: StreamRow, counts: CopyCounts | None, pace: CopyPace
 ) -> str | None:
     """Return a clause about what one stream drops because of the copies; None if nothing.
 
@@ -176,7 +176,9 @@ async def _describe_stream_loss(
         )
     if LimitedStream(config, state).drops_messages:
         subject_counts = await read_subject_counts(target, config["name"], ">")
-        limited_stream = LimitedStream(config, state, subject_counts.msgs, subject_counts.is_last)
+        limited_stream = LimitedStream(
+            config, state, subject_counts.msgs_by_subject, subject_counts.is_last
+        )
         parts.append(_removed_text(config["name"], limited_stream.count_removed(planned_messages)))
     return " and ".join(filter(None, parts)) or None
 
@@ -197,7 +199,7 @@ def _count_by_stored_subject(
 
 
 def _expiry_text(
-    config: dict[str, Any], planned_messages: PlannedMessages, pace: Pace
+    config: dict[str, Any], planned_messages: PlannedMessages, pace: CopyPace
 ) -> str | None:
     """Return a clause that copies expire during the copy or soon after it; None if they do not."""
     age_s = max_age_s(config)

@@ -68,7 +68,7 @@ class MessageFile:
     def __init__(self, path: Path, account: CopyAccount) -> None:
         self.path = path
         self._copy_account = account
-        self._resources = ExitStack()
+        self._exit_stack = ExitStack()
         self._partial_path: Path | None = None
         self._file: BinaryIO | None = None
         self._digest = hashlib.sha256()
@@ -86,10 +86,10 @@ class MessageFile:
             )
         with translate_write_errors(self.path):
             check_replaceable(self.path, replaces=False)
-            folder = self._resources.enter_context(partial_folder(self.path))
+            folder = self._exit_stack.enter_context(partial_folder(self.path))
             self._partial_path = folder / _PARTIAL_FILE_NAME
             open_flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
-            self._file = self._resources.enter_context(
+            self._file = self._exit_stack.enter_context(
                 os.fdopen(os.open(self._partial_path, open_flags, 0o666), "r+b")
             )
             self._read_existing(written_bytes)
@@ -124,7 +124,7 @@ class MessageFile:
     def __exit__(self, *_: object) -> None:
         # Closing writes what is buffered: the disk may be full.
         with translate_write_errors(self.path):
-            self._resources.close()
+            self._exit_stack.close()
 
     def write(self, source_message: StreamMessage, subject: str) -> None:
         """Write a message with this subject; raises BackupError if it cannot be written."""
@@ -183,7 +183,7 @@ def _decode_line(line: bytes) -> StreamMessage:
         raise ValueError("its time is not possible")
     if message.headers_base64:
         block = base64.b64decode(message.headers_base64, validate=True)
-        headers = parse_headers(_LINE_END + block, exact=True)
+        headers = parse_headers(_LINE_END + block, exact_headers=True)
         message = dataclasses.replace(message, headers=headers)
     return make_stream_message(message)
 

@@ -266,7 +266,7 @@ async def _read_source_state(client: Client, selection: Selection) -> StreamStat
     return info.state
 
 
-class Gaps:
+class SequenceGaps:
     """The sequences without a message in a range, as found by this copy and by the stopped copy
     that it continues.
     """

@@ -74,18 +74,18 @@ _ID_COLLISION_TEXT = (
 )
 
 
-class _Error(msgspec.Struct):
+class _AckError(msgspec.Struct):
     code: int = 0
     err_code: int = 0
     description: str = ""
 
 
-class _Ack(msgspec.Struct):
+class _MessageAck(msgspec.Struct):
     stream: str = ""
     seq: int = 0
     duplicate: bool = False
     domain: str | None = None
-    error: _Error | None = None
+    error: _AckError | None = None
 
 
 _UNKNOWN_OUTCOME_ERRORS = (ReplyUnreadable, OutcomeUnknown)
@@ -408,7 +408,7 @@ class MessageWindow:
 
         Raises RequestFailed if the stream refused the message.
         """
-        ack = read_ack(outgoing.subject, data, _Ack)
+        ack = read_ack(outgoing.subject, data, _MessageAck)
         if (ack_error := ack.error) is not None:
             if ack_error.err_code in _UNAVAILABLE_CODES:
                 outgoing.last_sent_s = time.monotonic() - _RESEND_AFTER_S + _FAILED_MESSAGE_RETRY_S

@@ -58,14 +58,14 @@ _MAX_ROWS_OF_BRANCH = 100
 
 
 @dataclass(frozen=True, slots=True)
-class _Sample:
+class _CountsSample:
     at_s: float
     msgs: Int64Array
     byte_counts: Int64Array
 
 
 @dataclass(frozen=True, slots=True)
-class Counts:
+class NodeCounts:
     """Counters of each node in the subject tree, either without or with the nodes below it."""
 
     subjects: Int64Array
@@ -88,7 +88,7 @@ class RateSamples:
 
     def __init__(self, tally: Tally) -> None:
         self._tally = tally
-        self._samples: deque[_Sample] = deque()
+        self._samples: deque[_CountsSample] = deque()
         self._nodes_by_level: list[Int64Array] = []
         self._grouped_nodes_count = -1
         self._node_matches = np.zeros(1, np.bool_)
@@ -99,7 +99,7 @@ class RateSamples:
         msgs, byte_counts = (
             _copy_to_array(counts) for counts in (self._tally.msgs, self._tally.byte_counts)
         )
-        self._samples.append(_Sample(at_s, msgs, byte_counts))
+        self._samples.append(_CountsSample(at_s, msgs, byte_counts))
         while len(self._samples) > 2 and at_s - self._samples[1].at_s >= RATE_WINDOW_S:
             self._samples.popleft()
 
@@ -143,7 +143,7 @@ class RateSamples:
             )
         return self._node_matches
 
-    def sum_subtrees(self, own_counts: Counts) -> Counts:
+    def sum_subtrees(self, own_counts: NodeCounts) -> NodeCounts:
         """Return the counters of each node together with those of all nodes below it."""
         tree, count = self._tally.tree, len(own_counts.msgs)
         if count != self._grouped_nodes_count:
@@ -167,7 +167,7 @@ class RateSamples:
             sum_levels(values).astype(np.int64)
             for values in (own_counts.subjects, own_counts.msgs, own_counts.byte_counts)
         )
-        return Counts(
+        return NodeCounts(
             subjects,
             msgs,
             byte_counts,
@@ -196,7 +196,7 @@ class SubjectTable:
         self._toggled_paths = frozenset(row_options.toggled)
         node_matches = samples.match_nodes(subject_filter)
         msgs, byte_counts, msgs_per_s, bytes_per_s = samples.read_counts()
-        self.own_counts = Counts(
+        self.own_counts = NodeCounts(
             ((msgs > 0) & node_matches).astype(np.int64), msgs * node_matches,
             byte_counts * node_matches, msgs_per_s * node_matches, bytes_per_s * node_matches,
         )  # fmt: skip
@@ -245,7 +245,7 @@ class SubjectTable:
                 self._add_branch(node)
         if len(first_nodes) < len(nodes):
             other_nodes = np.setdiff1d(nodes, first_nodes, assume_unique=True)
-            self._rows.append(self._make_rest_row(other_nodes, parent_path, level))
+            self._rows.append(self._make_others_row(other_nodes, parent_path, level))
 
     def _is_node_expanded(self, node: int) -> bool:
         if not self._row_options.as_tree or node not in self._tree.children:
@@ -271,7 +271,7 @@ class SubjectTable:
         return nodes[order]
 
     def _make_row(
-        self, node: int, kind: RowKind, level: int, counts: Counts, *, is_open: bool
+        self, node: int, kind: RowKind, level: int, counts: NodeCounts, *, is_open: bool
     ) -> SubjectRow:
         count = self._other_subjects_count if kind == "others" else int(counts.subjects[node])
         msgs_per_s, bytes_per_s = float(counts.msgs_per_s[node]), float(counts.bytes_per_s[node])
@@ -282,7 +282,7 @@ class SubjectTable:
             bytes_per_s if self._has_rates else None,
         )  # fmt: skip
 
-    def _make_rest_row(self, nodes: Int64Array, parent_path: str, level: int) -> SubjectRow:
+    def _make_others_row(self, nodes: Int64Array, parent_path: str, level: int) -> SubjectRow:
         counts = self._counts
         msgs_per_s, bytes_per_s = (
             float(rates[nodes].sum()) if self._has_rates else None

@@ -196,7 +196,7 @@ class InternalSubjects:
         """
         inbox = inbox_prefix.strip(".")
         subjects = tuple(subjects)
-        self._inboxes = tuple(
+        self._inbox_prefixes = tuple(
             f"{prefix}." for prefix in dict.fromkeys(("_INBOX", inbox, "_R_", "_GR_"))
             if not _has_subject_with_prefix(subjects, prefix)
         )  # fmt: skip
@@ -208,7 +208,7 @@ class InternalSubjects:
         self._own_inbox_prefix = f"{inbox}."
         # Almost no subject starts like this: one check suffices for the others.
         self.one_off_prefixes = tuple(
-            name.encode() for name in (*self._inboxes, *self._one_off_tokens)
+            name.encode() for name in (*self._inbox_prefixes, *self._one_off_tokens)
         )  # fmt: skip
 
     def __contains__(self, subject: str) -> bool:
@@ -220,7 +220,7 @@ class InternalSubjects:
 
         Returns any other subject unchanged.
         """
-        for prefix in self._inboxes:
+        for prefix in self._inbox_prefixes:
             if subject.startswith(prefix):
                 return f"{prefix}>"
         for prefix, count in self._one_off_tokens.items():

@@ -17,7 +17,7 @@ _LATE_POLL_INTERVAL_RATIO = 1.5
 
 
 @dataclass(frozen=True, slots=True)
-class Allowance:
+class PollAllowance:
     """The budget of one poll: requests, work of the server, time on the link, and duration."""
 
     api: PollingApi
@@ -28,12 +28,12 @@ class Allowance:
     work_overdraft_s: float
     """Work of the server by which a started list may exceed the budget, to end in this poll."""
 
-    def for_first_half(self) -> Allowance:
+    def for_first_half(self) -> PollAllowance:
         """Return the allowance for the first half of a poll."""
         now_s = steady_s()
         return replace(self, end_mono_s=now_s + max(0.0, self.end_mono_s - now_s) / 2)
 
-    def for_second_half(self, began_mono_s: float) -> Allowance:
+    def for_second_half(self, began_mono_s: float) -> PollAllowance:
         """Return the allowance for the second half of a poll: as much time as the first took.
 
         On a slow link, this may end later than the next poll was due.
@@ -69,14 +69,14 @@ class Allowance:
         return self.api.is_link_free
 
 
-class Budget:
+class PollBudget:
     """Computes the allowance of each poll, and the pause after it."""
 
     def __init__(self, requests_per_s: float | None) -> None:
         self._requests_per_s = requests_per_s
         self.interval_s = 0.0
 
-    def next_allowance(self, api: PollingApi, wanted_interval_s: float) -> Allowance:
+    def next_allowance(self, api: PollingApi, wanted_interval_s: float) -> PollAllowance:
         """Return the allowance of a poll.
 
         The next one is due after `wanted_interval_s`, or after the interval that was set if that
@@ -88,7 +88,7 @@ class Budget:
             max_count = max(_MIN_REQUESTS_COUNT, int(self._requests_per_s * self.interval_s))
         end_mono_s = steady_s() + self.interval_s
         work_overdraft_s = api.work.share * self.interval_s / 2
-        return Allowance(api, max_count, end_mono_s, work_overdraft_s)
+        return PollAllowance(api, max_count, end_mono_s, work_overdraft_s)
 
     @staticmethod
     def end_first_view(api: PollingApi) -> None:

@@ -20,7 +20,7 @@ from natstui.jetstream.polling.budget.shares import (
     LINK_SHARE,
     SERVER_SHARE,
     RequestWindow,
-    Share,
+    ResourceShare,
     WorkMeter,
 )
 
@@ -46,23 +46,23 @@ class LinkThroughput:
     """The measured throughput of the connection, in bytes per second."""
 
     def __init__(self) -> None:
-        self._bytes_per_s: deque[float] = deque(maxlen=_KEPT_RATES_COUNT)
+        self._measured_bytes_per_s: deque[float] = deque(maxlen=_KEPT_RATES_COUNT)
 
     @property
     def usual_bytes_per_s(self) -> float | None:
         """Return the usual speed of the link; None while no reply was long enough to
         measure it.
         """
-        return median_low(self._bytes_per_s) if self._bytes_per_s else None
+        return median_low(self._measured_bytes_per_s) if self._measured_bytes_per_s else None
 
     @property
     def max_bytes_per_s(self) -> float:
         """Return the highest recent speed; infinite while unknown."""
-        return max(self._bytes_per_s, default=float("inf"))
+        return max(self._measured_bytes_per_s, default=float("inf"))
 
     def reset(self) -> None:
         """Discard the measured throughput: the link is another one."""
-        self._bytes_per_s.clear()
+        self._measured_bytes_per_s.clear()
 
     def add_reply(self, reply: TimedReply) -> None:
         """Measure the throughput from a reply that arrived in several reads."""
@@ -72,7 +72,7 @@ class LinkThroughput:
         # While we computed ourselves, bytes may have waited for us: that is not the link's speed.
         is_mostly_own_time = 2 * (arrival.ended_thread_us - arrival.began_thread_us) > elapsed_us
         if measured_bytes >= _MIN_MEASURED_BYTES and elapsed_us > 0 and not is_mostly_own_time:
-            self._bytes_per_s.append(measured_bytes * 1e6 / elapsed_us)
+            self._measured_bytes_per_s.append(measured_bytes * 1e6 / elapsed_us)
 
     def ensure_min_throughput(self, transferred_bytes: int, elapsed_s: float) -> None:
         """Raise measurements below this throughput, which the link has just had.
@@ -82,8 +82,8 @@ class LinkThroughput:
         """
         if elapsed_s > 0:
             min_bytes_per_s = transferred_bytes / elapsed_s
-            self._bytes_per_s = deque(
-                (max(bytes_per_s, min_bytes_per_s) for bytes_per_s in self._bytes_per_s),
+            self._measured_bytes_per_s = deque(
+                (max(bytes_per_s, min_bytes_per_s) for bytes_per_s in self._measured_bytes_per_s),
                 _KEPT_RATES_COUNT,
             )
 
@@ -126,8 +126,8 @@ class PollingApi:
 
     def _reset_costs(self) -> None:
         now_s = steady_s()
-        self.work = Share(SERVER_SHARE, FIRST_VIEW_WORK_S, now_s)
-        self.link = Share(LINK_SHARE, 0.0, now_s)
+        self.work = ResourceShare(SERVER_SHARE, FIRST_VIEW_WORK_S, now_s)
+        self.link = ResourceShare(LINK_SHARE, 0.0, now_s)
         self.leaves_link_share = False
         """Whether requests wait so that others have their share of the link: not during the first
         view.

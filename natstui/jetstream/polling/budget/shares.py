@@ -19,7 +19,7 @@ _MAX_SAVED_TIME_S = 2.0
 """Maximum period whose unused time may be used later."""
 
 
-class Share:
+class ResourceShare:
     """Limits the use of a resource to a share of the time.
 
     A credit at the start is repaid within a minute.

@@ -47,7 +47,7 @@ class _AllStreams(Container[str]):
 
 @dataclass(frozen=True, slots=True)
 class BulkRows:
-    """The bulk rows for one poll, and which streams and consumers it need not request."""
+    """The bulk rows for one poll, and which streams and consumers the poll need not request."""
 
     requested_mono_us: int = 0
     streams: tuple[StreamRow, ...] = ()

@@ -25,16 +25,16 @@ _UNLIMITED = 1 << 63
 _NO_CONFIGURATION = msgspec.Raw(b"")
 
 
-class _Consumer(ConsumerRow, kw_only=True):
+class _JszConsumer(ConsumerRow, kw_only=True):
     config: msgspec.Raw = _NO_CONFIGURATION
 
 
 class _JszStream(StreamRow, kw_only=True):
     config: msgspec.Raw = _NO_CONFIGURATION
-    consumer_detail: list[_Consumer] | None = None
+    consumer_detail: list[_JszConsumer] | None = None
 
 
-class _Api(msgspec.Struct):
+class _AccountApi(msgspec.Struct):
     level: int = 0
     total: int = 0
     errors: int = 0
@@ -48,11 +48,11 @@ class _AccountUse(msgspec.Struct):
     storage: int = 0
     reserved_memory: int = 0
     reserved_storage: int = 0
-    api: _Api = msgspec.field(default_factory=_Api)
+    api: _AccountApi = msgspec.field(default_factory=_AccountApi)
     stream_detail: list[_JszStream] | None = None
 
 
-class _Config(msgspec.Struct):
+class _JszConfig(msgspec.Struct):
     domain: str | None = None
 
 
@@ -61,7 +61,7 @@ class _Jsz(msgspec.Struct):
 
     account_details: list[_AccountUse] | None = None
     stream_detail: list[_JszStream] | None = None
-    config: _Config | None = None
+    config: _JszConfig | None = None
     now: str | None = None
 
 

@@ -35,7 +35,7 @@ from natstui.model.assets.subjects import is_flow_control
 
 
 @dataclass(frozen=True, slots=True)
-class Wave:
+class RateWave:
     """A rate that oscillates around its mean, with occasional bursts."""
 
     mean_per_s: float
@@ -60,7 +60,7 @@ class Wave:
 class DueMessages:
     """Converts the rate of a wave to numbers of messages, without rounding errors."""
 
-    wave: Wave
+    wave: RateWave
     at_s: float = 0.0
     due_fraction: float = 0.0
     """The fraction of a message that is due already."""
@@ -180,18 +180,18 @@ async def publish_reading(nc: Nats, number: int) -> None:
 PUBLISH_INTERVAL_S = 0.5
 MESSAGE_NUMBERS_PER_S = 100
 """More numbers than a publisher uses per second, also in a burst."""
-PUBLISHERS: tuple[tuple[PublishFunction, Wave], ...] = (
-    (publish_order, Wave(10, burst_per_s=30, burst_every_s=75, burst_s=6)),
-    (publish_picking_job, Wave(12, swing_ratio=0.4, period_s=90)),
-    (publish_signup, Wave(2, swing_ratio=0.9, period_s=25)),
-    (publish_payment, Wave(5, period_s=33, burst_per_s=12, burst_every_s=110, burst_s=4)),
-    (publish_invoice, Wave(2, swing_ratio=0.8, period_s=120)),
-    (publish_return, Wave(0.5, period_s=60)),
-    (publish_reading, Wave(16, swing_ratio=0.95, period_s=20)),
+PUBLISHERS: tuple[tuple[PublishFunction, RateWave], ...] = (
+    (publish_order, RateWave(10, burst_per_s=30, burst_every_s=75, burst_s=6)),
+    (publish_picking_job, RateWave(12, swing_ratio=0.4, period_s=90)),
+    (publish_signup, RateWave(2, swing_ratio=0.9, period_s=25)),
+    (publish_payment, RateWave(5, period_s=33, burst_per_s=12, burst_every_s=110, burst_s=4)),
+    (publish_invoice, RateWave(2, swing_ratio=0.8, period_s=120)),
+    (publish_return, RateWave(0.5, period_s=60)),
+    (publish_reading, RateWave(16, swing_ratio=0.95, period_s=20)),
 )
 
 
-async def publish_wave(nc: Nats, publish: PublishFunction, wave: Wave) -> None:
+async def publish_wave(nc: Nats, publish: PublishFunction, wave: RateWave) -> None:
     """Publish messages with the rate of a wave until cancelled."""
     start_s = time.monotonic()
     due_messages = DueMessages(wave)

@@ -13,7 +13,7 @@ from natstui.model.bench.plan import BenchmarkPlan, RateSegment
 from natstui.tui.bench.scenarios import scenario_row
 from natstui.tui.bench.setup.document import parse_document, texts_of, to_toml, with_texts
 from natstui.tui.bench.setup.fields import (
-    FIELDS,
+    BENCHMARK_FIELDS,
     RECEIVING_KIND_AND_METHOD,
     SENDING_KIND_AND_METHOD,
     find_errors,
@@ -28,7 +28,7 @@ def changed(document: dict[str, object], **texts: str) -> tuple[BenchmarkPlan, s
     """Return what a form means after changes, and its command."""
     meant = texts_of(document) | texts
     assert find_errors(meant) == {}
-    assert set(meant) == {field.path for field in FIELDS}
+    assert set(meant) == {field.path for field in BENCHMARK_FIELDS}
     plan = read_scenario(to_toml(with_texts(document, meant)), "form")
     return plan, command_text(document, meant, None)
 

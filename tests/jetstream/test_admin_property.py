@@ -91,7 +91,7 @@ class Words:
         """Check that form and writer say the same, and keep it beside the server's words."""
         level = level_of(session)
         problems = refusals(kind, config, level)
-        subject = FormAsset(kind, "ORIGIN", config, editing=False, owner={"name": "ORIGIN"})
+        subject = FormAsset(kind, "ORIGIN", config, is_edit=False, owner={"name": "ORIGIN"})
         texts = {} if "durable_name" in config else {"durable_name": "no"}
         form = build_draft(subject, texts, NamesInUse(api_level=level))
         assert form.problems == problems

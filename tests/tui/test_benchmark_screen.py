@@ -493,7 +493,7 @@ async def test_each_key_and_the_payload_command_steer_the_run_that_goes_on() -> 
         await viewer.until(lambda: sentence in viewer.words, "the sentence")
         await viewer.until(lambda: "starting · ended without a result" in viewer.words, "title")
         assert any("the engine ended before it replied" in toast for toast in viewer.toasts)
-        assert describe_running_work(viewer.app.state, (), recording=True) == []
+        assert describe_running_work(viewer.app.state, (), includes_recording=True) == []
 
 
 async def test_a_recording_that_is_replayed_during_a_run_starts_none() -> None:

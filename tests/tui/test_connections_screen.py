@@ -70,7 +70,7 @@ async def test_who_comes_is_shown_whole_with_rates_and_who_goes_with_the_reason(
         late = await nats.connect(url, name="late")
         screen = viewer.app.screen
         assert isinstance(screen, ConnectionsScreen)
-        repeated = screen._repeated
+        repeated = screen._repeated_request
         # As if the time between two looks were over.
         repeated._replied_at_s -= repeated._interval_s
         repeated.send_if_due()

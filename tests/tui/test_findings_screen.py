@@ -70,7 +70,7 @@ def known(open_ones: list[Finding], over: tuple[Finding, ...] = ()) -> State:
     return State(now_mono_us=1, now_at_us=60_000_000, findings=Findings(watched, over))
 
 
-def shown(state: State, order: SortAndFilter = FindingsScreen.START) -> list[list[str]]:
+def shown(state: State, order: SortAndFilter = FindingsScreen.DEFAULT_ORDER) -> list[list[str]]:
     """Return the rows of the table as text, from the top."""
     view = FindingView(state, 0, SortedFindings(state))
     rows = filter_and_sort_rows(view, FINDING_COLUMNS, order)
@@ -116,7 +116,7 @@ def test_thousands_of_findings_are_in_order_at_once_and_drawn_only_where_they_ar
     state = known([finding(kinds.PAUSED, number, f"c{number}") for number in range(6_000)])
     view = FindingView(state, 0, SortedFindings(state))
     view.at = lambda row: asked.append(row) or view.sorted_findings.all[row]  # type: ignore[method-assign,func-returns-value]
-    assert len(filter_and_sort_rows(view, FINDING_COLUMNS, FindingsScreen.START)) == 6_000
+    assert len(filter_and_sort_rows(view, FINDING_COLUMNS, FindingsScreen.DEFAULT_ORDER)) == 6_000
     assert len(asked) <= 6_000
 
 
@@ -174,7 +174,10 @@ def test_what_is_done_about_a_finding_is_done_to_what_it_is_about() -> None:
         ("pause", Manage("pause", (Target("S", "C", 5),))),
     ):
         opened = action_request(about, action)
-        assert (opened.what, opened.targets) == (message.what, message.targets)
+        assert (opened.screen_command, opened.targets) == (
+            message.screen_command,
+            message.targets,
+        )
     of_all = Finding(kinds.POISON, Entity("S", "", 5), 1, "")
     assert action_request(of_all, "pause").targets == (Target("S", None, 5),)
 
@@ -451,7 +454,7 @@ def test_many_of_a_kind_are_one_row_with_how_many_others_there_are() -> None:
     state = known([*every, finding(kinds.POISON, 5, "loop")])
     found = SortedFindings(state, is_folding=True)
     view = FindingView(state, 0, found)
-    rows = filter_and_sort_rows(view, FINDING_COLUMNS, FindingsScreen.START)
+    rows = filter_and_sort_rows(view, FINDING_COLUMNS, FindingsScreen.DEFAULT_ORDER)
     cells = [[spec.cell(view, row).text for spec in FINDING_COLUMNS] for row in rows]
     assert [row[2] for row in cells] == ["S › loop", "S › c0 and 39 others"]
     assert found.is_folded and len(found.open) == 41

@@ -31,8 +31,8 @@ from natstui.tui.kit.fields import Choice, FieldRow
 AROUND = NamesInUse(streams=(OtherStream("A", ("a.>",)),), servers_count=1, api_level=5)
 
 
-def new(kind: Any, base: dict[str, object], *, editing: bool = False) -> FormAsset:
-    return FormAsset(kind, "S", base, editing=editing)
+def new(kind: Any, base: dict[str, object], *, is_edit: bool = False) -> FormAsset:
+    return FormAsset(kind, "S", base, is_edit=is_edit)
 
 
 def test_what_the_server_does_not_know_is_locked_with_the_version_that_brings_it() -> None:
@@ -46,7 +46,7 @@ def test_what_the_server_does_not_know_is_locked_with_the_version_that_brings_it
 
 def test_of_what_was_typed_while_it_was_sent_nothing_is_lost_and_no_more_is_unsent() -> None:
     entries = FormEntries(
-        new("stream", {"name": "S", "max_msgs": 5, "description": "old"}, editing=True)
+        new("stream", {"name": "S", "max_msgs": 5, "description": "old"}, is_edit=True)
     )
     for path, text in (("max_msgs", "7"), ("description", "new"), ("max_age", "60m")):
         entries.put(path, text)
@@ -54,14 +54,14 @@ def test_of_what_was_typed_while_it_was_sent_nothing_is_lost_and_no_more_is_unse
     entries.put("max_msgs", "5")
     entries.put("subjects", "s.>")
     after = {"name": "S", "max_msgs": 7, "description": "new", "max_age": 3_600_000_000_000}
-    entries.continue_from(new("stream", after, editing=True), sent_texts)
+    entries.continue_from(new("stream", after, is_edit=True), sent_texts)
     assert entries.texts == {"max_msgs": "5", "subjects": "s.>"}
     entries.update_draft()
     assert entries.draft.config == {**after, "max_msgs": 5, "subjects": ["s.>"]}
 
 
 def test_what_cannot_change_is_locked_with_its_reason() -> None:
-    asset = new("stream", {"name": "S"}, editing=True)
+    asset = new("stream", {"name": "S"}, is_edit=True)
     assert lock_reason(asset, STREAM_FIELD_BY_PATH["storage"], 5) is not None
     assert lock_reason(asset, STREAM_FIELD_BY_PATH["max_age"], 5) is None
 
@@ -75,7 +75,7 @@ def test_a_consumer_may_be_made_where_one_filter_is_allowed() -> None:
 
 def test_metadata_keeps_its_commas_when_a_pair_is_added_in_a_form() -> None:
     kept = {"note": "a, b=c", "rule": '{"k": [1, 2]}'}
-    asset = new("stream", {"name": "S", "metadata": {**kept, "_nats.level": "5"}}, editing=True)
+    asset = new("stream", {"name": "S", "metadata": {**kept, "_nats.level": "5"}}, is_edit=True)
     start = start_text(asset, STREAM_FIELD_BY_PATH["metadata"])
     assert "_nats" not in start
     draft = build_draft(asset, {"metadata": f"{start}, tier=1"}, AROUND)
@@ -87,7 +87,7 @@ def test_thresholds_in_the_metadata_are_fields_with_their_meaning() -> None:
     key = "io.nats.monitor."
     metadata = {"team": "shop", f"{key}msgs-warn": "5", f"{key}subjects-warn": "9"}
     config: dict[str, object] = {"name": "S", "subjects": ["s.>"], "metadata": metadata}
-    asset = new("stream", config, editing=True)
+    asset = new("stream", config, is_edit=True)
     few, many = (
         STREAM_FIELD_BY_PATH[f"metadata.{key}{name}-warn"] for name in ("msgs", "subjects")
     )
@@ -101,7 +101,7 @@ def test_thresholds_in_the_metadata_are_fields_with_their_meaning() -> None:
 
 
 def test_a_word_of_a_newer_server_is_shown_and_kept_by_a_form() -> None:
-    asset = new("stream", {"name": "S", "compression": "zstd9"}, editing=True)
+    asset = new("stream", {"name": "S", "compression": "zstd9"}, is_edit=True)
     assert start_text(asset, STREAM_FIELD_BY_PATH["compression"]) == "zstd9"
     draft = build_draft(asset, {"description": "mine"}, AROUND)
     assert draft.problems == ()
@@ -132,13 +132,13 @@ def test_texts_become_the_configuration_with_problems_and_warnings() -> None:
 
 def test_an_edit_keeps_what_no_field_knows_and_says_what_changes() -> None:
     base = {"name": "S", "subjects": ["s"], "brand_new": {"x": 1}, "storage": "file"}
-    draft = build_draft(new("stream", base, editing=True), {"max_msgs": "5"}, AROUND)
+    draft = build_draft(new("stream", base, is_edit=True), {"max_msgs": "5"}, AROUND)
     assert draft.config == {**base, "max_msgs": 5}
     assert draft.changes == (("Maximum messages: unlimited → 5", ""),)
     lost = "it does not know brand_new, and would remove it"
     assert draft.command == f"# the NATS CLI cannot do this: {lost}"
     known = {key: value for key, value in base.items() if key != "brand_new"}
-    draft = build_draft(new("stream", known, editing=True), {"max_msgs": "5"}, AROUND)
+    draft = build_draft(new("stream", known, is_edit=True), {"max_msgs": "5"}, AROUND)
     assert draft.command == "nats stream edit S --max-msgs=5 --force"
 
 

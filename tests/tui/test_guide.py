@@ -18,7 +18,7 @@ from natstui.model.records.messages import Answered
 from natstui.model.records.recording import RecordingChanged, ReplayPosition, StartRecording
 from natstui.tui.app.app import NatstuiApp
 from natstui.tui.app.controls import guide
-from natstui.tui.app.controls.guide import STEPS
+from natstui.tui.app.controls.guide import GUIDE_STEPS
 from natstui.tui.bench.screen import BenchmarkScreen
 from natstui.tui.consumers.screen import ConsumersScreen
 from natstui.tui.events.screen import EventsScreen
@@ -40,7 +40,7 @@ def own_state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 async def at_step(viewer: Viewer, number: int, words: str) -> None:
     guide = viewer.app.parts.guide
-    step = f"{number}/{len(STEPS)} "
+    step = f"{number}/{len(GUIDE_STEPS)} "
 
     def is_there() -> bool:
         # What the line would show: quicker than to draw the screen.
@@ -54,10 +54,10 @@ async def at_step(viewer: Viewer, number: int, words: str) -> None:
 async def test_a_step_ends_with_the_screen_that_it_asks_for_and_the_last_line_by_its_key() -> None:
     async with fed(*engine_records({"ORDERS": ("billing",)}), size=(80, 24)) as viewer:
         await viewer.until(lambda: "ORDERS" in viewer.rows())
-        assert f"/{len(STEPS)}" not in viewer.text
+        assert f"/{len(GUIDE_STEPS)}" not in viewer.text
         await viewer.type_command("guide")
         await at_step(viewer, 1, "Press 2 for every consumer")
-        first = (f"1/{len(STEPS)} ", "Press 2 for every")
+        first = (f"1/{len(GUIDE_STEPS)} ", "Press 2 for every")
         await viewer.until(lambda: all(words in viewer.words for words in first), "the first step")
         await viewer.press("2")
         await viewer.until(lambda: "billing" in viewer.rows())
@@ -67,19 +67,19 @@ async def test_a_step_ends_with_the_screen_that_it_asks_for_and_the_last_line_by
         await viewer.press("m")
         await at_step(viewer, 4, "3 shows what happened")
         # The last step ends when its screen is closed again.
-        viewer.app.parts.guide._set_index(13)
+        viewer.app.parts.guide._set_step_index(13)
         await at_step(viewer, 14, "? lists every key")
         await viewer.press("question_mark")
         await viewer.press("escape")
         await viewer.until(lambda: "That was all" in viewer.words, "the last line")
-        assert f"/{len(STEPS)} " not in viewer.text
+        assert f"/{len(GUIDE_STEPS)} " not in viewer.text
         await viewer.press("ctrl+g")
         await viewer.until(lambda: "That was all" not in viewer.words, "the end of the guide")
 
 
 def test_what_a_step_says_is_of_the_screen_that_is_open_and_of_what_goes_on() -> None:
     def current_text(number: int, state: State, *screens: str) -> str:
-        return STEPS[number - 1].current_text(state, screens)
+        return GUIDE_STEPS[number - 1].current_text(state, screens)
 
     none = State()
     assert "one that can be fixed here: " in current_text(6, none)
@@ -95,15 +95,23 @@ def test_what_a_step_says_is_of_the_screen_that_is_open_and_of_what_goes_on() ->
     assert scenarios in current_text(9, none, "BenchmarkForm", "ScenariosScreen")
     recording = none.after(RecordingChanged(3, on=True, folder="a", size_bytes=1))
     over = recording.after(RecordingChanged(4, on=False, folder="a", size_bytes=1))
-    assert [STEPS[9].is_done(state) for state in (none, recording, over)] == [False, True, False]
-    assert [STEPS[10].is_done(state) for state in (none, recording, over)] == [False, False, True]
+    assert [GUIDE_STEPS[9].is_done(state) for state in (none, recording, over)] == [
+        False,
+        True,
+        False,
+    ]
+    assert [GUIDE_STEPS[10].is_done(state) for state in (none, recording, over)] == [
+        False,
+        False,
+        True,
+    ]
     assert "No recording is running" in current_text(11, none)
     assert "again ends the recording" in current_text(11, recording)
     assert "what stood out in the newest recording" in current_text(13, none)
     replaying = none.after(ReplayPosition(3, 1, 9, 1.0, playing=False, recording=False))
-    assert [STEPS[11].is_done(state) for state in (none, replaying)] == [False, True]
+    assert [GUIDE_STEPS[11].is_done(state) for state in (none, replaying)] == [False, True]
     assert "escape returns to the list" in current_text(13, replaying)
-    ends = [(step.screen_to_open, step.screen_to_close) for step in STEPS]
+    ends = [(step.screen_to_open, step.screen_to_close) for step in GUIDE_STEPS]
     assert ends == [
         ("ConsumersScreen", ""), ("ConsumerDetail", ""), ("MessagesScreen", ""),
         ("EventsScreen", ""), ("FindingsScreen", ""), ("", "ConsumerForm"),
@@ -117,10 +125,10 @@ def test_what_a_step_says_is_of_the_screen_that_is_open_and_of_what_goes_on() ->
 async def test_each_step_ends_with_what_it_asks_for() -> None:
     async with fed(*engine_records({"ORDERS": ("billing",)}), size=(80, 24)) as viewer:
         await viewer.until(lambda: "ORDERS" in viewer.rows())
-        assert f"/{len(STEPS)}" not in viewer.text
+        assert f"/{len(GUIDE_STEPS)}" not in viewer.text
         await viewer.type_command("guide")
         await at_step(viewer, 1, "Press 2 for every consumer")
-        first = (f"1/{len(STEPS)} ", "Press 2 for every")
+        first = (f"1/{len(GUIDE_STEPS)} ", "Press 2 for every")
         await viewer.until(lambda: all(words in viewer.words for words in first), "the first step")
         await viewer.press("2")
         await viewer.until(lambda: "billing" in viewer.rows())
@@ -173,7 +181,7 @@ async def test_each_step_ends_with_what_it_asks_for() -> None:
         await viewer.press("question_mark")
         await viewer.press("escape")
         await viewer.until(lambda: "That was all" in viewer.words, "the last line")
-        assert f"/{len(STEPS)} " not in viewer.text
+        assert f"/{len(GUIDE_STEPS)} " not in viewer.text
         await viewer.press("ctrl+g")
         await viewer.until(lambda: "That was all" not in viewer.words, "the end of the guide")
 
@@ -204,7 +212,7 @@ async def test_the_key_that_skips_moves_the_screen_and_a_stuck_consumer_is_fixed
 
         async def skip(to: int, name: str) -> None:
             await viewer.press("ctrl+g")
-            step = f" {to}/{len(STEPS)} "
+            step = f" {to}/{len(GUIDE_STEPS)} "
             await viewer.until(
                 lambda: type(viewer.app.screen).__name__ == name and step in viewer.words, name
             )
@@ -242,7 +250,7 @@ async def test_the_key_that_skips_skips_one_step_and_the_screen_of_a_step_ends_i
         await viewer.until(lambda: viewer.app.state.recording, "it records")
         await viewer.type_command("guide")
         await at_step(viewer, 1, "every consumer")
-        for number in range(2, len(STEPS) + 1):
+        for number in range(2, len(GUIDE_STEPS) + 1):
             if number in (2, 3):
                 await viewer.press({2: "2", 3: "enter"}[number])
                 words = {2: "enter says why", 3: "m shows the messages"}[number]
@@ -251,26 +259,26 @@ async def test_the_key_that_skips_skips_one_step_and_the_screen_of_a_step_ends_i
             # Some are over already: their screen is in view, or it records since before.
             if number in (5, 7):
                 await viewer.press({5: "5", 7: "0"}[number])
-            at = viewer.app.parts.guide._index
+            at = viewer.app.parts.guide._step_index
             await viewer.press("ctrl+g")
-            assert viewer.app.parts.guide._index == at + 1, STEPS[at].text
+            assert viewer.app.parts.guide._step_index == at + 1, GUIDE_STEPS[at].text
             viewer.app.show_state_now()
             await viewer.settle()
-            assert viewer.app.parts.guide._index == at + 1, STEPS[at].text
+            assert viewer.app.parts.guide._step_index == at + 1, GUIDE_STEPS[at].text
             if number == 12:
                 await at_step(viewer, 12, ":sessions lists the recordings: enter replays one")
         # The last step ends when its screen is closed again.
         await at_step(viewer, 14, "? lists every key")
         await viewer.press("question_mark", "escape")
         await viewer.until(lambda: "That was all" in viewer.words, "the last line")
-        assert f"/{len(STEPS)} " not in viewer.text
+        assert f"/{len(GUIDE_STEPS)} " not in viewer.text
         await viewer.press("ctrl+g")
         await viewer.until(lambda: "That was all" not in viewer.words, "the end of the guide")
 
 
 async def test_what_was_done_before_a_step_was_reached_ends_it() -> None:
     async with fed(*engine_records(), size=(120, 40)) as viewer:
-        viewer.app.parts.guide._set_index(9)
+        viewer.app.parts.guide._set_step_index(9)
         await viewer.feed(RecordingChanged(2, on=True, folder="a", size_bytes=1))
         await at_step(viewer, 11, "R again ends the recording")
         await viewer.feed(RecordingChanged(3, on=False, folder="a", size_bytes=1))
@@ -283,7 +291,7 @@ async def test_the_last_line_goes_away_by_itself(monkeypatch: pytest.MonkeyPatch
     async with fed(*engine_records(), size=(120, 40)) as viewer:
         await viewer.type_command("guide")
         await at_step(viewer, 1, "every consumer")
-        viewer.app.parts.guide._set_index(len(STEPS) - 1)
+        viewer.app.parts.guide._set_step_index(len(GUIDE_STEPS) - 1)
         await viewer.press("ctrl+g")
         await viewer.until(lambda: not viewer.app.parts.guide.text(), "the end")
         await viewer.until(lambda: "That was all" not in viewer.words)
@@ -293,7 +301,7 @@ async def test_the_last_line_goes_away_by_itself(monkeypatch: pytest.MonkeyPatch
 @pytest.mark.parametrize("size", [pytest.param((120, 40), marks=pytest.mark.long), (80, 24)])
 async def test_a_toast_leaves_the_guide_free(size: tuple[int, int]) -> None:
     async with fed(*engine_records(), size=size, first="findings") as viewer:
-        viewer.app.parts.guide._set_index(6)
+        viewer.app.parts.guide._set_step_index(6)
         viewer.app.show_state_now()
         await at_step(viewer, 7, "A fixed finding leaves this list")
         viewer.app.notify("three lines " * 15)
@@ -303,7 +311,7 @@ async def test_a_toast_leaves_the_guide_free(size: tuple[int, int]) -> None:
 
 
 def test_a_step_about_a_load_lasts_until_it_is_over() -> None:
-    step = STEPS[8]
+    step = GUIDE_STEPS[8]
     planned = State().after(BenchmarkPlanned(1, "r", PLAN))
     assert "^s runs it" in step.current_text(State())
     assert step.current_text(planned).startswith("The benchmark runs")
@@ -327,7 +335,7 @@ async def test_it_names_the_worst_consumer_and_the_users_own_keys_and_ends_when_
         await viewer.press("f2")
         await at_step(viewer, 2, "billing is stuck: go to it with ↓, enter says why")
         await viewer.type_command("guide")
-        await viewer.until(lambda: f"/{len(STEPS)} " not in viewer.text, "no guide")
+        await viewer.until(lambda: f"/{len(GUIDE_STEPS)} " not in viewer.text, "no guide")
 
 
 def test_every_key_that_a_step_names_exists() -> None:
@@ -336,5 +344,5 @@ def test_every_key_that_a_step_names_exists() -> None:
     nodes = (node._merge_bindings() for node in (NatstuiApp, *screens))
     of_keys = (of_key for node in nodes for of_key in node.key_to_bindings.values())
     known = {binding.id for of_key in of_keys for binding in of_key}
-    named = {key for step in STEPS for key in step.key_ids()}
+    named = {key for step in GUIDE_STEPS for key in step.key_ids()}
     assert named - known == set()

@@ -53,7 +53,7 @@ class NumbersScreen(TableScreen):
         ColumnSpec("name", "NAME", 20, 0, name, lambda view: view.backwards()),
     )
     NOUN = "numbers"
-    START = SortAndFilter("name")
+    DEFAULT_ORDER = SortAndFilter("name")
 
     def __init__(self) -> None:
         super().__init__()

@@ -52,14 +52,16 @@ def test_what_is_recorded_and_measured_would_end() -> None:
     both = State(recording=RECORDING, benchmark=MEASURING)
     analysis = AnalysisProgress(1, 2, "a", "reading", 0, 3, 0, 0)
     for analysed in (State(), State(replay=REPLAY)):
-        runs = describe_running_work(analysed.after(analysis), (), recording=True)
+        runs = describe_running_work(analysed.after(analysis), (), includes_recording=True)
         assert runs == ["an analysis is running"]
     names = ["a recording is running", "a benchmark is running"]
-    assert describe_running_work(both, (), recording=True) == names
-    assert describe_running_work(both, (), recording=False) == names[1:], "the settings began it"
+    assert describe_running_work(both, (), includes_recording=True) == names
+    assert describe_running_work(both, (), includes_recording=False) == names[1:], (
+        "the settings began it"
+    )
     over = BenchmarkView(planned=MEASURING.planned, summed=BenchmarkSummed(2, "no room", True))
-    assert describe_running_work(State(benchmark=over), (), recording=True) == []
-    assert describe_running_work(State(), (), recording=True) == []
+    assert describe_running_work(State(benchmark=over), (), includes_recording=True) == []
+    assert describe_running_work(State(), (), includes_recording=True) == []
 
 
 def test_a_transfer_of_every_kind_would_end() -> None:
@@ -69,7 +71,7 @@ def test_a_transfer_of_every_kind_would_end() -> None:
         ExportSelection(6, "/a", "csv", ("S",), ()), ChangeSession(7, "pack", "/a", "/b"),
         ChangeSession(8, "pack redacted", "/a", "/c"), ChangeSession(9, "note", "/a", "text"),
     )  # fmt: skip
-    assert describe_running_work(State(), transfers, recording=False) == [
+    assert describe_running_work(State(), transfers, includes_recording=False) == [
         "a backup is running", "a restore is running", "an upload is running",
         "a download is running", "an export is running", "a recording is being packed",
         "a recording is being packed",

@@ -421,7 +421,7 @@ async def _running(
     # A viewer is a process of its own; here several share one.
     ScenariosScreen.edited_text_by_scenario.clear()
     BenchmarkForm.draft = BenchmarkDraft()
-    ScenariosScreen.last = ""
+    ScenariosScreen.last_shown_name = ""
     # It opens where it was left: to draw another list before costs as much again.
     store_view_setting("screen", first)
     if not panel:

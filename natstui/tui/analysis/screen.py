@@ -317,8 +317,8 @@ class AnalysisScreen(LiveScreen):
         self.caption.update(safe(f"Analysis  ›  {progress.session}"))
         # Both times are of the same clock; a negative difference means that it was set back.
         elapsed_us = max(0, time.time_ns() // 1000 - (run.began_at_us or progress.at_us))
-        parts = [progress_text(progress, elapsed_us / 1e6), Content()]
-        self.progress.update(Content("\n").join([*parts, safe(self._keys_text(), "dim")]))
+        lines = [progress_text(progress, elapsed_us / 1e6), Content()]
+        self.progress.update(Content("\n").join([*lines, safe(self._keys_text(), "dim")]))
 
     def _show_result(self, result: AnalysisFinished) -> None:
         title = "  ›  ".join(["Analysis", result.session or ""]).removesuffix("  ›  ")
@@ -331,9 +331,11 @@ class AnalysisScreen(LiveScreen):
         self.result = _decoder.decode(result.result_json)
         self.caption.update(safe(f"{title}  ·  tables in {self.result.out}/gold"))
         self.findings.result = self.result
-        for name, text, rows in menu_entries(self.result):
-            style_name = "dim" if rows == "0" else ""
-            self.tables.add_option(Option(safe(f"{text[:21]:21} {rows:>4}", style_name), id=name))
+        for name, table_title, rows_text in menu_entries(self.result):
+            style_name = "dim" if rows_text == "0" else ""
+            self.tables.add_option(
+                Option(safe(f"{table_title[:21]:21} {rows_text:>4}", style_name), id=name)
+            )
         charts = charts_of(self.result)
         self._has_charts = bool(charts)
         for data in charts:

@@ -103,7 +103,9 @@ def menu_entries(result: AnalysisResult) -> tuple[tuple[str, str, str], ...]:
     leading_names = [*_SPECIAL_TABLE_TITLES]
     names = sorted(
         result.tables,
-        key=lambda n: leading_names.index(n) if n in leading_names else len(leading_names),
+        key=lambda name: (
+            leading_names.index(name) if name in leading_names else len(leading_names)
+        ),
     )
     return tuple(
         (name, _table_title(name), "" if name == CHARTS_TABLE else _rows_text(result.tables[name]))
@@ -164,20 +166,24 @@ def _finding_content(
     details += [cell_text("session", finding.get("session"))] if has_many_sessions else []
     details_text = "  ·  ".join(detail for detail in details if detail not in ("", UNKNOWN))
     advice = finding.get("advice")
-    parts = [sentence, safe(details_text, "dim")] if details_text else [sentence]
-    parts += [safe(f"→ {advice}")] if advice else []
+    paragraphs = [sentence, safe(details_text, "dim")] if details_text else [sentence]
+    paragraphs += [safe(f"→ {advice}")] if advice else []
     text_cells = max(width - len(_INDENT), 20)
-    lines = [Content(_INDENT) + line for part in parts for line in part.wrap(text_cells)]
+    lines = [
+        Content(_INDENT) + line for paragraph in paragraphs for line in paragraph.wrap(text_cells)
+    ]
     return Content("\n").join([heading, *lines])
 
 
 def _time_text(finding: dict[str, CellValue]) -> str:
-    start, end = finding.get("start_at_us"), finding.get("end_at_us")
-    if not isinstance(start, int | float):
+    start_at_us, end_at_us = finding.get("start_at_us"), finding.get("end_at_us")
+    if not isinstance(start_at_us, int | float):
         return ""
-    has_span = isinstance(end, int | float) and end > start
-    duration_suffix = f" for {duration_text((float(end or 0) - start) / 1e6)}" if has_span else ""
-    return f"{moment_text(start)} UTC{duration_suffix}"
+    has_span = isinstance(end_at_us, int | float) and end_at_us > start_at_us
+    duration_suffix = (
+        f" for {duration_text((float(end_at_us or 0) - start_at_us) / 1e6)}" if has_span else ""
+    )
+    return f"{moment_text(start_at_us)} UTC{duration_suffix}"
 
 
 def titles_of(names: Sequence[str]) -> list[str]:

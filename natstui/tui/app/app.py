@@ -205,13 +205,13 @@ class CommandSuggester(LastWordSuggester):
     def suggestions(self, value: str, max_count: int) -> list[str]:
         """Return the completions of the last word of a line, at most `max_count`."""
         *previous_words, last_word = value.split(" ")
-        candidates = (
+        completions = (
             name for name in self._next_words(previous_words) if name.startswith(last_word)
         )
-        return list(islice(candidates, max_count))
+        return list(islice(completions, max_count))
 
     def _next_words(self, previous_words: list[str]) -> Iterable[str]:
-        """Return the words that can follow `previous_words`."""
+        """Return the words of a command line that can follow `previous_words`."""
         if not previous_words:
             return COMMAND_NAMES
         usage = next(
@@ -451,8 +451,8 @@ class NatstuiApp(GuardedApp):
         return super().post_message(message)
 
     def get_system_commands(self, screen: Screen[object]) -> Iterable[SystemCommand]:
-        """Yield only those of Textual's palette commands that natstui has no own key or command
-        for.
+        """Yield the palette commands of Textual for which natstui has no key or command of its
+        own.
         """
         for command in super().get_system_commands(screen):
             if command.title in _TEXTUAL_COMMANDS:
@@ -526,7 +526,7 @@ class NatstuiApp(GuardedApp):
                     with report_defects("the command", self.report_defect):
                         commands.execute_line(self, parts, message.line)
                 case Open() | Manage():
-                    if message.what.partition(" ")[0] in _HOST_COMMAND_SCREENS:
+                    if message.screen_command.partition(" ")[0] in _HOST_COMMAND_SCREENS:
                         parts.engines.check_host_change()
                     system = parts.engines.find_system(message.system)
                     screen = create_screen(message, parts.engines.shown_follower_of(system).state)
@@ -601,7 +601,7 @@ class NatstuiApp(GuardedApp):
         self.exit(0)
 
     async def action_leave(self) -> None:
-        """Close the top screen or a replay that was opened here; without either, quit."""
+        """Close the top screen or a replay that was opened in this app; without either, quit."""
         if isinstance(self.screen, LiveScreen) and self.screen.has_previous_screen:
             self.screen.action_back()
         else:

@@ -30,7 +30,7 @@ CommandFunction = Callable[[App[int], AppParts, list[str]], None]
 
 @dataclass(frozen=True, slots=True)
 class ViewerCommand:
-    """A command: its names, arguments and help."""
+    """A command of the `:` line: its names, arguments and help."""
 
     names: tuple[str, ...]
     usage: str
@@ -214,7 +214,7 @@ def _watch_account(app: App[int], parts: AppParts, arguments: list[str]) -> None
     run_task(app, parts.systems.switch_to_account, arguments[0])
 
 
-def _create_managing_command(action: str) -> CommandFunction:
+def _create_manage_command(action: str) -> CommandFunction:
     def run(app: App[int], parts: AppParts, _arguments: list[str]) -> None:
         app.post_message(Manage(action))
 
@@ -285,13 +285,11 @@ COMMANDS: tuple[ViewerCommand, ...] = (
         ("journal", "jo"),
         "",
         "changes made from this machine, with undo",
-        _create_managing_command("journal"),
+        _create_manage_command("journal"),
         "server",
     ),
-    ViewerCommand(
-        ("undo",), "", "undo the last change", _create_managing_command("undo"), "server"
-    ),
-    ViewerCommand(("add",), "", "make a stream", _create_managing_command("add-stream"), "server"),
+    ViewerCommand(("undo",), "", "undo the last change", _create_manage_command("undo"), "server"),
+    ViewerCommand(("add",), "", "make a stream", _create_manage_command("add-stream"), "server"),
     ViewerCommand(
         ("subscribe", "sub"),
         "[SUBJECT]",

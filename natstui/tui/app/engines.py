@@ -84,7 +84,7 @@ class Engines:
         self._replay_loaded = asyncio.Event()
         """Set when the replay has a first state, or was closed."""
         self._callbacks = EngineCallbacks(
-            self._show_toast, self._show_newer_state, self._handle_replay_end
+            self._show_toast, self._show_newer_state, self._close_ended_replay
         )
         self.systems: dict[str, LiveSystem] = {}
         """Systems of the start and added systems, by name, in the order of the screen."""
@@ -222,7 +222,7 @@ class Engines:
             system.send(command)
 
     def start(self) -> None:
-        """Start reading the engines of the systems."""
+        """Start reading the records of the systems' engines."""
         for system in self.systems.values():
             system.start()
 
@@ -284,7 +284,7 @@ class Engines:
             severity: SeverityLevel = "information" if is_done else "error"
             self._app.notify(safe_copy(text), title="analysis", severity=severity, timeout=15)
 
-    def _handle_replay_end(self, follower: Follower) -> None:
+    def _close_ended_replay(self, follower: Follower) -> None:
         follower.link.close()
         reason = follower.link.engine.end_reason()
         self._app.notify(safe_copy(f"the replay ended: {reason}"), severity="error")

@@ -107,7 +107,7 @@ class Follower:
         """Request that the engine polls consumers with findings in every poll.
 
         `record` is the last record: after `EngineStarted` the request is repeated, because a new
-        engine does not know it.
+        engine has not received it.
         """
         if isinstance(record, EngineStarted):
             self._preferred_consumers, self._consumers_preferred_at_s = frozenset(), 0.0

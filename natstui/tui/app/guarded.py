@@ -50,7 +50,7 @@ MIN_TERMINAL_SIZE = Size(60, 20)
 
 
 class Palette(TerminalSized, CommandPalette):
-    """Textual's palette, on a terminal of any size."""
+    """Textual's command palette, which does not fail on a very small terminal."""
 
     def _action_command_list(self, action: str) -> None:
         # An invisible list has no pages, and Textual (8.2) fails.
@@ -143,7 +143,7 @@ class InputQueue:
         return focus if focus.check_consume_key(event.key, event.character) else None
 
     def _can_handle_directly(self, event: events.Event) -> bool:
-        """Return whether the event is another letter for the editor of the last one.
+        """Return whether the event is a letter for the editor that received the previous event.
 
         Such a letter needs no wait: the editor handles its events in order.
         """
@@ -203,7 +203,9 @@ class InputQueue:
             await self._handle_next(input_number)
 
     def _is_idle(self) -> bool:
-        """Return whether no widget of the path has a message, and the focus is unchanged."""
+        """Return whether no widget of the awaited focus path has a message, and the focus is
+        unchanged.
+        """
         if any(widget.message_queue_size for widget in self._awaited_focus_path):
             return False
         # Otherwise a screen came or went, or the focus moved: the next input belongs there.
@@ -394,7 +396,7 @@ class GuardedApp(App[int]):
 
 
 def remove_toast(app: App[int], message: str) -> None:
-    """Remove a toast whose text is no longer true."""
+    """Remove every toast with the text `message`, for example if it is no longer true."""
     for notification in list(app._notifications):
         if notification.message == clean_text(message):
             app._unnotify(notification)
@@ -418,7 +420,7 @@ class TooSmallNotice(TerminalSized, ModalScreen[None]):
         yield Static(markup=False)
 
     def on_resize(self) -> None:
-        """Show the current size, or close."""
+        """Show the current terminal size, or close if it is large enough."""
         self._check_size()
 
     def on_screen_resume(self) -> None:

@@ -200,20 +200,20 @@ class HelpSection(Static):
         self.on_resize()
 
     def on_resize(self) -> None:
-        """Change the columns to the new width."""
+        """Arrange the columns for the new width."""
         width = self.content_size.width
         if width == self._drawn_width or not self._shown_terms:
             return
         self._drawn_width = width
-        count = max(
+        columns_count = max(
             1,
             min(
                 len(self._shown_terms),
                 (width + _COLUMN_GAP_CELLS) // (self._min_cells + _COLUMN_GAP_CELLS),
             ),
         )
-        cells = (width + _COLUMN_GAP_CELLS) // count - _COLUMN_GAP_CELLS
-        columns = _balance_columns(_wrap_terms(self._shown_terms, cells), count)
+        cells = (width + _COLUMN_GAP_CELLS) // columns_count - _COLUMN_GAP_CELLS
+        columns = _balance_columns(_wrap_terms(self._shown_terms, cells), columns_count)
         rows = [
             Content(" " * _COLUMN_GAP_CELLS).join(
                 (line or Content()).pad_right(cells - (line.cell_length if line else 0))

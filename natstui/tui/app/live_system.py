@@ -59,7 +59,9 @@ class EngineCallbacks:
 
 
 async def follow_engine(app: GuardedApp, follower: Follower, callbacks: EngineCallbacks) -> None:
-    """Update the state with each record of an engine, and call the callbacks, until it ends."""
+    """Update the state with each record of an engine, and call the callbacks, until the engine
+    ends.
+    """
 
     def report_bad_line(error: BadLine, count: int) -> None:
         """Report the first unreadable line, then the tenth, and so on."""

@@ -40,33 +40,33 @@ MODE_SCREENS = {
 """Mode → module and class of its first screen, except the overview, which the app imports."""
 
 
-_READING_SCREENS = {
+_READ_ONLY_SCREENS = {
     "journal", "undo", "sub", "backup", "messages", "tail", "tap", "dead-letters", "clients",
     "publishers",
 }  # fmt: skip
-"""First words of `Manage.what` that are allowed in read-only mode."""
+"""First words of `Manage.screen_command` that are allowed in read-only mode."""
 
 
 def create_screen(message: Open | Manage, state: State) -> LiveScreen:
     """Create the screen that a message opens; raises UsageError if there is no such screen."""
     if isinstance(message, Open):
-        return _asset_screen(message)
-    started, name = state.started, message.what.partition(" ")[0]
+        return _create_asset_screen(message)
+    started, name = state.started, message.screen_command.partition(" ")[0]
     if name != "journal" and started is not None and started.account:
         raise UsageError(read_only_account_text(clean_line(started.account)))
-    if name in _READING_SCREENS:
-        screen = _reading_screen(message, state)
+    if name in _READ_ONLY_SCREENS:
+        screen = _create_read_only_screen(message, state)
     elif started is not None and started.read_only:
         raise UsageError("read-only: nothing is changed on this server")
     else:
-        screen = _changing_screen(message, state)
+        screen = _create_changing_screen(message, state)
     # A form needs the server's API level before it creates its fields.
     screen.scope.set_state(state)
     return screen
 
 
-def _asset_screen(message: Open) -> LiveScreen:
-    match message.what:
+def _create_asset_screen(message: Open) -> LiveScreen:
+    match message.screen_command:
         case "consumers":
             from natstui.tui.consumers.screen import ConsumersScreen
 
@@ -80,7 +80,7 @@ def _asset_screen(message: Open) -> LiveScreen:
 
             return ConsumerDetail(message.stream, message.consumer or "")
         case "bucket":
-            return _bucket_screen(message.stream)
+            return _create_bucket_screen(message.stream)
         case "scenarios":
             from natstui.tui.bench.form import BenchmarkForm
 
@@ -95,7 +95,7 @@ def _asset_screen(message: Open) -> LiveScreen:
             return RawScreen(message.stream, message.consumer)
 
 
-def _bucket_screen(stream: str) -> LiveScreen:
+def _create_bucket_screen(stream: str) -> LiveScreen:
     """Create the screen of a bucket's keys or objects; raises UsageError for another stream."""
     if stream.startswith(KV):
         from natstui.tui.stores.keys import KeysScreen
@@ -150,17 +150,17 @@ _TEXT_BY_FILE_COMMAND: dict[type[Command], str] = {
 
 
 def describe_running_work(
-    state: State, pending_commands: Iterable[Command], *, recording: bool
+    state: State, pending_commands: Iterable[Command], *, includes_recording: bool
 ) -> list[str]:
     """Return descriptions of the running work that would end with an engine: a recording, a
     benchmark, an analysis, transfers, an export, the packing of a recording.
 
-    `pending_commands` have no reply yet. A recording is included only with `recording`: if the
-    user started it here.
+    `pending_commands` have no reply yet. A recording is included only with
+    `includes_recording`: if the user started it in this app.
     """
     texts: list[str] = []
     if state.replay is None:
-        if recording and state.recording is not None and state.recording.on:
+        if includes_recording and state.recording is not None and state.recording.on:
             texts.append("a recording is running")
         if state.benchmark is not None and state.benchmark.is_running:
             texts.append("a benchmark is running")
@@ -200,8 +200,8 @@ def _start_scenario(app: App[int], scenario: str, system: str) -> None:
         app.screen.steering.start(scenario, system)
 
 
-def _reading_screen(message: Manage, state: State) -> LiveScreen:
-    name, _, arguments = message.what.partition(" ")
+def _create_read_only_screen(message: Manage, state: State) -> LiveScreen:
+    name, _, arguments = message.screen_command.partition(" ")
     if name in ("journal", "undo"):
         from natstui.tui.managing.journal import JournalScreen
 
@@ -218,19 +218,19 @@ def _reading_screen(message: Manage, state: State) -> LiveScreen:
     from natstui.tui.messages.tail import TailScreen
 
     stream, consumer, *_ = message.targets[0]
-    if message.what in ("clients", "publishers"):
+    if message.screen_command in ("clients", "publishers"):
         from natstui.tui.connections.clients import create_clients_screen
 
         return create_clients_screen(
-            state, stream, consumer if message.what == "clients" else None
+            state, stream, consumer if message.screen_command == "clients" else None
         )
-    if message.what == "tap":
+    if message.screen_command == "tap":
         from natstui.tui.consumers.tap import TapScreen
 
         if consumer is None:
             raise UsageError("there is no consumer under the cursor")
         return TapScreen(stream, consumer)
-    if message.what == "dead-letters":
+    if message.screen_command == "dead-letters":
         from natstui.tui.messages.dead_letters import DeadLettersScreen
 
         if consumer is None:
@@ -244,12 +244,12 @@ def _reading_screen(message: Manage, state: State) -> LiveScreen:
     return TailScreen(stream, subjects)
 
 
-def _sending_screen(message: Manage, state: State) -> LiveScreen:
+def _create_sending_screen(message: Manage, state: State) -> LiveScreen:
     from natstui.tui.messages.publish import PublishScreen
     from natstui.tui.messages.pull import PullScreen
 
     stream, consumer_or_seq, *_ = message.targets[0]
-    if message.what == "pull":
+    if message.screen_command == "pull":
         return PullScreen(stream, consumer_or_seq or "")
     config = state.stream_configurations.get(stream)
     subjects = config.subjects if config else ()
@@ -260,15 +260,15 @@ def _sending_screen(message: Manage, state: State) -> LiveScreen:
     return PublishScreen(stream, subject, int(consumer_or_seq) if consumer_or_seq else None)
 
 
-def _changing_screen(message: Manage, state: State) -> LiveScreen:
+def _create_changing_screen(message: Manage, state: State) -> LiveScreen:
     """Create the form or prompt of a change, or the screen of a restore, publish or pull."""
-    name, _, arguments = message.what.partition(" ")
+    name, _, arguments = message.screen_command.partition(" ")
     if name == "restore":
         from natstui.tui.managing.backup import RestoreScreen
 
         return RestoreScreen(arguments)
     if name in ("publish", "pull"):
-        return _sending_screen(message, state)
+        return _create_sending_screen(message, state)
     from natstui.tui.consumers.form import (
         ConsumerForm,
         cloned_consumer_asset,
@@ -308,12 +308,12 @@ def _changing_screen(message: Manage, state: State) -> LiveScreen:
                 else cloned_consumer_asset(stream, owner_json, config.config_json)
             )
         case _:
-            return _action_screen(message.what, message.targets, state)
+            return _create_action_screen(message.screen_command, message.targets, state)
     form.first_path = arguments or form.first_path
     return form
 
 
-def _action_screen(action: str, targets: Sequence[Target], state: State) -> LiveScreen:
+def _create_action_screen(action: str, targets: Sequence[Target], state: State) -> LiveScreen:
     """Create the confirmation screen of an action; raises UsageError without such an action."""
     from natstui.tui.managing.action import ActionScreen
 

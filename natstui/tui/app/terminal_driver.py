@@ -114,10 +114,10 @@ class TerminalDriver(LinuxDriver):
     def _query_in_band_window_resize(self) -> None:
         """Request no in-band resize reports: a user could type one; the system reports sizes."""
 
-    def _sigcont_application(self, number: int, frame: FrameType | None) -> None:
+    def _sigcont_application(self, signal_number: int, frame: FrameType | None) -> None:
         # The signal also follows every hang-up, and a second start would leave two writers.
         if self._must_signal_resume:
-            super()._sigcont_application(number, frame)
+            super()._sigcont_application(signal_number, frame)
 
 
 class CloseTolerantFile:
@@ -142,7 +142,10 @@ class CloseTolerantFile:
 
     @contextmanager
     def _quit_if_closed(self) -> Iterator[None]:
-        """Quit the app if the block finds the terminal closed: some systems send no signal."""
+        """Quit the app if the `with` block fails at a closed terminal.
+
+        Some systems send no signal then.
+        """
         try:
             yield
         except OSError as error:

@@ -17,11 +17,10 @@ SLOT_US = 100_000
 
 
 def summed_workers(view: BenchmarkView, count_name: str) -> list[RoleAndWorkerId]:
-    """Return the keys of the workers whose counts of `count_name` are added up to a total of the
-    run.
+    """Return role and id of the workers whose counts of `count_name` make the total of the run.
 
-    The traits of a role determine whether its workers are included; if no role is, all workers
-    are.
+    The traits of a role determine whether its workers are included; if they include no role, all
+    workers are included.
     """
     plan = view.planned.plan if view.planned is not None else None
     roles = plan.roles if plan is not None else ()
@@ -46,7 +45,7 @@ def cumulative_msgs(view: BenchmarkView, count_name: str) -> list[float]:
         worker_msgs = _cumulative_worker_msgs(
             points, count_name, getattr(view.totals[key], count_name), first_us, slot_count
         )
-        total_msgs = [a + b for a, b in zip(total_msgs, worker_msgs, strict=True)]
+        total_msgs = [total + added for total, added in zip(total_msgs, worker_msgs, strict=True)]
     return total_msgs
 
 
@@ -81,7 +80,7 @@ def throughput(view: BenchmarkView, count_name: str) -> list[float | None]:
     if not any(counts):
         return []
     # The newest slots are not full while a worker has yet to report.
-    return [(b - a) * 1e6 / SLOT_US for a, b in pairwise(counts[:-2])]
+    return [(next_count - count) * 1e6 / SLOT_US for count, next_count in pairwise(counts[:-2])]
 
 
 def with_slot_times(

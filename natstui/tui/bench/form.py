@@ -21,7 +21,7 @@ from natstui.tui.bench.setup.document import (
     to_toml,
     with_texts,
 )
-from natstui.tui.bench.setup.fields import FIELDS, find_errors, is_shown, next_round_rate
+from natstui.tui.bench.setup.fields import BENCHMARK_FIELDS, find_errors, is_shown, next_round_rate
 from natstui.tui.bench.setup.preview import command_text, drawing_lines, preview_lines
 from natstui.tui.frame.live import LiveScreen
 from natstui.tui.frame.messages import RunScenario
@@ -106,7 +106,7 @@ class BenchmarkForm(LiveScreen):
         yield Static(id="caption")
         with Horizontal(id="form"):
             with VerticalScroll(id="fields", can_focus=False):
-                for field in FIELDS:
+                for field in BENCHMARK_FIELDS:
                     yield FieldRow(field, self.draft.texts[field.path])
             yield Static(id="preview", markup=False)
         yield Static(id="hint", markup=False)

@@ -34,9 +34,14 @@ def scenario_row(name: str, title: str, text: str) -> str:
     texts = texts_of(parse_document(text))
     worker_counts = [texts["publishers"]]
     worker_counts += [texts["consumers"]] if is_shown("consumers", texts["shape"]) else []
-    amount = texts["msgs"] or texts["duration"]
+    msgs_or_duration = texts["msgs"] or texts["duration"]
     return row_text(
-        name, texts["shape"], " → ".join(worker_counts), amount, texts["rate"] or "max", title
+        name,
+        texts["shape"],
+        " → ".join(worker_counts),
+        msgs_or_duration,
+        texts["rate"] or "max",
+        title,
     )
 
 
@@ -57,7 +62,7 @@ class ScenariosScreen(LiveScreen):
 
     edited_text_by_scenario: ClassVar[dict[str, str]] = {}
     """Scenario name → edited text; kept after this screen is closed for a run."""
-    last: ClassVar[str] = ""
+    last_shown_name: ClassVar[str] = ""
     """The name of the scenario that was shown last."""
 
     caption = getters.query_one("#caption", Static)
@@ -116,13 +121,13 @@ class ScenariosScreen(LiveScreen):
             row = scenario_row(scenario["name"], scenario["title"], scenario["text"])
             self.options.add_option(Option(safe(row), id=scenario["name"]))
         names = list(self._text_by_scenario)
-        last = FORM_ENTRY_ID if self._form_scenario_text else ScenariosScreen.last
-        self.options.highlighted = names.index(last) if last in names else 0
+        last_name = FORM_ENTRY_ID if self._form_scenario_text else ScenariosScreen.last_shown_name
+        self.options.highlighted = names.index(last_name) if last_name in names else 0
         self.set_focus(self.options)
 
     @on(OptionList.OptionHighlighted)
     def _show_text(self, message: OptionList.OptionHighlighted) -> None:
-        self._shown_scenario_name = ScenariosScreen.last = str(message.option_id)
+        self._shown_scenario_name = ScenariosScreen.last_shown_name = str(message.option_id)
         self.editor.text = self.edited_text_by_scenario.get(
             self._shown_scenario_name, self._text_by_scenario[self._shown_scenario_name]
         )
@@ -178,6 +183,6 @@ class ScenariosScreen(LiveScreen):
             self.dismiss()
 
     def action_run(self) -> None:
-        """Run the text in the editor."""
+        """Run the scenario in the editor."""
         if self._has_scenario():
             self.app.post_message(RunScenario(self.editor.text.rstrip("\n") + "\n"))

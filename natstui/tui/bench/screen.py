@@ -227,7 +227,7 @@ class BenchmarkControls(ScreenPart):
         | PauseWorkers,
         engine: SystemEngine | None = None,
     ) -> None:
-        """Request a change of the run, and show a toast if it fails; the log shows the other
+        """Request a change of the run, and show a toast if it fails; the log shows successful
         changes.
 
         `engine` runs the benchmark, by default the engine of the shown system.

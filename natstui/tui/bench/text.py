@@ -28,7 +28,9 @@ _SUMMARY_INDENT_CELLS = 13
 
 
 def run_title_text(view: BenchmarkView, width: int = 120) -> str:
-    """Return title, phase, progress, remaining time and verdict; a small width has a short bar."""
+    """Return title, phase, progress, remaining time and verdict; the bar is short if `width` is
+    below 100 cells.
+    """
     if view.planned is None:
         return "no benchmark has run"
     progress = view.progress
@@ -218,7 +220,7 @@ def message_counts_section(view: BenchmarkView) -> Section:
     """Return the message totals of the run, and the messages on the server."""
     counts = total_counts(view.totals.values())
     sent_msgs, received_msgs = _sum_counts(view, "sent_msgs"), _sum_counts(view, "received_msgs")
-    responses = counts.received_msgs - received_msgs
+    response_msgs = counts.received_msgs - received_msgs
     has_stream = view.planned is None or view.planned.plan.stream is not None
     lines = [
         line("sent", f"{sent_msgs:,}"),
@@ -229,7 +231,7 @@ def message_counts_section(view: BenchmarkView) -> Section:
             if (count := getattr(counts, name))
         ),
         line("received", f"{received_msgs:,}"),
-        *((line("responses", f"{responses:,}"),) if responses else ()),
+        *((line("responses", f"{response_msgs:,}"),) if response_msgs else ()),
         *((line("foreign", f"{counts.foreign_msgs:,}"),) if counts.foreign_msgs else ()),
     ]
     if has_stream:
@@ -238,7 +240,7 @@ def message_counts_section(view: BenchmarkView) -> Section:
             line("redelivered", f"{redelivered_msgs:,}", "warn" if redelivered_msgs else "")
         )
     server_counts = _server_msgs(view, has_stream=has_stream).items()
-    lines += [line(label, f"{n:,}") for label, n in server_counts if n is not None]
+    lines += [line(label, f"{msgs:,}") for label, msgs in server_counts if msgs is not None]
     return Section("MESSAGES", tuple(lines))
 
 
@@ -265,7 +267,7 @@ def _server_msgs(view: BenchmarkView, *, has_stream: bool) -> dict[str, int | No
 
 
 def log_section(view: BenchmarkView) -> Section:
-    """Return the log, newest first."""
+    """Return the section with the log of the run, the newest entry first."""
     lines = [
         line(local_text(entry.at_us), (f"{entry.worker}: " if entry.worker else "") + entry.text)
         for entry in reversed(view.log[-MAX_LOG_ENTRIES:])

@@ -109,13 +109,15 @@ TextsAndStyles = Sequence[tuple[str, str]]
 
 
 def _color_sparkline(row: str, color: str, rows: int) -> Iterator[tuple[str, str]]:
-    """Yield the parts of a sparkline's row; in a tall sparkline, full cells are dimmed."""
+    """Yield text and style of the parts of a sparkline's row; if it has several rows, full cells
+    are dimmed.
+    """
     for is_full, letters in groupby(row, key=lambda letter: letter == "█" and rows > 1):
         yield "".join(letters), f"{color} 55%" if is_full and color.startswith("#") else color
 
 
 def _join_frames(frames: Sequence[TextsAndStyles]) -> Line:
-    """Return parts of frames side by side as one line."""
+    """Return the same line of several frames, side by side, as one line."""
     parts: list[tuple[int, int, str]] = []
     text = ""
     for frame in frames:
@@ -311,10 +313,10 @@ def _list_optional_columns(
             key: getattr(counts, activities[0].count_name)
             for key, counts in totals_by_worker.items()
         }
-        total = sum(first_activity_counts.values())
+        total_count = sum(first_activity_counts.values())
         yield _OptionalColumn(
             _SHARE_TITLE,
-            {key: f"{count / total:.0%}" for key, count in first_activity_counts.items()},
+            {key: f"{count / total_count:.0%}" for key, count in first_activity_counts.items()},
             0,
         )
     if any(counts.redelivered_msgs for counts in totals_by_worker.values()):

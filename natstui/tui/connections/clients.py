@@ -290,7 +290,7 @@ class ClientSearch(ScreenPart):
         return not self.is_running and self._screen.state.replay is None
 
     def action_again(self) -> None:
-        """Search again."""
+        """Search the clients again."""
         if self.is_offered("again", ()):
             self.is_running, self._started_at_s = True, monotonic()
             run_task(self._screen, self._read_clients)
@@ -324,7 +324,7 @@ class ClientsScreen(TableScreen):
     ]
     DEFAULT_CSS = "ClientsScreen #note { height: auto; color: $text-muted; padding: 0 1; }"
     NOUN = "clients"
-    START = SortAndFilter("name")
+    DEFAULT_ORDER = SortAndFilter("name")
     CAPTION_START: ClassVar[str] = "clients of"
     SEARCHED_MESSAGES_TEXT: ClassVar[str] = ""
     """What the search reads, as text; empty if it reads no messages."""
@@ -355,7 +355,7 @@ class ClientsScreen(TableScreen):
         self.asking.action_stop()
 
     def refresh_state(self) -> None:
-        """Show the result, with notes below the table."""
+        """Show the result of the search, with notes below the table."""
         result = self.asking.result
         notes = self.notes(result) if result is not None else []
         if self.SEARCHED_MESSAGES_TEXT and result is None:
@@ -402,7 +402,7 @@ class ClientsScreen(TableScreen):
 
     @on(RowSelected)
     def _open_connection(self) -> None:
-        """Open the connection under the cursor."""
+        """Open the screen of the connection under the cursor."""
         rows, position = self.rows, self.table.cursor
         if rows is None or position >= len(rows.order):
             return

@@ -133,10 +133,10 @@ def _rates_text(traffic: Traffic | None, *, is_sent: bool = False) -> str:
     if traffic is None:
         return UNKNOWN
     if is_sent:
-        msgs, size = traffic.in_msgs_per_s, traffic.in_bytes_per_s
+        msgs_per_s, bytes_per_s = traffic.in_msgs_per_s, traffic.in_bytes_per_s
     else:
-        msgs, size = traffic.out_msgs_per_s, traffic.out_bytes_per_s
-    return f"{rate_text(msgs)} msgs/s, {bytes_text(size)}/s"
+        msgs_per_s, bytes_per_s = traffic.out_msgs_per_s, traffic.out_bytes_per_s
+    return f"{rate_text(msgs_per_s)} msgs/s, {bytes_text(bytes_per_s)}/s"
 
 
 def _consumers_section(deliveries: Sequence[PushDelivery]) -> Section:
@@ -218,7 +218,7 @@ class KickKey(ScreenPart):
         return True if is_allowed(state, KICK_CONNECTION.name) else None
 
     def action_kick(self) -> None:
-        """Prompt for the connection's name, and close it."""
+        """Prompt for the connection's name, and close the connection."""
         if (connection := self._get_connection()) is not None:
             # The cursor may be on a row of another system when the name is typed.
             engine = self._screen.shown_engine
@@ -254,17 +254,17 @@ class ConnectionDetail(ChartedScreen):
         self._searched_configurations: Mapping[tuple[str, str], ConsumerConfiguration] | None = (
             None
         )
-        self._repeated = RepeatedRequest(
+        self._repeated_request = RepeatedRequest(
             self, lambda: ReadConnection(0, *connection.key), _REREAD_INTERVAL_S, self._store_reply
         )
 
     def on_mount(self) -> None:
         """Start to read the connection repeatedly."""
-        self._repeated.start()
+        self._repeated_request.start()
 
     def refresh_state(self) -> None:
         """Show the last reading, and read the connection again if due."""
-        self._repeated.send_if_due()
+        self._repeated_request.send_if_due()
         self._follow_recording()
         self._find_consumers()
         connection = self._connection

@@ -140,12 +140,12 @@ class ConnectionsScreen(TableScreen):
     ]
     SPECS: ClassVar[Sequence[ColumnSpec[Any]]] = CONNECTION_COLUMNS
     NOUN = "connections"
-    START = SortAndFilter("name")
+    DEFAULT_ORDER = SortAndFilter("name")
 
     def __init__(self) -> None:
         super().__init__()
         self._shows_closed = False
-        self._repeated = RepeatedRequest(
+        self._repeated_request = RepeatedRequest(
             self,
             lambda: ReadConnections(0, self._shows_closed, MAX_CONNECTIONS),
             _REREAD_INTERVAL_S,
@@ -163,11 +163,11 @@ class ConnectionsScreen(TableScreen):
 
     def on_mount(self) -> None:
         """Start to read the connections repeatedly."""
-        self._repeated.start()
+        self._repeated_request.start()
 
     def refresh_state(self) -> None:
         """Show the connections, and read them again if due."""
-        self._repeated.send_if_due()
+        self._repeated_request.send_if_due()
         super().refresh_state()
 
     @property
@@ -180,7 +180,7 @@ class ConnectionsScreen(TableScreen):
 
     @property
     def _newest_connections(self) -> Connections | None:
-        """Return the newest connections, read or recorded."""
+        """Return the connections of the last reply; in a replay, the recorded ones."""
         if self.state.replay is None:
             return self._last_connections
         return None if self._recorded_connections is None else self._recorded_connections.newest
@@ -239,7 +239,9 @@ class ConnectionsScreen(TableScreen):
         return "  ·  ".join([self._error_text, *parts] if self._error_text else parts)
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """Return whether an action is enabled: closed connections and the audit only live."""
+        """Return whether an action is enabled: closed connections and the audit only on a live
+        server.
+        """
         if action == "closed" and self.state.replay is not None:
             return self._shows_closed
         if action == "audit":
@@ -248,7 +250,7 @@ class ConnectionsScreen(TableScreen):
 
     @on(RowSelected)
     def _open_connection(self) -> None:
-        """Open the connection under the cursor."""
+        """Open the screen of the connection under the cursor."""
         if (connection := _find_connection(self)) is not None:
             self.app.push_screen(ConnectionDetail(connection))
 
@@ -261,7 +263,7 @@ class ConnectionsScreen(TableScreen):
         self._shows_closed = not self._shows_closed
         self._discard_connections()
         if self.state.replay is None:
-            self._repeated.send_now()
+            self._repeated_request.send_now()
         self.refresh_state()
 
 

@@ -28,10 +28,12 @@ class ConsumerForm(FormScreen):
         super().__init__(asset)
         self._previewed_stream_and_start = ("", "")
         """Stream and JSON of the start settings of the last delivery preview."""
-        self.first_path = "" if asset.editing or not asset.stream else "name"
+        self.first_path = "" if asset.is_edit or not asset.stream else "name"
 
     async def build(self, base: Config | None = None) -> None:
-        """Create the fields again, with suggestions of stream names."""
+        """Create the fields again, from the start configuration `base` if given; the field of the
+        stream suggests the names of all streams.
+        """
         await super().build(base)
         names = sorted(self.state.stream_configurations)
         for row in self.query(FieldRow):
@@ -55,7 +57,7 @@ class ConsumerForm(FormScreen):
         """Update the draft; request the first message to deliver if the start settings changed."""
         super().update_draft()
         asset, draft = self.entries.asset, self.entries.draft
-        if asset.editing or draft.problems:
+        if asset.is_edit or draft.problems:
             return
         keys = ("deliver_policy", "opt_start_seq", "opt_start_time", "filter_subjects")
         start_settings = {key: draft.config[key] for key in keys if key in draft.config}
@@ -82,14 +84,14 @@ def newest_stream(state: State) -> str:
 def new_consumer_asset(stream: str, stream_json: str | None) -> FormAsset:
     """Return the asset of a form for a new consumer of a stream."""
     owner = json.loads(stream_json) if stream_json else None
-    return FormAsset("consumer", stream, NEW_CONSUMER_CONFIG, editing=False, owner=owner)
+    return FormAsset("consumer", stream, NEW_CONSUMER_CONFIG, is_edit=False, owner=owner)
 
 
 def cloned_consumer_asset(stream: str, stream_json: str | None, config_json: str) -> FormAsset:
     """Return the asset of a form that clones a consumer."""
     owner = json.loads(stream_json) if stream_json else None
     config = without_server_metadata(json.loads(config_json))
-    return FormAsset("consumer", stream, {**config, "name": ""}, editing=False, owner=owner)
+    return FormAsset("consumer", stream, {**config, "name": ""}, is_edit=False, owner=owner)
 
 
 def edited_consumer_asset(

@@ -57,7 +57,7 @@ class ConsumersScreen(SelectionScreen):
     ]
     SPECS: ClassVar[Sequence[ColumnSpec[Any]]] = CONSUMER_COLUMNS
     NOUN = "consumers"
-    START = SortAndFilter("status", reverse=True)
+    DEFAULT_ORDER = SortAndFilter("status", reverse=True)
 
     def __init__(self, stream: str | None = None) -> None:
         super().__init__()
@@ -71,7 +71,7 @@ class ConsumersScreen(SelectionScreen):
         )
 
     def tab(self) -> str:
-        """Return the tab of consumers, also for the consumers of one stream."""
+        """Return the mode of the consumers tab, also for the consumers of one stream."""
         return "consumers"
 
     def asset(self) -> Target | None:

@@ -51,7 +51,7 @@ class TapScreen(LiveScreen):
         self._tap_task: Worker[None] | None = None
 
     def asset(self) -> Target | None:
-        """Return the consumer whose acknowledgements are recorded."""
+        """Return the consumer whose acknowledgements are shown."""
         return Target(self.stream, self.consumer)
 
     def body(self) -> Iterable[Widget]:

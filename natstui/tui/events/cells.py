@@ -86,7 +86,7 @@ class FoldedEvents(EventView):
             self._event_times_by_row.setdefault(newest_row, []).append(event.at_us)
 
     @cached_property
-    def times_count(self) -> dict[int, int]:
+    def events_count_by_row(self) -> dict[int, int]:
         """Return row → number of the events folded into it."""
         return {row: len(at_us) for row, at_us in self._event_times_by_row.items()}
 
@@ -128,7 +128,7 @@ def _kind(view: EventView, row: int) -> Cell:
 
 
 def _folded_count(view: EventView, row: int) -> int:
-    return view.times_count.get(row, 1) if isinstance(view, FoldedEvents) else 1
+    return view.events_count_by_row.get(row, 1) if isinstance(view, FoldedEvents) else 1
 
 
 def _times(view: EventView, row: int) -> Cell:

@@ -75,7 +75,7 @@ class EventsScreen(TableScreen):
     ]
     SPECS: ClassVar[Sequence[ColumnSpec[Any]]] = EVENT_COLUMNS
     NOUN = "events"
-    START = SortAndFilter("time", reverse=True)
+    DEFAULT_ORDER = SortAndFilter("time", reverse=True)
     ROW_ACTIONS: ClassVar[frozenset[str]] = frozenset({"time", "fold"})
 
     def __init__(self) -> None:

@@ -60,7 +60,7 @@ class FindingsScreen(TableScreen):
     ]
     SPECS: ClassVar[Sequence[ColumnSpec[Any]]] = FINDING_COLUMNS
     NOUN = "findings"
-    START = SortAndFilter("severity", reverse=True)
+    DEFAULT_ORDER = SortAndFilter("severity", reverse=True)
     ROW_ACTIONS: ClassVar[frozenset[str]] = frozenset({"describe"})
     DEFAULT_CSS = """
     FindingsScreen #brief {
@@ -136,7 +136,11 @@ class FindingsScreen(TableScreen):
         )
         if any(cache.sorted_findings.is_folded for cache in self._cache_by_system.values()):
             counts += f"  ·  alike are folded: {key_of(self, 'finding.fold')} shows each"
-        return counts if self.ordering.order == self.START else f"{counts}  ·  {table_caption}"
+        return (
+            counts
+            if self.ordering.order == self.DEFAULT_ORDER
+            else f"{counts}  ·  {table_caption}"
+        )
 
     def find_finding(self) -> Finding | None:
         """Return the finding under the cursor; None in an empty table."""
@@ -270,7 +274,8 @@ class SettingsFindings:
             state.stream_configurations, state.consumer_configurations,
         )  # fmt: skip
         has_same_inputs = len(inputs) == len(self._evaluated_inputs) and all(
-            new is old for new, old in zip(inputs, self._evaluated_inputs, strict=True)
+            new_input is old_input
+            for new_input, old_input in zip(inputs, self._evaluated_inputs, strict=True)
         )
         if abs(state.now_at_us - self._evaluated_at_us) > _REEVALUATE_AFTER_US:
             if has_same_inputs:
@@ -287,7 +292,7 @@ class SettingsFindings:
         return has_remaining_rows
 
     def _evaluate_step(self, state: State) -> bool:
-        results, results_count = (
+        entry_by_key, previous_count = (
             self._settings_and_findings_by_key,
             len(self._settings_and_findings_by_key),
         )
@@ -299,11 +304,11 @@ class SettingsFindings:
             is_consumer = len(key) == 3
             row_settings = consumers.get((name, str(key[1]))) if is_consumer else streams.get(name)
             row_and_stream_settings = (row_settings, streams.get(name))
-            previous = results.get(key)
+            previous_entry = entry_by_key.get(key)
             if (
-                previous is not None
-                and previous[0][0] is row_settings
-                and previous[0][1] is row_and_stream_settings[1]
+                previous_entry is not None
+                and previous_entry[0][0] is row_settings
+                and previous_entry[0][1] is row_and_stream_settings[1]
             ):
                 continue
             if evaluated_count == MAX_ROWS_PER_STEP:
@@ -315,16 +320,16 @@ class SettingsFindings:
                     state, row
                 )
             )
-            has_changed = has_changed or findings != (previous[1] if previous else ())
-            results[key] = (row_and_stream_settings, findings)
-        if not has_remaining_rows and results_count > len(keys[0]) + len(keys[1]):
+            has_changed = has_changed or findings != (previous_entry[1] if previous_entry else ())
+            entry_by_key[key] = (row_and_stream_settings, findings)
+        if not has_remaining_rows and previous_count > len(keys[0]) + len(keys[1]):
             existing_keys = {*keys[0], *keys[1]}
-            self._settings_and_findings_by_key = results = {
-                key: result for key, result in results.items() if key in existing_keys
+            self._settings_and_findings_by_key = entry_by_key = {
+                key: entry for key, entry in entry_by_key.items() if key in existing_keys
             }
             has_changed = True
         if has_changed:
             self.findings = tuple(
-                chain.from_iterable(findings for _, findings in results.values())
+                chain.from_iterable(findings for _, findings in entry_by_key.values())
             )
         return has_remaining_rows

@@ -14,24 +14,24 @@ from natstui.tui.kit.sparkline import bar
 from natstui.tui.kit.table.rows import Cell
 from natstui.units import UNKNOWN
 
-V = TypeVar("V", bound=Sized)
-R = TypeVar("R")
+ViewT = TypeVar("ViewT", bound=Sized)
+RowT = TypeVar("RowT")
 DEFAULT_BAR_CELLS = 4
 """Width in cells of the bar that shows a share beside its number."""
 
 
 @dataclass(frozen=True, slots=True)
-class ColumnSpec(Generic[V]):
-    """One column of a table over a view `V`."""
+class ColumnSpec(Generic[ViewT]):
+    """One column of a table over a view `ViewT`."""
 
     id: str
     title: str
     width: int
     priority: int
     """Columns with the highest number are hidden first in a narrow terminal."""
-    cell: Callable[[V, int], Cell]
+    cell: Callable[[ViewT, int], Cell]
     """Returns a cell; its docstring is the column's help: the meaning, and the field or rule."""
-    sort: Callable[[V], Sequence[object]]
+    sort: Callable[[ViewT], Sequence[object]]
     """Returns a sort value per row; None sorts last in both directions."""
     align: Literal["left", "right"] = "right"
     flex: int = 0
@@ -50,17 +50,17 @@ class ColumnSpec(Generic[V]):
 
 
 def column_spec(
-    column: Column[R],
-    row_of: Callable[[V, int], R],
+    column: Column[RowT],
+    row_of: Callable[[ViewT, int], RowT],
     width: int,
     priority: int,
     *,
     number_width: int = 0,
     bar_cells: int = DEFAULT_BAR_CELLS,
-    draw: Callable[[V, int], Cell] | None = None,
-    sort: Callable[[V], Sequence[object]] | None = None,
+    draw: Callable[[ViewT, int], Cell] | None = None,
+    sort: Callable[[ViewT], Sequence[object]] | None = None,
     **layout: Any,
-) -> ColumnSpec[V]:
+) -> ColumnSpec[ViewT]:
     """Return a table column over the rows that `row_of` returns.
 
     A column with a share has a bar before its number of `number_width` cells. `draw` replaces the
@@ -68,7 +68,7 @@ def column_spec(
     """
     values = sort or column.values
 
-    def cell(view: V, row: int) -> Cell:
+    def cell(view: ViewT, row: int) -> Cell:
         if draw is not None:
             return draw(view, row)
         column_row = row_of(view, row)
@@ -95,10 +95,10 @@ def column_spec(
 
 
 def complete_specs(
-    columns: Iterable[Column[R]],
-    row_of: Callable[[V, int], R],
-    specs: Sequence[ColumnSpec[V]],
-) -> tuple[ColumnSpec[V], ...]:
+    columns: Iterable[Column[RowT]],
+    row_of: Callable[[ViewT, int], RowT],
+    specs: Sequence[ColumnSpec[ViewT]],
+) -> tuple[ColumnSpec[ViewT], ...]:
     """Return `specs`, then a spec for each other column that has a title."""
     spec_keys = {spec.id for spec in specs}
     other_columns = [column for column in columns if column.title and column.key not in spec_keys]
@@ -111,8 +111,8 @@ def complete_specs(
 
 
 def find_filled_specs(
-    view: V, specs: Sequence[ColumnSpec[V]], rows: Sequence[int]
-) -> list[ColumnSpec[V]]:
+    view: ViewT, specs: Sequence[ColumnSpec[ViewT]], rows: Sequence[int]
+) -> list[ColumnSpec[ViewT]]:
     """Return the specs of columns with a value in at least one row; all specs without rows."""
     return [
         spec
@@ -157,22 +157,26 @@ def sort_rows(values: Sequence[object], rows: Sequence[int], reverse: bool) -> l
     return rows_with_value + [row for row in rows if values[row] is None]
 
 
-T = TypeVar("T")
+ItemT = TypeVar("ItemT")
 
 
-class ItemsView(Generic[T]):
+class ItemsView(Generic[ItemT]):
     """A table view over a sequence of items; `keys` identify them, a filter searches `texts`."""
 
     now_mono_us = now_at_us = 0
 
-    def __init__(self, items: Sequence[T], keys: Sequence[Hashable], texts: Sequence[str]) -> None:
+    def __init__(
+        self, items: Sequence[ItemT], keys: Sequence[Hashable], texts: Sequence[str]
+    ) -> None:
         self.items = items
         self._keys = keys
         self._texts = texts
         self.roster = Roster()
 
     @classmethod
-    def sort_by(cls, get_value: Callable[[T], object]) -> Callable[[ItemsView[T]], list[object]]:
+    def sort_by(
+        cls, get_value: Callable[[ItemT], object]
+    ) -> Callable[[ItemsView[ItemT]], list[object]]:
         """Return a function that returns the sort values of a column: `get_value` of each item."""
         return lambda view: [get_value(item) for item in view.items]
 

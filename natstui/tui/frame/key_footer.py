@@ -120,16 +120,16 @@ class KeyFooter(Widget, can_focus=False):
     def _fitting_keys(self) -> list[_Key]:
         """Return the keys that fit the width, always including the key to quit."""
         keys, free_cells = self._sorted_keys(), self.size.width + 1
-        if _width(keys) <= free_cells:
+        if _total_cells(keys) <= free_cells:
             return keys
         quit_rank = _KEY_ORDER.index(_QUIT_BINDING_ID)
         quit_keys = [key for key in keys if key.rank == quit_rank]
-        free_cells -= len(_MORE_MARK) + _width(quit_keys)
+        free_cells -= len(_MORE_MARK) + _total_cells(quit_keys)
         other_keys = [key for key in keys if key.rank != quit_rank]
         fitting_keys = [
             key
             for index, key in enumerate(other_keys)
-            if _width(other_keys[: index + 1]) <= free_cells
+            if _total_cells(other_keys[: index + 1]) <= free_cells
         ]
         return [key for key in keys if key in fitting_keys or key in quit_keys]
 
@@ -154,7 +154,7 @@ class KeyFooter(Widget, can_focus=False):
         self._set_hovered_key(self._key_at(event.x))
 
     def on_leave(self) -> None:
-        """Remove the highlight."""
+        """Remove the highlight when the pointer leaves the footer."""
         self._set_hovered_key(None)
 
     def _set_hovered_key(self, key: _Key | None) -> None:
@@ -163,5 +163,5 @@ class KeyFooter(Widget, can_focus=False):
             self.refresh()
 
 
-def _width(keys: Iterable[_Key]) -> int:
+def _total_cells(keys: Iterable[_Key]) -> int:
     return sum(key.width for key in keys)

@@ -177,7 +177,7 @@ class LiveScreen(TerminalSized, Screen[None]):
         yield KeyFooter(self.key_label)
 
     def body(self) -> Iterable[Widget]:
-        """Return the widgets of the body."""
+        """Return the widgets between the status strip and the footer; none by default."""
         return ()
 
     @property
@@ -187,8 +187,8 @@ class LiveScreen(TerminalSized, Screen[None]):
 
     @property
     def poll_age_us(self) -> int:
-        """Return the age in µs of the acting system's newest poll at the shown moment; 0 if it is
-        small.
+        """Return the age in µs of the acting system's newest poll at the shown moment; 0 up to
+        1.5 s.
         """
         return self.scope.acting.poll_age_us
 
@@ -423,12 +423,12 @@ class RepeatedRequest:
         self._screen.refresh_state()
 
 
-def differ_only_in_replay_position(before: State, after: State) -> bool:
+def differ_only_in_replay_position(state: State, other_state: State) -> bool:
     """Return whether two states differ only in the position of a replay."""
-    if before.replay is None or after.replay is None:
+    if state.replay is None or other_state.replay is None:
         return False
     return all(
-        getattr(before, field.name) is getattr(after, field.name)
+        getattr(state, field.name) is getattr(other_state, field.name)
         for field in fields(State)
         if field.name != "replay"
     )

@@ -83,7 +83,7 @@ class RunScenario(AppRequest):
 class Open(AppRequest):
     """The user opens a `stream`, `bucket`, `consumer`, list of `consumers` or `raw` response."""
 
-    what: str
+    screen_command: str
     stream: str
     consumer: str | None = None
 
@@ -92,7 +92,7 @@ class Open(AppRequest):
 class Manage(AppRequest):
     """The user opens a form, a confirmation, the journal or a screen that reads messages."""
 
-    what: str
+    screen_command: str
     """`add-stream`, `edit-consumer`, `journal` … or an action of the model, as `purge_stream`.
 
     After a space: the sequence of a message (`messages 17`, `delete_message 17`), or the first

@@ -90,9 +90,9 @@ class PendingRequest:
 
     def __await__(self) -> Generator[Any, None, Answered]:
         """Wait for the reply."""
-        return self._reply().__await__()
+        return self._wait_for_reply().__await__()
 
-    async def _reply(self) -> Answered:
+    async def _wait_for_reply(self) -> Answered:
         try:
             while True:
                 if isinstance(record := await self._records.get(), Answered):
@@ -138,7 +138,7 @@ class HasEngine(Protocol):
 
 
 class SystemEngine:
-    """The engine of one system; None is the system on which the keys of the screen in view act."""
+    """The engine of a system; system None is the one on which keys of the screen in view act."""
 
     def __init__(self, app: App[Any], system: str | None) -> None:
         assert isinstance(app, HasEngine)
@@ -193,9 +193,9 @@ class SystemEngine:
 
     def start(self, command: Command, title: str) -> None:
         """Send a command and show its reply as a toast, also after the screen was closed."""
-        run_task(self._app, self._announce, command, title)
+        run_task(self._app, self._send_and_show_reply, command, title)
 
-    async def _announce(self, command: Command, title: str) -> None:
+    async def _send_and_show_reply(self, command: Command, title: str) -> None:
         request = self.request(command)
         reply = await _reply_of_change(request)
         show_reply(self._app, reply, f"{request.system} {title}".strip())
@@ -229,11 +229,11 @@ async def _reply_of_change(request: PendingRequest) -> Answered:
 
 def explain_change_reply(reply: Answered) -> Answered:
     """Return the reply to a change; if the engine ended, the text also says what that means."""
-    consequences = {
+    consequence_by_error = {
         ENGINE_ENDED: "it is not known whether that was done",
         ENGINE_NOT_RUNNING: "nothing was sent",
     }
-    consequence = consequences.get(reply.text)
+    consequence = consequence_by_error.get(reply.text)
     return reply if consequence is None else replace(reply, text=f"{reply.text}: {consequence}")
 
 
@@ -275,10 +275,10 @@ async def _run_and_report_errors(
 ) -> None:
     app = node.app
 
-    def report(sentence: str) -> None:
+    def show_defect(sentence: str) -> None:
         app.notify(sentence, severity="error", timeout=_DEFECT_TOAST_S)
 
-    with report_defects("the requested data", report, repeat_after_s=repeat_defect_after_s):
+    with report_defects("the requested data", show_defect, repeat_after_s=repeat_defect_after_s):
         try:
             await function(*arguments)
         except NatstuiError as error:

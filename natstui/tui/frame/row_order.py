@@ -35,13 +35,15 @@ class TableView(Protocol):
         """Return whether the row has a problem."""
 
 
-V = TypeVar("V", bound=TableView)
+ViewT = TypeVar("ViewT", bound=TableView)
 
 
-class Rows(Generic[V]):
+class Rows(Generic[ViewT]):
     """The row source of a big table; a stale row has the style `stale` in every cell."""
 
-    def __init__(self, view: V, specs: Sequence[ColumnSpec[V]], order: Sequence[int]) -> None:
+    def __init__(
+        self, view: ViewT, specs: Sequence[ColumnSpec[ViewT]], order: Sequence[int]
+    ) -> None:
         self.view = view
         self.specs = specs
         self.order = order
@@ -71,8 +73,8 @@ class Rows(Generic[V]):
 
 
 def filter_and_sort_rows(
-    view: V,
-    specs: Sequence[ColumnSpec[V]],
+    view: ViewT,
+    specs: Sequence[ColumnSpec[ViewT]],
     order: SortAndFilter,
     previous_rows: Sequence[int] = (),
 ) -> list[int]:
@@ -109,7 +111,7 @@ def empty_text(state: State, noun: str, total: int, hint: str = "") -> str:
         return clean_line(link.reason or link.state)
     verb = noun.removesuffix("s").upper()
     denied_reason = next(
-        (reason for what, reason in state.unavailable.items() if what.startswith(verb)), None
+        (reason for api, reason in state.unavailable.items() if api.startswith(verb)), None
     )
     if denied_reason is not None:
         return clean_line(denied_reason.reason)

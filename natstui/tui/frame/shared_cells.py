@@ -44,8 +44,11 @@ def minute_means(
     """Return the mean value in each of `width` parts of the last minute; None for a part without
     a poll.
     """
-    ages = [(float(view.now_mono_us - point.mono_us), point.value) for point in points]
-    return means_by_time(ages, width, _MINUTE_US, max(view.stale_us, _MINUTE_US // TREND_WIDTH))
+    ages_us_and_values = [
+        (float(view.now_mono_us - point.mono_us), point.value) for point in points
+    ]
+    max_gap_us = max(view.stale_us, _MINUTE_US // TREND_WIDTH)
+    return means_by_time(ages_us_and_values, width, _MINUTE_US, max_gap_us)
 
 
 def advice_text(advice: str, actions_key: str) -> str:
@@ -63,12 +66,12 @@ def findings_section(view: View, findings: Iterable[Finding], actions_key: str) 
     has_advice = False
     for finding in findings:
         kind, mark = finding.kind, GLYPHS[finding.kind.level]
-        head = f"{mark} {kind.code} {kind.word}, for {view.age_text(finding.since_us)}"
+        heading = f"{mark} {kind.code} {kind.word}, for {view.age_text(finding.since_us)}"
         silence = view.state.findings.find_silence(finding)
         if silence is not None:
-            lines.append(line("", f"{head}, silenced: {silence.reason}", "dim"))
+            lines.append(line("", f"{heading}, silenced: {silence.reason}", "dim"))
             continue
-        lines += (line("", head, LEVEL_STYLES[kind.level]), line("", f"  {finding.text}"))
+        lines += (line("", heading, LEVEL_STYLES[kind.level]), line("", f"  {finding.text}"))
         if not has_advice:
             advice = advice_text(finding.act, actions_key)
             lines.append(line("", f"  → {advice}", "accent"))

@@ -13,7 +13,7 @@ from natstui.tui.kit.terminal import is_in_browser
 
 def load_view_setting(name: str) -> object:
     """Return the JSON value stored under a name; None if there is none."""
-    return _load().get(name)
+    return _load_all_settings().get(name)
 
 
 def store_view_setting(name: str, value: object) -> None:
@@ -27,7 +27,7 @@ def store_view_setting(name: str, value: object) -> None:
     with contextlib.suppress(OSError):
         create_private_folder(folder)
         with lock_for_change(folder):
-            values = _load() | {name: value}
+            values = _load_all_settings() | {name: value}
             write_atomic_file(_view_file_path(), json.dumps(values).encode())
 
 
@@ -37,7 +37,7 @@ def _view_file_path() -> Path:
     return user_state_path("natstui") / "view.json"
 
 
-def _load() -> dict[str, object]:
+def _load_all_settings() -> dict[str, object]:
     try:
         values = json.loads(_view_file_path().read_text("utf-8"))
     except (OSError, ValueError):

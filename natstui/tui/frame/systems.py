@@ -119,9 +119,11 @@ def _system_name(view: JoinedView, row: int) -> Cell:
 
 
 def _system_names(view: JoinedView) -> Sequence[object]:
-    pairs = zip(view.systems, view.views, strict=True)
+    systems_and_views = zip(view.systems, view.views, strict=True)
     return list(
-        chain.from_iterable([system.name] * len(system_view) for system, system_view in pairs)
+        chain.from_iterable(
+            [system.name] * len(system_view) for system, system_view in systems_and_views
+        )
     )
 
 
@@ -133,8 +135,8 @@ SYSTEM_COLUMN: ColumnSpec[Any] = ColumnSpec(
 
 def joined_specs(specs: Sequence[ColumnSpec[Any]]) -> list[ColumnSpec[Any]]:
     """Return the columns of a table over several systems; the second one is the system."""
-    first, *other_specs = [_join_spec(spec) for spec in specs]
-    return [first, SYSTEM_COLUMN, *other_specs]
+    first_spec, *other_specs = [_join_spec(spec) for spec in specs]
+    return [first_spec, SYSTEM_COLUMN, *other_specs]
 
 
 def _join_spec(spec: ColumnSpec[Any]) -> ColumnSpec[Any]:

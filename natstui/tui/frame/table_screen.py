@@ -61,21 +61,21 @@ class TableOrder(ScreenPart):
 
     def __init__(
         self,
-        table: str,
-        start: SortAndFilter,
+        table_name: str,
+        default_order: SortAndFilter,
         prompt_pattern: Callable[[str], None],
         on_change: Callable[[], None],
         has_rows: Callable[[], bool],
     ) -> None:
-        """Create with a start order; `prompt_pattern` prompts for the filter.
+        """Load the stored order of the table `table_name`, by default `default_order`.
 
-        `on_change` shows the rows again. `has_rows` returns whether there are rows before the
-        filter.
+        `prompt_pattern` prompts for the filter. `on_change` shows the rows again. `has_rows`
+        returns whether there are rows before the filter.
         """
-        self.order = load_order(table, start)
+        self.order = load_order(table_name, default_order)
         self.error_text = ""
         """The error of the last filter if it was not valid; empty after a valid one."""
-        self._table_name = table
+        self._table_name = table_name
         self._prompt_pattern, self._on_change, self._has_rows = prompt_pattern, on_change, has_rows
 
     @property
@@ -99,8 +99,8 @@ class TableOrder(ScreenPart):
             self.error_text = str(error)
         else:
             self.error_text = ""
-            before, self.order = self.order, order
-            if (order.column, order.reverse) != (before.column, before.reverse):
+            previous_order, self.order = self.order, order
+            if (order.column, order.reverse) != (previous_order.column, previous_order.reverse):
                 store_order(self._table_name, order)
         self._on_change()
 
@@ -138,7 +138,7 @@ class RowSorter:
         screen: LiveScreen,
         show: Callable[[Any, Sequence[int]], None],
     ) -> None:
-        """Create for a screen; `show` is called with a view and its sorted rows."""
+        """Create the sorter of a screen; `show` is called with a view and its sorted rows."""
         self._screen, self._show = screen, show
         self._row_order: Sequence[int] = ()
         """The rows as they were last sorted."""
@@ -201,29 +201,34 @@ class RowSorter:
                 self.sort(*self._next_sort)
 
 
-def _is_row_order_still_valid(last: SortRequest | None, request: SortRequest) -> bool:
-    """Return whether the row order of the last request is valid for a request: both have the same
+def _is_row_order_still_valid(last_request: SortRequest | None, request: SortRequest) -> bool:
+    """Return whether the row order of `last_request` is valid for a request: both have the same
     rows and order, and less than 20 s passed between them.
     """
     # A roster equals only itself; over several systems there is a tuple of rosters.
-    if last is None or (last.roster, last.order) != (request.roster, request.order):
+    if last_request is None or (last_request.roster, last_request.order) != (
+        request.roster,
+        request.order,
+    ):
         return False
-    return request.requested_mono_us - last.requested_mono_us < RESORT_AFTER_US
+    return request.requested_mono_us - last_request.requested_mono_us < RESORT_AFTER_US
 
 
-def load_order(table: str, start: SortAndFilter) -> SortAndFilter:
-    """Return the stored order of a table, else `start`."""
-    stored_order = load_view_setting(table)
+def load_order(table_name: str, default_order: SortAndFilter) -> SortAndFilter:
+    """Return the stored order of a table, else `default_order`."""
+    stored_order = load_view_setting(table_name)
     if not isinstance(stored_order, dict) or not isinstance(stored_order.get("column"), str):
-        return start
+        return default_order
     return replace(
-        start, column=str(stored_order["column"]), reverse=stored_order.get("reverse") is True
+        default_order,
+        column=str(stored_order["column"]),
+        reverse=stored_order.get("reverse") is True,
     )
 
 
-def store_order(table: str, order: SortAndFilter) -> None:
+def store_order(table_name: str, order: SortAndFilter) -> None:
     """Store the order of a table."""
-    store_view_setting(table, {"column": order.column, "reverse": order.reverse})
+    store_view_setting(table_name, {"column": order.column, "reverse": order.reverse})
 
 
 class CopyKeys(ScreenPart):
@@ -323,7 +328,7 @@ class TableScreen(LiveScreen):
     ]
     SPECS: ClassVar[Sequence[ColumnSpec[Any]]] = ()
     NOUN: ClassVar[str] = ""
-    START: ClassVar[SortAndFilter] = SortAndFilter("name")
+    DEFAULT_ORDER: ClassVar[SortAndFilter] = SortAndFilter("name")
     ROW_ACTIONS: ClassVar[frozenset[str]] = frozenset()
     """Actions on the row under the cursor: offered only while the table has a row."""
 
@@ -337,7 +342,7 @@ class TableScreen(LiveScreen):
         """Number of rows before the filter."""
         self.ordering = TableOrder(
             self.NOUN,
-            self.START,
+            self.DEFAULT_ORDER,
             lambda pattern: self.command_line.open("/", pattern),
             self.refresh_state,
             lambda: self._total_rows > 0,
@@ -391,9 +396,9 @@ class TableScreen(LiveScreen):
             if self.choice.chosen_ids
             else self.default_specs(view, specs)
         )
-        total, before = len(view.rows()), (self.has_row, self._total_rows > 0)
+        total, previous_key_conditions = len(view.rows()), (self.has_row, self._total_rows > 0)
         self.rows, self._total_rows = Rows(view, specs, row_order), total
-        if before != (self.has_row, total > 0):
+        if previous_key_conditions != (self.has_row, total > 0):
             self.refresh_bindings()
         self.table.empty = self.empty_text(total)
         self.table.show(
@@ -426,7 +431,9 @@ class TableScreen(LiveScreen):
         """Return the caption: `shown` of `total` rows, the sort column and the filters."""
         order = self.ordering.order
         count = f"{shown} of {total}" if shown != total else str(total)
-        spec = next((s for s in self._joined_specs if s.id == order.column), self.SPECS[0])
+        spec = next(
+            (spec for spec in self._joined_specs if spec.id == order.column), self.SPECS[0]
+        )
         parts = [f"{self.NOUN} {count}", f"by {spec.title} {'▼' if order.reverse else '▲'}"]
         if order.pattern:
             parts.append(f"/{order.pattern}")
@@ -437,11 +444,11 @@ class TableScreen(LiveScreen):
     @on(HeaderSelected)
     def _sort(self, message: HeaderSelected) -> None:
         specs = self._joined_specs
-        self.ordering.sort_by(next(s for s in specs if s.id == message.column_id))
+        self.ordering.sort_by(next(spec for spec in specs if spec.id == message.column_id))
 
     @on(RowHighlighted)
     def _update_keys(self) -> None:
-        """Update the keys: the row's system may allow other actions."""
+        """Update the offered keys for the system of the row under the cursor."""
         if self.scope.is_joined:
             self.refresh_bindings()
             self.strip.show(self.scope, paused=self.paused)
@@ -460,14 +467,14 @@ def table_columns(specs: Sequence[ColumnSpec[Any]]) -> list[Column]:
     """Return the specs as columns of a table widget."""
     return [
         Column(
-            s.id,
-            s.title,
-            s.width,
-            s.align,
-            s.flex,
-            s.max_width,
-            s.priority,
-            min_table_width=s.min_table_width,
+            spec.id,
+            spec.title,
+            spec.width,
+            spec.align,
+            spec.flex,
+            spec.max_width,
+            spec.priority,
+            min_table_width=spec.min_table_width,
         )
-        for s in specs
+        for spec in specs
     ]

@@ -40,7 +40,7 @@ class ReplayKey(NamedTuple):
 
     name: str
     key: str
-    shown: str
+    key_text: str
     action: str
     label: str
     hint: str
@@ -67,7 +67,7 @@ REPLAY_KEYS = (
 def _build_key_hint() -> str:
     """Return the keys of a replay as one line: `space play [ ] step …`."""
     groups = groupby(REPLAY_KEYS, key=lambda replay_key: replay_key.hint)
-    return "  ".join(f"{' '.join(key.shown for key in keys)} {hint}" for hint, keys in groups)
+    return "  ".join(f"{' '.join(key.key_text for key in keys)} {hint}" for hint, keys in groups)
 
 
 REPLAY_KEYS_HINT = _build_key_hint()
@@ -188,12 +188,12 @@ class Timeline(FixedText):
         if replay is None:
             return
         width = max(20, self.size.width)
-        first = fit_parts(position_parts(replay, marks, self._mark_a_at_us), width)
+        position_line = fit_parts(position_parts(replay, marks, self._mark_a_at_us), width)
         bar = [
             safe(cell.text, cell.style_name)
             for cell in bar_parts(replay, marks, self._mark_a_at_us, width)
         ]
-        self.update(Content("\n").join([first, Content("").join(bar)]))
+        self.update(Content("\n").join([position_line, Content("").join(bar)]))
 
     def on_click(self, event: events.Click) -> None:
         """Seek to the moment under the mouse."""

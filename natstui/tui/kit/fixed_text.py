@@ -16,11 +16,11 @@ class FixedText(Static):
 
     def update(self, content: VisualType = "", *, layout: bool = False) -> None:
         """Show a text, unless an equal text is shown."""
-        before = self.content
+        previous_content = self.content
         is_shown = (
-            isinstance(before, Content)
+            isinstance(previous_content, Content)
             and isinstance(content, Content)
-            and before.is_same(content)
+            and previous_content.is_same(content)
         )
         if not is_shown:
             super().update(content, layout=layout)

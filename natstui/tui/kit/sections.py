@@ -55,14 +55,14 @@ def list_configured_values(config_json: str) -> tuple[Line, ...]:
     except (ValueError, RecursionError):
         # No server sends this text, but a recording may contain any text.
         return (line("", config_json, "bad"),)
-    return tuple(_values("", config)) if isinstance(config, Mapping) else ()
+    return tuple(_list_value_lines("", config)) if isinstance(config, Mapping) else ()
 
 
-def _values(prefix: str, values: Mapping[str, object]) -> Iterable[Line]:
+def _list_value_lines(prefix: str, values: Mapping[str, object]) -> Iterable[Line]:
     for name, value in values.items():
         label = f"{prefix}{name}"
         if isinstance(value, Mapping) and value:
-            yield from _values(f"{label}.", value)
+            yield from _list_value_lines(f"{label}.", value)
         else:
             yield line(clean_line(label), value_text(name, value))
 
@@ -120,9 +120,11 @@ class SectionText(Static):
     DEFAULT_CSS = "SectionText { width: 1fr; height: auto; padding: 0 1; }"
 
     def __init__(self, *, id: str | None = None, min_value_cells: int = 18) -> None:
-        """Create empty; `min_value_cells` is the minimum width of values beside long labels."""
+        """Create without sections; `min_value_cells` is the minimum width of values beside long
+        labels.
+        """
         super().__init__(id=id, markup=False)
-        self._value_cells = min_value_cells
+        self._min_value_cells = min_value_cells
         self._sections: Sequence[Section] = ()
         self._drawn_width = 0
 
@@ -132,7 +134,7 @@ class SectionText(Static):
         if sections == self._sections and width == self._drawn_width:
             return
         self._sections, self._drawn_width = sections, width
-        text = draw_sections(sections, width, self._value_cells)
+        text = draw_sections(sections, width, self._min_value_cells)
         # A new layout of the screen is slower than drawing the text.
         has_same_height = width > 0 and text.get_height({}, width) == self.content_size.height
         self.update(text, layout=not has_same_height)
@@ -168,12 +170,12 @@ _INDENT_AND_SIGN = re.compile(r" *([^\w\s] )?")
 def _wrap_with_indent(value: Content, width: int) -> list[Content]:
     """Return the lines of a text without a label, aligned with its first word."""
     match = _INDENT_AND_SIGN.match(value.plain)
-    before = match.end() if match else 0
-    if not before or width - before < _MIN_TEXT_CELLS:
+    indent_cells = match.end() if match else 0
+    if not indent_cells or width - indent_cells < _MIN_TEXT_CELLS:
         return list(value.wrap(width)) or [Content()]
-    parts = list(value[before:].wrap(width - before)) or [Content()]
+    parts = list(value[indent_cells:].wrap(width - indent_cells)) or [Content()]
     return [
-        Content.assemble(value[:before] if index == 0 else " " * before, part)
+        Content.assemble(value[:indent_cells] if index == 0 else " " * indent_cells, part)
         for index, part in enumerate(parts)
     ]
 

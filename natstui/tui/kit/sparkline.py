@@ -23,7 +23,7 @@ def sparkline(values: Sequence[float | None], width: int, scale_end: float | Non
     top = (
         scale_end
         if scale_end is not None
-        else max((v for v in cells if v is not None), default=0.0)
+        else max((value for value in cells if value is not None), default=0.0)
     )
     return "".join(_block(value, top) for value in cells).rjust(width)
 
@@ -54,19 +54,19 @@ def means_by_time(
     """
     sums, counts = [0.0] * width, [0] * width
     means: list[float | None] = [None] * width
-    before: tuple[int, float] | None = None
+    previous_part_and_age: tuple[int, float] | None = None
     for age, value in points:
         part = width - 1 - int(max(0.0, age) * width // window)
         if _finite_or_none(value) is None or value is None:
-            before = None
+            previous_part_and_age = None
             continue
-        if before is not None and before[1] - age <= longest_gap:
-            for part_index in range(max(0, before[0] + 1), part):
+        if previous_part_and_age is not None and previous_part_and_age[1] - age <= longest_gap:
+            for part_index in range(max(0, previous_part_and_age[0] + 1), part):
                 means[part_index] = value
         if part >= 0:
             sums[part] += value
             counts[part] += 1
-        before = (part, age)
+        previous_part_and_age = (part, age)
     return [
         total / count if count else gap
         for total, count, gap in zip(sums, counts, means, strict=True)
@@ -118,7 +118,9 @@ def _group_means(values: Sequence[float | None], width: int) -> list[float | Non
     groups: list[float | None] = []
     for start in range(len(values) % size - size if len(values) % size else 0, len(values), size):
         known_values = [
-            k for k in map(_finite_or_none, values[max(0, start) : start + size]) if k is not None
+            value
+            for value in map(_finite_or_none, values[max(0, start) : start + size])
+            if value is not None
         ]
         groups.append(sum(known_values) / len(known_values) if known_values else None)
     return groups

@@ -183,7 +183,7 @@ class BackupScreen(_TransferScreen):
     VERB = "backup"
 
     def __init__(self, stream: str, folder: str) -> None:
-        """Create for a stream; an empty name means every stream."""
+        """Create the screen for a stream; an empty name means every stream."""
         super().__init__(folder)
         self.stream = stream
 

@@ -50,7 +50,7 @@ class JournalScreen(LiveScreen):
 
     caption = getters.query_one("#caption", Static)
     hint = getters.query_one("#hint", Static)
-    list = getters.query_one(OptionList)
+    entry_list = getters.query_one(OptionList)
 
     def __init__(self, undo_last: bool = False) -> None:
         super().__init__()
@@ -66,7 +66,7 @@ class JournalScreen(LiveScreen):
     def on_mount(self) -> None:
         """Request the entries of the journal."""
         self.caption.update(safe("Journal  ·  reading the journal …"))
-        self.list.focus()
+        self.entry_list.focus()
         self.action_ask()
 
     def action_ask(self) -> None:
@@ -80,21 +80,21 @@ class JournalScreen(LiveScreen):
 
     def _draw(self, text: str) -> None:
         self.caption.update(safe(f"Journal  ·  {text}"))
-        position = self.list.highlighted
-        self.list.clear_options()
-        self.list.add_options([Option(_entry_line(entry)) for entry in self.entries])
-        last = find_last_undoable(self.entries[::-1])
-        if self._undo_last and last is not None:
+        position = self.entry_list.highlighted
+        self.entry_list.clear_options()
+        self.entry_list.add_options([Option(_entry_line(entry)) for entry in self.entries])
+        last_undoable = find_last_undoable(self.entries[::-1])
+        if self._undo_last and last_undoable is not None:
             self._undo_last = False
-            self.list.highlighted = self.entries.index(last)
+            self.entry_list.highlighted = self.entries.index(last_undoable)
             self.action_undo()
         elif self.entries:
-            self.list.highlighted = min(position or 0, len(self.entries) - 1)
+            self.entry_list.highlighted = min(position or 0, len(self.entries) - 1)
 
     @property
     def entry(self) -> JournalEntry | None:
         """Return the entry under the cursor; None if the journal is empty."""
-        position = self.list.highlighted
+        position = self.entry_list.highlighted
         return (
             self.entries[position]
             if position is not None and position < len(self.entries)

@@ -250,7 +250,7 @@ class DeadLettersScreen(TableScreen):
     ]
     SPECS: ClassVar[Sequence[ColumnSpec[Any]]] = STORED_COLUMNS
     NOUN = "dropped messages"
-    START = SortAndFilter("seq")
+    DEFAULT_ORDER = SortAndFilter("seq")
 
     def __init__(self, stream: str, consumer: str) -> None:
         super().__init__()
@@ -258,7 +258,7 @@ class DeadLettersScreen(TableScreen):
         self.looking = DeadLetterFinder(self, stream, consumer)
 
     def asset(self) -> Target | None:
-        """Return the consumer."""
+        """Return the consumer whose dropped messages are listed."""
         return Target(self.stream, self.consumer)
 
     def on_mount(self) -> None:

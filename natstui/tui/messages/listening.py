@@ -51,7 +51,7 @@ from natstui.tui.messages.message import MessageScreen
 from natstui.tui.messages.text import time_text
 from natstui.units import bytes_text, count_text, counted, duration_text, rate_text
 
-T = TypeVar("T")
+ItemT = TypeVar("ItemT")
 
 _EXPANDED_MARK, _COLLAPSED_MARK, _NO_BRANCH_MARK = "▾ ", "▸ ", "  "
 _INDENT = "  "
@@ -106,8 +106,8 @@ def _bytes_per_s(view: SubjectView, row: int) -> Cell:
     return _rate_cell(view.items[row].bytes_per_s, bytes_text)
 
 
-def _rate_cell(per_s: float | None, format_value: Callable[[float | None], str]) -> Cell:
-    return Cell(format_value(per_s), "accent" if per_s else "dim")
+def _rate_cell(rate_per_s: float | None, format_value: Callable[[float | None], str]) -> Cell:
+    return Cell(format_value(rate_per_s), "accent" if rate_per_s else "dim")
 
 
 def _msgs_count(view: SubjectView, row: int) -> Cell:
@@ -126,7 +126,7 @@ def _subjects_count(view: SubjectView, row: int) -> Cell:
     return Cell("" if view.items[row].kind == "subject" else count_text(count), "dim")
 
 
-def _no_sort_values(view: ItemsView[T]) -> Sequence[object]:
+def _no_sort_values(view: ItemsView[ItemT]) -> Sequence[object]:
     """Return the row numbers as sort values, so that the rows stay as the engine sorted them."""
     return range(len(view))
 
@@ -149,11 +149,11 @@ class ReceivedMessagesView(StoredMessagesView):
     """
 
     def __init__(self, messages: Sequence[ListeningMessage]) -> None:
-        newest_first = messages[::-1]
+        messages_newest_first = messages[::-1]
         ItemsView.__init__(
             self,
-            [message.message for message in newest_first],
-            [message.heard_id for message in newest_first],
+            [message.message for message in messages_newest_first],
+            [message.heard_id for message in messages_newest_first],
             (),
         )
 
@@ -525,7 +525,7 @@ class ListenScreen(LiveScreen):
         self.call_after_refresh(self._listen_to, self.subjects)
 
     def on_unmount(self) -> None:
-        """Unsubscribe."""
+        """Unsubscribe from the subjects."""
         if self._request is not None:
             self.engine.send(StopListening(0, self._request.command_id))
             self._request.close()

@@ -85,7 +85,7 @@ class MessageScreen(LiveScreen):
     raw = getters.query_one(RawView)
 
     def __init__(self, stream: str, seq: int, source: MessageSource | None = None) -> None:
-        """Create for message `seq` of the stream, or number `seq` of another source."""
+        """Create the screen of message `seq` of the stream, or number `seq` of another source."""
         super().__init__()
         self.stream, self.seq = stream, seq
         self._source = source or StreamSource(stream)
@@ -151,7 +151,7 @@ class MessageScreen(LiveScreen):
         self._read()
 
     def action_search(self) -> None:
-        """Search in the text shown."""
+        """Prompt for a text, and search for it in the shown message."""
 
         def search_text(text: str | None) -> None:
             if text:

@@ -87,8 +87,12 @@ def build_publish_command(
     subject = values.get("subject")
     if not isinstance(subject, str):
         raise UsageError("Subject: write where to publish")
-    pairs = values.get("headers")
-    headers = tuple((str(k), str(v)) for k, v in pairs.items()) if isinstance(pairs, dict) else ()
+    text_by_header = values.get("headers")
+    headers = (
+        tuple((str(name), str(text)) for name, text in text_by_header.items())
+        if isinstance(text_by_header, dict)
+        else ()
+    )
     if texts.get("kind") == "request":
         for path in ("message_id", "ttl", "last_seq", "subject_seq"):
             if texts.get(path):
@@ -218,8 +222,8 @@ class PublishScreen(LiveScreen):
         its text is edited.
         """
         payload = payload_of(message)
-        pairs = tuple(pair for pair in message.headers if not pair[0].startswith("Nats-"))
-        headers_text = ", ".join(f"{name}={text}" for name, text in pairs)
+        headers = tuple(header for header in message.headers if not header[0].startswith("Nats-"))
+        headers_text = ", ".join(f"{name}={text}" for name, text in headers)
         payload_text = payload.decode(errors="replace")
         original_texts = {
             "subject": message.subject,
@@ -245,7 +249,7 @@ class PublishScreen(LiveScreen):
         if PAYLOAD_PATH in texts:
             self._original_payload = payload
         if "headers" in texts:
-            self._original_headers = pairs
+            self._original_headers = headers
 
     def unsent_text(self) -> str:
         """Return a summary of typed text that was not sent; empty if there is none."""

@@ -91,7 +91,7 @@ class PullScreen(LiveScreen):
         """The task that pulls a message; the key does nothing until the task has ended."""
 
     def asset(self) -> Target | None:
-        """Return the consumer."""
+        """Return the consumer that the screen pulls from."""
         return Target(self.stream, self.consumer)
 
     def body(self) -> Iterable[Widget]:
@@ -101,7 +101,7 @@ class PullScreen(LiveScreen):
         yield RawView()
 
     def on_mount(self) -> None:
-        """Show how to pull."""
+        """Show the key that pulls a message."""
         self._show_caption("enter pulls the next message")
         self.raw.focus()
 
@@ -129,9 +129,9 @@ class PullScreen(LiveScreen):
     def action_next(self) -> None:
         """Pull the next message."""
         if self._pulling_task is None or self._pulling_task.is_finished:
-            self._pulling_task = run_task(self, self._pull)
+            self._pulling_task = run_task(self, self._pull_message)
 
-    async def _pull(self) -> None:
+    async def _pull_message(self) -> None:
         self._show_caption("pulling …")
         reply = await self._pull_confirmed(PullNext(0, self.stream, self.consumer))
         if reply is None:
@@ -163,8 +163,8 @@ class PullScreen(LiveScreen):
 
     def action_answer(self, answer: Answer) -> None:
         """Send an ack, nak or other acknowledgement of the message."""
-        if (pulled := self._require_message()) is not None:
-            run_task(self, self._send_ack, self._ack_command(pulled, answer))
+        if (pulled_message := self._require_message()) is not None:
+            run_task(self, self._send_ack, self._ack_command(pulled_message, answer))
 
     async def _send_ack(self, command: AnswerMessage) -> None:
         self._show_reply(await self.engine.change(command))
@@ -180,7 +180,7 @@ class PullScreen(LiveScreen):
 
     def _ack_command(
         self,
-        pulled: PulledMessage,
+        pulled_message: PulledMessage,
         answer: Answer,
         delay_s: float | None = None,
         reason: str | None = None,
@@ -188,18 +188,18 @@ class PullScreen(LiveScreen):
         """Return the command that sends an acknowledgement of a message."""
         confirmed_name = None if self._confirmed_pull is None else self._confirmed_pull.confirmed
         return AnswerMessage(
-            0, self.consumer, pulled.reply, answer, delay_s, reason, confirmed_name,
-            pulled.consumer_created_at_us,
+            0, self.consumer, pulled_message.reply, answer, delay_s, reason, confirmed_name,
+            pulled_message.consumer_created_at_us,
         )  # fmt: skip
 
     def action_delay(self) -> None:
         """Prompt for a delay, and nak the message with it."""
-        if (pulled := self._require_message()) is None:
+        if (pulled_message := self._require_message()) is None:
             return
 
         # Another message may be pulled while the time is typed.
         def to_command(text: str) -> AnswerMessage:
-            return self._ack_command(pulled, "nak", parse_delay_s(text))
+            return self._ack_command(pulled_message, "nak", parse_delay_s(text))
 
         title = "Deliver again after what time? As 5s or 1m30s"
         prompt = CommandPrompt(
@@ -210,11 +210,11 @@ class PullScreen(LiveScreen):
 
     def action_term(self) -> None:
         """Prompt for a reason, and terminate the message."""
-        if (pulled := self._require_message()) is None:
+        if (pulled_message := self._require_message()) is None:
             return
 
         def to_command(reason: str) -> AnswerMessage:
-            return self._ack_command(pulled, "term", reason=reason or None)
+            return self._ack_command(pulled_message, "term", reason=reason or None)
 
         prompt_command(
             self,

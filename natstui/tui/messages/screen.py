@@ -97,7 +97,7 @@ class MessagePages(Vertical):
     """
 
     caption = getters.query_one("#caption", Static)
-    list = getters.query_one(OptionList)
+    message_list = getters.query_one(OptionList)
 
     def __init__(
         self,
@@ -163,10 +163,10 @@ class MessagePages(Vertical):
         self.command = replace(first_page_command, **changes)  # type: ignore[arg-type]
         self.caption.update(safe(f"{self.stream}  ·  reading …", "dim"))
         self._live_screen.note.accept_replacement()
-        self._expect_reply()
+        self._mark_reply_pending()
         return self.command
 
-    def _expect_reply(self, *, is_refresh: bool = False) -> None:
+    def _mark_reply_pending(self, *, is_refresh: bool = False) -> None:
         if self._reading_task is not None:
             self._reading_task.cancel()
         self._is_reply_pending, self._is_refresh = True, is_refresh
@@ -219,18 +219,20 @@ class MessagePages(Vertical):
         self._fill_list(page)
         if page.messages:
             starts_at_oldest = self.command.newer or page.sought_seq is not None
-            self.list.highlighted = len(page.messages) - 1 if starts_at_oldest else 0
+            self.message_list.highlighted = len(page.messages) - 1 if starts_at_oldest else 0
         self._show_caption()
 
     def _refresh_list(self, page: MessagePage) -> None:
         if self.page is not None and page.messages != self.page.messages:
-            before, position = self.message, self.list.highlighted or 0
+            previous_message, position = self.message, self.message_list.highlighted or 0
             self._fill_list(page)
             positions = (
-                i for i, message in enumerate(self.listed_messages) if before and message == before
+                index
+                for index, message in enumerate(self.listed_messages)
+                if previous_message and message == previous_message
             )
             if self.listed_messages:
-                self.list.highlighted = next(
+                self.message_list.highlighted = next(
                     positions, min(position, len(self.listed_messages) - 1)
                 )
         self.page = page
@@ -249,10 +251,15 @@ class MessagePages(Vertical):
 
     def _fill_list(self, page: MessagePage) -> None:
         was_stream_empty, self.page = self.is_empty, page
-        if was_stream_empty is not self.is_empty or len(page.messages) != self.list.option_count:
+        if (
+            was_stream_empty is not self.is_empty
+            or len(page.messages) != self.message_list.option_count
+        ):
             self._live_screen.refresh_bindings()
-        self.list.clear_options()
-        self.list.add_options([Option(message_line(message)) for message in self.listed_messages])
+        self.message_list.clear_options()
+        self.message_list.add_options(
+            [Option(message_line(message)) for message in self.listed_messages]
+        )
 
     def _show_caption(self) -> None:
         if self.page is not None:
@@ -306,7 +313,7 @@ class MessagePages(Vertical):
             same_page_command = replace(
                 self.command, from_seq=sought_seq, newer=True, jump=None, from_time=None
             )
-            self._expect_reply(is_refresh=True)
+            self._mark_reply_pending(is_refresh=True)
             self._request(self.command if sought_seq is None else same_page_command)
         if not self._has_read_failed:
             self._show_caption()
@@ -329,7 +336,7 @@ class MessagePages(Vertical):
     @property
     def message(self) -> StoredMessage | None:
         """Return the message under the cursor; None in an empty list."""
-        position = self.list.highlighted
+        position = self.message_list.highlighted
         return (
             self.listed_messages[position]
             if position is not None and position < len(self.listed_messages)
@@ -354,16 +361,16 @@ class MessagePages(Vertical):
     def action_ask(self) -> None:
         """Request the same page again, also of a recreated stream."""
         self._live_screen.note.accept_replacement()
-        self._expect_reply()
+        self._mark_reply_pending()
         self._request(self.command)
 
     def action_older(self) -> None:
-        """Request the previous page."""
+        """Request the page of older messages."""
         if self.page is not None and self.page.older_seq is not None:
             self.read(from_seq=self.page.older_seq)
 
     def action_newer(self) -> None:
-        """Request the next page."""
+        """Request the page of newer messages."""
         if self.page is not None and self.page.newer_seq is not None:
             self.read(from_seq=self.page.newer_seq, newer=True)
 
@@ -503,7 +510,7 @@ class MessageJumps(Vertical):
         def move_to_match(text: str | None) -> None:
             index = None if text is None else self._find_index(text.strip())
             if index is not None:
-                self.pages.list.highlighted = index
+                self.pages.message_list.highlighted = index
 
         self.app.push_screen(Prompt("Find in the shown messages", refusal=refusal), move_to_match)
 
@@ -511,8 +518,11 @@ class MessageJumps(Vertical):
         """Return the list index of the next message after the cursor that contains a text; None if
         no message contains it.
         """
-        start = (self.pages.list.highlighted or 0) + 1
-        order: list[int] = [*range(start, len(self.pages.listed_messages)), *range(start)]
+        start_index = (self.pages.message_list.highlighted or 0) + 1
+        order: list[int] = [
+            *range(start_index, len(self.pages.listed_messages)),
+            *range(start_index),
+        ]
         for index in order:
             message = self.pages.listed_messages[index]
             if text.encode() in payload_of(message) or text in message.subject:
@@ -536,8 +546,8 @@ class MessagesScreen(LiveScreen):
     def __init__(
         self, stream: str, consumer: str | None = None, first_seq: int | None = None
     ) -> None:
-        """Create for a stream; the page starts at `first_seq`, by default with the newest
-        message.
+        """Create the browser of a stream; the page starts at `first_seq`, by default with the
+        newest message.
         """
         super().__init__()
         self.stream, self.consumer, self._first_seq = stream, consumer, first_seq
@@ -552,7 +562,7 @@ class MessagesScreen(LiveScreen):
 
     def on_mount(self) -> None:
         """Focus the list."""
-        self.set_focus(self.pages.list)
+        self.set_focus(self.pages.message_list)
 
     def on_screen_resume(self) -> None:
         """Request that the stream is polled first."""

@@ -43,7 +43,7 @@ class TailScreen(LiveScreen):
     """Id of the newest tail's request by system; it has ended earlier tails."""
 
     caption = getters.query_one("#caption", Static)
-    list = getters.query_one(OptionList)
+    message_list = getters.query_one(OptionList)
 
     def __init__(self, stream: str, subjects: tuple[str, ...]) -> None:
         super().__init__()
@@ -71,7 +71,7 @@ class TailScreen(LiveScreen):
 
     def on_mount(self) -> None:
         """Start to receive messages."""
-        self.list.focus()
+        self.message_list.focus()
         self._start()
 
     def on_screen_resume(self) -> None:
@@ -81,7 +81,7 @@ class TailScreen(LiveScreen):
             self._start()
 
     def on_unmount(self) -> None:
-        """Stop to receive messages."""
+        """Stop receiving messages."""
         if self._is_newest_tail:
             self.engine.send(StopTail(0))
         if self._request is not None:
@@ -114,12 +114,14 @@ class TailScreen(LiveScreen):
 
     def _show(self, update: Tailed) -> None:
         """Add the new messages to the list, unless it is paused, and update the counts."""
-        before, self._last_update = self._last_update, update
-        if before is not None and update.at_us > before.at_us:
-            new_msgs = update.arrived_msgs - before.arrived_msgs
-            self._arrived_msgs_per_s = new_msgs / ((update.at_us - before.at_us) / 1e6)
+        previous_update, self._last_update = self._last_update, update
+        if previous_update is not None and update.at_us > previous_update.at_us:
+            new_msgs = update.arrived_msgs - previous_update.arrived_msgs
+            self._arrived_msgs_per_s = new_msgs / ((update.at_us - previous_update.at_us) / 1e6)
             # Messages that arrived between two records are counted as missed too.
-            reported_msgs = len(update.messages) + update.dropped_msgs - before.dropped_msgs
+            reported_msgs = (
+                len(update.messages) + update.dropped_msgs - previous_update.dropped_msgs
+            )
             self._missed_msgs += max(0, new_msgs - reported_msgs)
         if not self.is_paused:
             self.messages.extend(update.messages)
@@ -127,15 +129,17 @@ class TailScreen(LiveScreen):
         self._show_caption()
 
     def _draw(self) -> None:
-        self.list.clear_options()
-        self.list.add_options(
+        self.message_list.clear_options()
+        self.message_list.add_options(
             [
                 Option(message_line(message))
                 for message in self.messages
                 if self._matches_filter(message)
             ]
         )
-        self.list.highlighted = self.list.option_count - 1 if self.list.option_count else None
+        self.message_list.highlighted = (
+            self.message_list.option_count - 1 if self.message_list.option_count else None
+        )
 
     def _matches_filter(self, message: StoredMessage) -> bool:
         pattern = self.filter_text

@@ -50,44 +50,48 @@ def arrange_panels(
     """
     bands = list_bands("systems" in rows_count, width)
     has_frame_by_band = dict.fromkeys(bands, True)
-    lines = {band: _min_lines(band) for band in bands}
+    lines_by_band = {band: _min_lines(band) for band in bands}
     findings_band = next(band for band in bands if "wrong" in band)
-    needed_lines = max(lines[findings_band], _max_lines(("wrong",), rows_count))
+    needed_lines = max(lines_by_band[findings_band], _max_lines(("wrong",), rows_count))
 
     def has_too_few_lines() -> bool:
-        return sum(lines.values()) - lines[findings_band] + needed_lines > height
+        return sum(lines_by_band.values()) - lines_by_band[findings_band] + needed_lines > height
 
     if has_too_few_lines():
         has_frame_by_band["events",] = False
-        lines["events",] = 1
+        lines_by_band["events",] = 1
     if has_too_few_lines():
-        lines["events",] = 0
-    if has_too_few_lines() and ("servers",) in lines:
-        del lines["servers",]
+        lines_by_band["events",] = 0
+    if has_too_few_lines() and ("servers",) in lines_by_band:
+        del lines_by_band["servers",]
         bands.remove(("servers",))
-    lines[findings_band] += max(
-        0, min(needed_lines - lines[findings_band], height - sum(lines.values()))
+    lines_by_band[findings_band] += max(
+        0, min(needed_lines - lines_by_band[findings_band], height - sum(lines_by_band.values()))
     )
-    free_lines = height - sum(lines.values())
+    free_lines = height - sum(lines_by_band.values())
     while free_lines > 0:
-        before = free_lines
+        previous_free_lines = free_lines
         for panel in _GROWING_PANELS:
             band = next((band for band in bands if panel in band), None)
-            if band is not None and free_lines > 0 and lines[band] < _max_lines(band, rows_count):
-                lines[band] += 1
+            if (
+                band is not None
+                and free_lines > 0
+                and lines_by_band[band] < _max_lines(band, rows_count)
+            ):
+                lines_by_band[band] += 1
                 free_lines -= 1
-        if free_lines == before:
+        if free_lines == previous_free_lines:
             break
-    lines[bands[-1]] += free_lines
-    if lines["events",] > _FRAME_LINES:
+    lines_by_band[bands[-1]] += free_lines
+    if lines_by_band["events",] > _FRAME_LINES:
         has_frame_by_band["events",] = True
     return [
         [
-            PanelSize(panel, cells, lines[band], has_frame_by_band[band])
+            PanelSize(panel, cells, lines_by_band[band], has_frame_by_band[band])
             for panel, cells in zip(band, _panel_widths(band, width), strict=True)
         ]
         for band in bands
-        if lines[band]
+        if lines_by_band[band]
     ]
 
 
@@ -96,8 +100,8 @@ def find_subtitles(
     servers_panel: Panel,
     systems: Sequence[SystemState],
 ) -> Mapping[PanelId, str]:
-    """Return a text about servers and leaders, by the panel whose border shows the text; empty if
-    all servers are shown.
+    """Return panel → text about servers and leaders to show in its border; empty if all servers
+    are shown.
     """
     servers_size = size_by_panel.get("servers")
     if servers_size is not None and servers_panel.total_count <= servers_size.rows_count:
@@ -126,5 +130,5 @@ def _panel_widths(band: Sequence[PanelId], width: int) -> list[int]:
     """Return the widths of the panels of a band; findings get two thirds."""
     if len(band) == 1:
         return [width]
-    first_width = width * 2 // 3 if band[0] == "wrong" else width // 2
-    return [first_width, width - first_width]
+    first_cells = width * 2 // 3 if band[0] == "wrong" else width // 2
+    return [first_cells, width - first_cells]

@@ -124,7 +124,7 @@ def cut_sentence(cell: Cell, max_cells: int) -> Cell:
     if cell_len(cell.text) <= max_cells:
         return cell
 
-    def fitting_ends(separator: re.Pattern[str]) -> list[int]:
+    def find_fitting_ends(separator: re.Pattern[str]) -> list[int]:
         ends = [
             end.start()
             for end in separator.finditer(cell.text)
@@ -132,7 +132,7 @@ def cut_sentence(cell: Cell, max_cells: int) -> Cell:
         ]
         return [end for end in ends if cell_len(cell.text[:end]) + len(_MORE_SIGN) <= max_cells]
 
-    clause_ends, word_ends = fitting_ends(_CLAUSE_END), fitting_ends(_WORD_END)
+    clause_ends, word_ends = find_fitting_ends(_CLAUSE_END), find_fitting_ends(_WORD_END)
     ends = clause_ends if clause_ends and clause_ends[-1] >= max_cells / 2 else word_ends
     return cell._replace(text=cell.text[: ends[-1]] + _MORE_SIGN) if ends else cell
 
@@ -163,17 +163,19 @@ def _widen_sentences(rows: Rows[Any], width: int) -> Rows[Any]:
         if all(cell_len(cells[index_by_id["what"]].text) <= max_cells for cells in row_cells):
             break
 
-    def sentence(
+    def cut_sentence_cell(
         view: Any, row: int, get_cell: Any = rows.specs[index_by_id["what"]].cell
     ) -> Cell:
         return cut_sentence(get_cell(view, row), max_cells)
 
-    specs = [replace(spec, cell=sentence) if spec.id == "what" else spec for spec in specs]
+    specs = [
+        replace(spec, cell=cut_sentence_cell) if spec.id == "what" else spec for spec in specs
+    ]
     return Rows(rows.view, specs, rows.order)
 
 
 class SystemView(ItemsView[SystemState]):
-    """A view of several systems."""
+    """The rows of the table of systems."""
 
     def __init__(self, systems: Sequence[SystemState]) -> None:
         names = [system.name for system in systems]
@@ -189,7 +191,7 @@ class _WorstFindings(SortedFindings):
             for finding in state.findings.iterate_open_findings()
             if finding.kind.severity != "info"
         )
-        self.left_out_count = 0
+        self.hidden_hints_count = 0
         finding_groups = group_findings(serious_findings)
         self.lines_count = len(finding_groups)
         lines = finding_groups[:MAX_ROWS]
@@ -201,8 +203,10 @@ class _WorstFindings(SortedFindings):
 
 
 def panels(systems: Sequence[SystemState]) -> list[Panel]:
-    """Return the overview's panels with their content; the systems' panel only with several."""
-    has_several = len(systems) > 1
+    """Return the overview's panels with their content; the systems' panel only with several
+    systems.
+    """
+    has_several_systems = len(systems) > 1
     worst_findings = join_views(
         systems,
         [
@@ -240,7 +244,7 @@ def panels(systems: Sequence[SystemState]) -> list[Panel]:
             "servers",
             servers,
             SERVER_PANEL_COLUMNS,
-            _first_max_rows(servers),
+            _first_rows(servers),
             "no server is known yet",
         ),
         _create_panel(
@@ -269,15 +273,17 @@ def panels(systems: Sequence[SystemState]) -> list[Panel]:
             "nothing happened yet",
         ),
     ]
-    totals: Mapping[PanelId, int] = {
+    count_by_panel: Mapping[PanelId, int] = {
         "wrong": sum(view.sorted_findings.lines_count for view in _system_views(worst_findings)),
         "lagging": sum(sum(map(bool, state.consumers.columns.pending_msgs)) for state in states),
     }
     return [
         replace(
-            panel, states=states, total_count=totals.get(panel.id, len(panel.rows.view.rows()))
+            panel,
+            states=states,
+            total_count=count_by_panel.get(panel.id, len(panel.rows.view.rows())),
         )
-        for panel in (shown_panels if has_several else shown_panels[1:])
+        for panel in (shown_panels if has_several_systems else shown_panels[1:])
     ]
 
 
@@ -319,10 +325,10 @@ def no_findings_text(systems: Sequence[SystemState]) -> str:
 
 
 def _create_panel(
-    id: PanelId, view: Any, specs: Sequence[ColumnSpec[Any]], order: Sequence[int], empty: str
+    id: PanelId, view: Any, specs: Sequence[ColumnSpec[Any]], order: Sequence[int], empty_text: str
 ) -> Panel:
     joined_columns = joined_specs(specs) if isinstance(view, JoinedView) else specs
-    return Panel(id, Rows(view, joined_columns, order), empty)
+    return Panel(id, Rows(view, joined_columns, order), empty_text)
 
 
 def _worst_finding_rows(view: Any) -> Sequence[int]:
@@ -339,7 +345,7 @@ def _worst_finding_rows(view: Any) -> Sequence[int]:
     return sorted(rows, key=rank)[:MAX_ROWS]
 
 
-def _first_max_rows(view: Any) -> Sequence[int]:
+def _first_rows(view: Any) -> Sequence[int]:
     return list(view.rows())[:MAX_ROWS]
 
 
@@ -442,7 +448,7 @@ def _event_time(view: EventView, row: int) -> Cell:
 
 def _event_sentence(view: EventView, row: int) -> Cell:
     """Text of the event; for repeated events, their kind and number too."""
-    counts = view.times_count if isinstance(view, FoldedEvents) else {}
+    counts = view.events_count_by_row if isinstance(view, FoldedEvents) else {}
     cell, times = _EVENT_SPEC_BY_ID["text"].cell(view, row), counts.get(row, 1)
     if times == 1:
         return cell

@@ -57,7 +57,7 @@ class PanelTable(BigTable):
         return (
             appearance
             if appearance is None or self.has_focus
-            else appearance._replace(cursor=False)
+            else appearance._replace(has_cursor=False)
         )
 
     def watch_has_focus(self, has_focus: bool) -> None:

@@ -42,8 +42,8 @@ def vitals(systems: Sequence[SystemState], width: int) -> list[Cell]:
     if not is_narrow:
         parts.append(findings_cell(states))
     for title, get_total, format_value in _FIGURES:
-        minute, now = total_text(systems, get_total, format_value, spark_cells)
-        parts.append(Cell(f"{title} {minute} {now}"))
+        minute_sparkline, current_text = total_text(systems, get_total, format_value, spark_cells)
+        parts.append(Cell(f"{title} {minute_sparkline} {current_text}"))
     storage = storage_cell(states, bar_cells)
     parts.append(Cell(f"STORAGE {storage.text}", "", len("STORAGE "), storage.style_name))
     return parts

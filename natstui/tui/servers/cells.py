@@ -80,8 +80,8 @@ def _spec(key: str, width: int, priority: int, **layout: Any) -> ColumnSpec[Serv
     spec = column_spec(_COLUMNS[key], ServerView.at, width, priority, **layout)
 
     def cell(view: ServerView, row: int) -> Cell:
-        shown = spec.cell(view, row)
-        return shown if view.at(row).down_s is None else Cell(shown.text, "bad")
+        shown_cell = spec.cell(view, row)
+        return shown_cell if view.at(row).down_s is None else Cell(shown_cell.text, "bad")
 
     cell.__doc__ = spec.cell.__doc__
     return replace(spec, cell=cell)

@@ -37,7 +37,7 @@ class ServerRemoval(ScreenPart):
     """The key that removes a peer without replies from the meta group."""
 
     def __init__(self, screen: LiveScreen, get_servers: Callable[[], Servers | None]) -> None:
-        """Create for a screen; `get_servers` returns the newest servers."""
+        """Create the key of a screen; `get_servers` returns the newest servers."""
         self._screen, self._get_servers = screen, get_servers
 
     def is_offered(self, action: str, arguments: tuple[object, ...]) -> bool | None:
@@ -61,7 +61,7 @@ class ServerRemoval(ScreenPart):
         }
 
     def action_remove(self) -> None:
-        """Prompt for a removable peer and its typed name, and remove it."""
+        """Prompt for a removable peer and its typed name, and remove the peer."""
         run_task(self._screen, self._remove, self._screen.shown_engine, self.removable_peers())
 
     async def _remove(self, engine: SystemEngine, peers: Mapping[str, Meta]) -> None:
@@ -87,18 +87,18 @@ class ServerScreen(TableScreen):
     BINDINGS: ClassVar[list[BindingType]] = [REMOVE_SERVER.binding("part('removing', 'remove')")]
     SPECS: ClassVar[Sequence[ColumnSpec[Any]]] = SERVER_COLUMNS
     NOUN = "servers"
-    START = SortAndFilter("name")
+    DEFAULT_ORDER = SortAndFilter("name")
     DEFAULT_CSS = "ServerScreen #texts { height: 1fr; }"
 
     system_text = getters.query_one("#around", SectionText)
     server = getters.query_one("#server", SectionText)
-    monitor = getters.query_one("#monitor", SectionText)
+    monitor_text = getters.query_one("#monitor", SectionText)
 
     def __init__(self) -> None:
         super().__init__()
         self._clear_rows()
         self.removing = ServerRemoval(self, lambda: self._newest_servers)
-        self._repeated = RepeatedRequest(
+        self._repeated_request = RepeatedRequest(
             self, lambda: ReadServers(0), _REQUEST_INTERVAL_S, self._store_reply, self._clear_rows
         )
 
@@ -107,7 +107,7 @@ class ServerScreen(TableScreen):
         self._newest_servers: Servers | None = None
         self._rates: Mapping[str, Traffic] = {}
         self._leaders = LeaderCounts()
-        self._problem = ""
+        self._error_text = ""
 
     def body(self) -> Iterable[Widget]:
         """Yield the table and three texts: side by side, on a narrow screen one below another."""
@@ -124,18 +124,18 @@ class ServerScreen(TableScreen):
 
     def on_mount(self) -> None:
         """Start the repeated request for the servers."""
-        self._repeated.start()
+        self._repeated_request.start()
 
     def refresh_state(self) -> None:
         """Show the newer state, and send the repeated request if it is due."""
-        self._repeated.send_if_due()
+        self._repeated_request.send_if_due()
         if self.state.replay is not None:
             self._leaders = count_leaders(self.state.streams.columns, self.state.consumers.columns)
         super().refresh_state()
         rows = len(self.view().rows())
         self.table.styles.height = 1 + max(1, min(rows, _MAX_TABLE_ROWS))
         self.server.show(server_sections(self.state))
-        self.monitor.show(monitor_sections(self.state))
+        self.monitor_text.show(monitor_sections(self.state))
         self._show_selected_server()
 
     @property
@@ -144,16 +144,23 @@ class ServerScreen(TableScreen):
         return self._newest_servers if self.state.replay is None else self.state.servers.newest
 
     def _store_reply(self, reply: Answered) -> None:
-        """Store the servers of a reply; after an error the previous ones stay, and the error."""
+        """Store the servers of a reply; after an error store its text and keep the servers."""
         if reply.status != "done" or reply.body_json is None:
-            self._problem = clean_line(reply.text)
+            self._error_text = clean_line(reply.text)
             return
         had_removable_peers = bool(self.removing.removable_peers())
-        before, self._newest_servers = self._newest_servers, _decoder.decode(reply.body_json)
-        self._problem = ""
+        previous_servers, self._newest_servers = (
+            self._newest_servers,
+            _decoder.decode(reply.body_json),
+        )
+        self._error_text = ""
         if bool(self.removing.removable_peers()) is not had_removable_peers:
             self.refresh_bindings()
-        self._rates = {} if before is None else rates_between(before, self._newest_servers)
+        self._rates = (
+            {}
+            if previous_servers is None
+            else rates_between(previous_servers, self._newest_servers)
+        )
         # Not with every poll: it reads each replica of each row.
         self._leaders = count_leaders(self.state.streams.columns, self.state.consumers.columns)
 
@@ -177,9 +184,9 @@ class ServerScreen(TableScreen):
             return super().empty_text(total)
         if self.state.replay is not None:
             return "this recording has no servers"
-        if self._newest_servers is not None and not self._problem:
+        if self._newest_servers is not None and not self._error_text:
             return "no server could be read: UNAVAILABLE says why"
-        return self._problem or "querying every server …"
+        return self._error_text or "querying every server …"
 
     def caption_text(self, shown: int, total: int) -> str:
         """Return the caption: error, source of the rows, sort order, and whether it is paused."""
@@ -190,7 +197,7 @@ class ServerScreen(TableScreen):
         if self.has_class("-narrow"):
             parts = parts[:1]
         parts += ["paused (p)"] if self.paused else []
-        return "  ·  ".join([self._problem, *parts] if self._problem else parts)
+        return "  ·  ".join([self._error_text, *parts] if self._error_text else parts)
 
     def find_selected_server(self) -> ServerState | None:
         """Return the server under the cursor; None in an empty table."""

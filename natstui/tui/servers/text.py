@@ -66,7 +66,8 @@ def _connection_section(state: State) -> Section:
 
 def _server_lines(link: LinkChanged) -> list[Line]:
     """Return lines with the INFO that the server sent at the connection."""
-    level = link.api_level
+    api_level = link.api_level
+    api_level_text = str(api_level) if api_level else "0: before 2.11"
     return [
         line("server", f"{link.server_name or UNKNOWN} v{link.server_version}"),
         line("address", link.server_url or UNKNOWN),
@@ -75,7 +76,7 @@ def _server_lines(link: LinkChanged) -> list[Line]:
         line("user", link.user or "none"),
         line("account", link.account or UNKNOWN),
         line("JetStream domain", link.domain or "none"),
-        line("API level", UNKNOWN if level is None else str(level) if level else "0: before 2.11"),
+        line("API level", UNKNOWN if api_level is None else api_level_text),
         line("largest payload", bytes_text(link.max_payload_bytes)),
     ]
 
@@ -106,7 +107,7 @@ def _account_section(account: Account | None, *, is_own_account: bool) -> Sectio
         account.consumers_count, account.max_consumers_count, no_limit_text=missing_limit_text
     )
 
-    inflight = account.api_inflight_count
+    inflight_count = account.api_inflight_count
     return Section(
         "ACCOUNT",
         (
@@ -116,7 +117,7 @@ def _account_section(account: Account | None, *, is_own_account: bool) -> Sectio
             line("memory", used_text(account.memory_bytes, account.max_memory_bytes, bytes_text)),
             line("API requests", str(account.api_requests_count)),
             line("API errors", f"{account.api_errors_count} since the servers started"),
-            line("API in flight", UNKNOWN if inflight is None else str(inflight)),
+            line("API in flight", UNKNOWN if inflight_count is None else str(inflight_count)),
         ),
     )
 
@@ -155,32 +156,38 @@ def _permissions_section(state: State) -> Section:
 
 
 def _poll_interval_text(state: State) -> str:
-    newest, oldest_us = state.costs[-1].cost, oldest_row_us(state)
-    text = f"every {duration_text(newest.interval_us / 1e6)}"
-    if newest.round_us is not None:
-        text += f", every row in {duration_text(newest.round_us / 1e6)}"
-    return text if oldest_us is None else f"{text}, oldest row {duration_text(oldest_us / 1e6)}"
+    newest_cost, oldest_row_age_us = state.costs[-1].cost, oldest_row_us(state)
+    text = f"every {duration_text(newest_cost.interval_us / 1e6)}"
+    if newest_cost.round_us is not None:
+        text += f", every row in {duration_text(newest_cost.round_us / 1e6)}"
+    return (
+        text
+        if oldest_row_age_us is None
+        else f"{text}, oldest row {duration_text(oldest_row_age_us / 1e6)}"
+    )
 
 
 def _cost_section(state: State) -> Section:
     if not state.costs:
         return Section("COST OF MONITORING", (line("", "no poll yet", "dim"),))
-    newest = state.costs[-1].cost
-    rtt = UNKNOWN if newest.api_rtt_us is None else f"{newest.api_rtt_us / 1000:.2f} ms"
+    newest_cost = state.costs[-1].cost
+    rtt_text = (
+        UNKNOWN if newest_cost.api_rtt_us is None else f"{newest_cost.api_rtt_us / 1000:.2f} ms"
+    )
     own_per_s = own_requests_per_s(state.costs)
     return Section(
         "COST OF MONITORING",
         (
             line("own requests", UNKNOWN if own_per_s is None else f"{own_per_s:.1f}/s"),
-            line("last poll", counted(newest.requests_count, "request")),
-            line("received", bytes_text(newest.received_bytes)),
-            line("took", duration_text(newest.elapsed_us / 1e6)),
-            line("API round trip", rtt),
+            line("last poll", counted(newest_cost.requests_count, "request")),
+            line("received", bytes_text(newest_cost.received_bytes)),
+            line("took", duration_text(newest_cost.elapsed_us / 1e6)),
+            line("API round trip", rtt_text),
             line("interval", _poll_interval_text(state)),
             line(
                 "slowed down",
-                newest.backoff_reason or "no",
-                "warn" if newest.backoff_reason else "dim",
+                newest_cost.backoff_reason or "no",
+                "warn" if newest_cost.backoff_reason else "dim",
             ),
         ),
     )
@@ -250,7 +257,7 @@ def _routes_text(server: ServerState) -> str:
 
 
 def _leaders_section(servers: Servers | None, leaders: LeaderCounts) -> Section:
-    """Return the section on leaders by server: of all accounts if known, else of this one."""
+    """Return the section on leaders by server: of all accounts, else of the watched account."""
     rows = () if servers is None else servers.rows
     led_count_by_server = {
         row.name: row.jetstream.streams_led_count

@@ -138,7 +138,7 @@ class CompareScreen(TableScreen):
 
     SPECS: ClassVar[Sequence[ColumnSpec[Any]]] = COMPARE_COLUMNS
     NOUN = "changes"
-    START = SortAndFilter("where")
+    DEFAULT_ORDER = SortAndFilter("where")
 
     def __init__(self, marked_state: State) -> None:
         super().__init__()
@@ -154,6 +154,6 @@ class CompareScreen(TableScreen):
 
     def caption_text(self, shown: int, total: int) -> str:
         """Return the caption: the moments, and the number of differences."""
-        moment_a, current_moment = map(shown_at_us, (self._state_at_a, self.state))
-        moments_text = f"A {local_text(moment_a)} → {local_text(current_moment)}"
+        moment_a_us, current_moment_us = map(shown_at_us, (self._state_at_a, self.state))
+        moments_text = f"A {local_text(moment_a_us)} → {local_text(current_moment_us)}"
         return f"{moments_text}  ·  {super().caption_text(shown, total)}"

@@ -234,8 +234,8 @@ class RecordingChanges(ScreenPart):
         get_session: Callable[[], SessionSummary | None],
         on_change: Callable[[], None],
     ) -> None:
-        """Create for a screen; `get_session` returns the recording under the cursor, None without
-        one.
+        """Create the keys of a screen; `get_session` returns the recording under the cursor, None
+        without one.
 
         `on_change` is called when the list may have changed.
         """
@@ -264,9 +264,9 @@ class RecordingChanges(ScreenPart):
     def action_pack(self) -> None:
         """Prompt how to pack a recording into one file, and pack it."""
         if session := self._get_session():
-            run_task(self._screen, self._pack, session)
+            run_task(self._screen, self._prompt_and_pack, session)
 
-    async def _pack(self, session: SessionSummary) -> None:
+    async def _prompt_and_pack(self, session: SessionSummary) -> None:
         self._screen.engine.check_host_change()
         pick = PickDialog(f"Pack {session_title(session)}", list(PACK_OPTIONS.items()))
         packing_kind = await self._screen.app.push_screen_wait(pick)
@@ -276,9 +276,9 @@ class RecordingChanges(ScreenPart):
     def action_delete(self) -> None:
         """Delete a recording, after a prompt for its name."""
         if session := self._get_session():
-            run_task(self._screen, self._delete, session)
+            run_task(self._screen, self._prompt_and_delete, session)
 
-    async def _delete(self, session: SessionSummary) -> None:
+    async def _prompt_and_delete(self, session: SessionSummary) -> None:
         self._screen.engine.check_host_change()
         prompt = Prompt(delete_text(session), text_to_type=text_to_type(session))
         typed_name = await self._screen.app.push_screen_wait(prompt)
@@ -303,31 +303,31 @@ class SessionsScreen(TableScreen):
     ]
     SPECS: ClassVar[Sequence[ColumnSpec[Any]]] = SESSION_COLUMNS
     NOUN = "sessions"
-    START = SortAndFilter("begun", reverse=True)
+    DEFAULT_ORDER = SortAndFilter("begun", reverse=True)
     ROW_ACTIONS: ClassVar[frozenset[str]] = frozenset({"analyse"})
 
     def __init__(self) -> None:
         super().__init__()
         self._sessions: tuple[SessionSummary, ...] | None = None
         """The recordings; None before the first reply."""
-        self._problem = ""
+        self._error_text = ""
         """The error of the last read; empty after a success."""
         self.changing = RecordingChanges(self, self._get_session, self.action_ask)
 
     def on_mount(self) -> None:
-        """Request the list."""
+        """Request the list of recordings."""
         self.action_ask()
 
     def action_ask(self) -> None:
-        """Request the list again."""
-        run_task(self, self._read_list, replaces="list")
+        """Request the list of recordings again."""
+        run_task(self, self._read_recordings, replaces="list")
 
-    async def _read_list(self) -> None:
+    async def _read_recordings(self) -> None:
         reply = await self.engine.request(ListSessions(0))
         if reply.body_json is None:
-            self._problem = clean_line(reply.text)
+            self._error_text = clean_line(reply.text)
         else:
-            self._problem, self._sessions = "", _decoder.decode(reply.body_json)
+            self._error_text, self._sessions = "", _decoder.decode(reply.body_json)
         self.refresh_state()
 
     def view(self) -> SessionView:
@@ -337,7 +337,7 @@ class SessionsScreen(TableScreen):
     def empty_text(self, total: int) -> str:
         """Return the text that explains an empty table."""
         if self._sessions is None:
-            return self._problem or "searching recordings …"
+            return self._error_text or "searching recordings …"
         if total:
             return super().empty_text(total)
         key = key_of(self, "record")
@@ -345,7 +345,7 @@ class SessionsScreen(TableScreen):
 
     def caption_text(self, shown: int, total: int) -> str:
         """Return the caption, with the effect of enter on a recording."""
-        text = "  ·  ".join(filter(None, (super().caption_text(shown, total), self._problem)))
+        text = "  ·  ".join(filter(None, (super().caption_text(shown, total), self._error_text)))
         return f"{text}  ·  enter replays one" if shown else text
 
     def action_analyse(self) -> None:

@@ -79,20 +79,24 @@ def build_bucket_config(texts: Mapping[str, str]) -> Config:
             f"Name: {name!r} is not a valid bucket name: use letters, digits, - and _"
         )
     is_key_value = values["holds"] != "files"
-    history, replicas = _number(values["history"], 1), _number(values["replicas"], 1)
+    history, replicas = (
+        _number_or_default(values["history"], 1),
+        _number_or_default(values["replicas"], 1),
+    )
     if is_key_value and not 1 <= history <= MAX_HISTORY_COUNT:
         raise ValueError(f"History: between 1 and {MAX_HISTORY_COUNT}, not {history}")
     if not 1 <= replicas <= 5:
         raise ValueError(f"Replicas: between 1 and 5, not {replicas}")
     options = BucketOptions(
-        str(values["description"] or "") or None, history, _number(values["ttl"], 0), 0, replicas,
-        str(values["storage"] or "file"), _number(values["value_bytes"], -1),
-        _number(values["bytes"], -1), values["compressed"] is True,
+        str(values["description"] or "") or None, history,
+        _number_or_default(values["ttl"], 0), 0, replicas,
+        str(values["storage"] or "file"), _number_or_default(values["value_bytes"], -1),
+        _number_or_default(values["bytes"], -1), values["compressed"] is True,
     )  # fmt: skip
     return bucket_config(name, options) if is_key_value else object_store_config(name, options)
 
 
-def _number(value: object, default_number: int) -> int:
+def _number_or_default(value: object, default_number: int) -> int:
     return value if isinstance(value, int) and value >= 0 else default_number
 
 
@@ -100,25 +104,25 @@ def meaning_text(config: Config) -> str:
     """Return a sentence about what a new bucket stores, its limits and its servers."""
     name, max_age_ns, max_bucket_bytes = (
         str(config["name"]),
-        _number(config["max_age"], 0),
+        _number_or_default(config["max_age"], 0),
         config["max_bytes"],
     )
     age_text = f"for {exact_duration(max_age_ns)}" if max_age_ns else "until deleted"
     if name.startswith(KV):
-        history = _number(config["max_msgs_per_subject"], 1)
+        history = _number_or_default(config["max_msgs_per_subject"], 1)
         parts = [f"keeps {counted(history, 'value')} of each key, each {age_text}"]
-        max_bytes = _number(config["max_msg_size"], 0)
+        max_bytes = _number_or_default(config["max_msg_size"], 0)
         parts += [f"a value of at most {bytes_text(max_bytes)}"] if max_bytes else []
     else:
         parts = [f"keeps files, each {age_text}"]
     parts.append(
-        f"at most {bytes_text(_number(max_bucket_bytes, 0))}"
-        if _number(max_bucket_bytes, 0)
+        f"at most {bytes_text(_number_or_default(max_bucket_bytes, 0))}"
+        if _number_or_default(max_bucket_bytes, 0)
         else "without a limit"
     )
     compression_text = "compressed " if config["compression"] == "s2" else ""
     storage_text = "in the memory" if config["storage"] == "memory" else "on disk"
-    servers = counted(_number(config["num_replicas"], 1), "server")
+    servers = counted(_number_or_default(config["num_replicas"], 1), "server")
     return f"{name}: {'; '.join(parts)}; {compression_text}{storage_text} of {servers}"
 
 
@@ -243,7 +247,7 @@ class BucketsScreen(TableScreen):
     ]
     SPECS: ClassVar[Sequence[ColumnSpec[Any]]] = BUCKET_COLUMNS
     NOUN = "buckets"
-    START = SortAndFilter("bucket")
+    DEFAULT_ORDER = SortAndFilter("bucket")
     ROW_ACTIONS: ClassVar[frozenset[str]] = frozenset({"open"})
 
     def __init__(self) -> None:

@@ -64,11 +64,12 @@ def difference_text(previous_row: KeyRow | None, row: KeyRow) -> str:
     """
     if previous_row is None:
         return "The previous revision is not stored.\n\n" + revision_value_text(row, "auto").text
-    old, new = _lines(previous_row), _lines(row)
-    if old == new:
+    previous_lines, lines = _lines(previous_row), _lines(row)
+    if previous_lines == lines:
         return f"The same as revision {previous_row.revision_seq}."
     diff_lines = difflib.unified_diff(
-        old, new, f"revision {previous_row.revision_seq}", f"revision {row.revision_seq}",
+        previous_lines, lines,
+        f"revision {previous_row.revision_seq}", f"revision {row.revision_seq}",
         lineterm="", n=_DIFF_CONTEXT_LINES,
     )  # fmt: skip
     return "\n".join(diff_lines)
@@ -117,10 +118,10 @@ class RevisionScreen(LiveScreen):
 
     def _draw(self) -> None:
         row = self._rows[self._index]
-        before = self._rows[self._index - 1] if self._index else None
+        previous_row = self._rows[self._index - 1] if self._index else None
         if self._shows_difference:
-            self.raw.show(difference_text(before, row))
-            format_text = f"since revision {before.revision_seq}" if before else ""
+            self.raw.show(difference_text(previous_row, row))
+            format_text = f"since revision {previous_row.revision_seq}" if previous_row else ""
         else:
             payload_text = revision_value_text(row, self._payload_format)
             self.raw.show(payload_text.text, "json" if payload_text.format == "json" else "text")
@@ -144,7 +145,7 @@ class RevisionScreen(LiveScreen):
         self._draw()
 
     def action_search(self) -> None:
-        """Search in the text shown."""
+        """Prompt for a text, and search for it in the shown value or changes."""
 
         def search_text(text: str | None) -> None:
             if text:
@@ -174,7 +175,7 @@ class HistoryScreen(TableScreen):
     ]
     SPECS: ClassVar[Sequence[ColumnSpec[Any]]] = REVISION_COLUMNS
     NOUN = "revisions"
-    START = SortAndFilter("revision", reverse=True)
+    DEFAULT_ORDER = SortAndFilter("revision", reverse=True)
     ROW_ACTIONS: ClassVar[frozenset[str]] = frozenset({"difference"})
 
     def __init__(self, stream: str, key: str) -> None:
@@ -291,13 +292,13 @@ class HistoryScreen(TableScreen):
                 self._page_request.send_now,
             )
 
-    def _restore_revision(self, row: KeyRow, newest: KeyRow) -> None:
-        if row.revision_seq == newest.revision_seq:
+    def _restore_revision(self, row: KeyRow, newest_row: KeyRow) -> None:
+        if row.revision_seq == newest_row.revision_seq:
             self.notify("this is the newest revision", severity="warning", timeout=2)
             return
         change = ChangeKey(
             0, "put_key", self.bucket, self.key, of_revision_seq=row.revision_seq,
-            if_revision_seq=newest.revision_seq, if_stored_at_us=newest.created_at_us,
+            if_revision_seq=newest_row.revision_seq, if_stored_at_us=newest_row.created_at_us,
             created_at_us=self._created_at_us,
         )  # fmt: skip
         effect = "the value is put again" if row.operation == "PUT" else "the key is deleted again"

@@ -53,7 +53,7 @@ class KeyRows:
 
     def __init__(self) -> None:
         self.view = KeyView([], 0, (), is_keyed_by_revision=False)
-        self.last: KeysPage | None = None
+        self.last_page: KeysPage | None = None
         self.count = 0
         """Number of keys that match the filter."""
         self._rows: list[KeyRow] = []
@@ -71,9 +71,12 @@ class KeyRows:
     @property
     def after_revision(self) -> int:
         """Return the revision after which changes must be requested; 0 to request all keys."""
-        if self.last is None or monotonic() - self._complete_read_at_s > _COMPLETE_READ_INTERVAL_S:
+        if (
+            self.last_page is None
+            or monotonic() - self._complete_read_at_s > _COMPLETE_READ_INTERVAL_S
+        ):
             return 0
-        return self.last.last_revision_seq
+        return self.last_page.last_revision_seq
 
     def find_unread(self, keys: Iterable[str]) -> tuple[str, ...]:
         """Return the keys whose values were not read, at most 200."""
@@ -87,7 +90,9 @@ class KeyRows:
 
     def add_page(self, page: KeysPage, filter_subject: str) -> None:
         """Add a page of all keys, or of the changes since the last page."""
-        is_same_bucket = self.last is not None and self.last.created_at_us == page.created_at_us
+        is_same_bucket = (
+            self.last_page is not None and self.last_page.created_at_us == page.created_at_us
+        )
         has_only_changes = page.keys_count is None
         previous_keys: list[str] = []
         if page.keys_count is not None:
@@ -98,7 +103,7 @@ class KeyRows:
             self._rows, self._index_by_key = [], {}
         elif not is_same_bucket:
             # The bucket was recreated: all keys are requested next.
-            self.last, self.needs_names = None, False
+            self.last_page, self.needs_names = None, False
             return
         self._add(page.rows, creates_new_view=not has_only_changes)
         # They stay until their names are read again; their values may have changed before.
@@ -106,7 +111,7 @@ class KeyRows:
         if has_only_changes:
             self._changed_at_s_by_key |= {row.key: monotonic() for row in page.rows}
             self.count = max(self.count, len(self))
-        self.last = page
+        self.last_page = page
         if (
             filter_subject == ">"
             and self.count <= MAX_KEYS_WITH_VALUES
@@ -116,7 +121,7 @@ class KeyRows:
 
     def add_names(self, names: KeyNames) -> None:
         """Add keys without their values, and remove unread keys that do not exist any more."""
-        if self.last is None or names.created_at_us != self.last.created_at_us:
+        if self.last_page is None or names.created_at_us != self.last_page.created_at_us:
             return
         self.needs_names = False
         self.count = max(self.count, len(names.names))
@@ -129,27 +134,27 @@ class KeyRows:
 
     def add_values(self, page: KeysPage) -> None:
         """Add values that were read for visible keys, unless newer values have arrived."""
-        if self.last is not None and page.created_at_us == self.last.created_at_us:
+        if self.last_page is not None and page.created_at_us == self.last_page.created_at_us:
             rows = [row for row in page.rows if row.key in self.find_unread([row.key])]
             self._add(rows, creates_new_view=False)
 
     def _add_unread(self, keys: Iterable[str], *, creates_new_view: bool = False) -> None:
-        """Add keys that have no row yet, without their values; `creates_new_view` is that of
-        `_add`.
+        """Add keys that have no row yet, without their values; with `creates_new_view`, or for new
+        keys, create a new view.
         """
         rows = [KeyRow(key, 0, 0, "", "", 0) for key in keys if key not in self._index_by_key]
         self._add(rows, creates_new_view=creates_new_view)
 
     def _add(self, rows: Iterable[KeyRow], *, creates_new_view: bool) -> None:
         """Insert or replace rows; with `creates_new_view`, or for new keys, create a new view."""
-        before = len(self._rows)
+        previous_count = len(self._rows)
         for row in rows:
             index = self._index_by_key.setdefault(row.key, len(self._rows))
             if index == len(self._rows):
                 self._rows.append(row)
             else:
                 self._rows[index] = row
-        if creates_new_view or len(self._rows) != before:
+        if creates_new_view or len(self._rows) != previous_count:
             self.view = KeyView(self._rows, 0, (), is_keyed_by_revision=False)
 
     def current_view(self) -> KeyView:
@@ -229,7 +234,7 @@ class KeysScreen(TableScreen):
     ]
     SPECS: ClassVar[Sequence[ColumnSpec[Any]]] = KEY_COLUMNS
     NOUN = "keys"
-    START = SortAndFilter("key")
+    DEFAULT_ORDER = SortAndFilter("key")
 
     def __init__(self, stream: str) -> None:
         super().__init__()
@@ -238,8 +243,8 @@ class KeysScreen(TableScreen):
         self._missing_reader = MissingKeysReader(self, self.bucket)
 
         def command() -> ReadKeys:
-            after = self._key_rows.after_revision
-            return ReadKeys(0, self.bucket, self._key_filter, after, MAX_KEYS_WITH_VALUES)
+            after_revision = self._key_rows.after_revision
+            return ReadKeys(0, self.bucket, self._key_filter, after_revision, MAX_KEYS_WITH_VALUES)
 
         self._page_request = RepeatedPage(
             self, command, _REREAD_INTERVAL_S, _decoder,
@@ -276,7 +281,7 @@ class KeysScreen(TableScreen):
             return NO_SERVER
         if self._page_request.problem:
             return self._page_request.problem
-        if self._key_rows.last is None:
+        if self._key_rows.last_page is None:
             return "reading …"
         if self._key_filter != ">":
             change = key_of(self, "key.wanted")
@@ -337,7 +342,7 @@ class KeysScreen(TableScreen):
             fits = not text.strip() or is_key_filter(text.strip())
             return "" if fits else f"{text!r} is neither a key nor a pattern with * and >"
 
-        def apply_pattern(text: str | None) -> None:
+        def apply_filter(text: str | None) -> None:
             if text is not None:
                 self._key_filter, self._key_rows = text.strip() or ">", KeyRows()
                 self._missing_reader.cancel()
@@ -346,7 +351,7 @@ class KeysScreen(TableScreen):
 
         filter_text = "" if self._key_filter == ">" else self._key_filter
         title = "Only which keys? * is one word, > the rest; empty: all"
-        self.app.push_screen(Prompt(title, filter_text, refusal=refusal), apply_pattern)
+        self.app.push_screen(Prompt(title, filter_text, refusal=refusal), apply_filter)
 
     def action_act(self, action: str) -> None:
         """Change the key under the cursor, put a new key, or undo the last change."""
@@ -362,6 +367,6 @@ class KeysScreen(TableScreen):
                 timeout=2,
             )
         else:
-            page = self._key_rows.last
+            page = self._key_rows.last_page
             created_at_us = page.created_at_us if page is not None else None
             change_key(self, self.bucket, created_at_us, row, action, self._page_request.send_now)

@@ -96,8 +96,8 @@ class FileTransfers(ScreenPart):
         """The progress of the running put or get; empty without one."""
 
     def is_offered(self, action: str, arguments: tuple[object, ...]) -> bool | None:
-        """Return True for an offered action, None without permission, False in a replay or if it
-        is not possible.
+        """Return True for an offered action, None without permission, False in a replay or if
+        the action is not possible.
         """
         state, spec = self._screen.state, _SPEC_BY_ACTION.get(action)
         if state.replay is not None:
@@ -193,9 +193,9 @@ class FileTransfers(ScreenPart):
     def action_put(self) -> None:
         """Prompt for a file and a name, and put the file into the store."""
         if not self._is_busy():
-            run_task(self._screen, self._put)
+            run_task(self._screen, self._prompt_and_put)
 
-    async def _put(self) -> None:
+    async def _prompt_and_put(self) -> None:
         self._screen.engine.check_host_change()
         file = await self._prompt_text("Which file should be stored?")
         local_file = await self._inspect_file(file) if file else None
@@ -216,9 +216,9 @@ class FileTransfers(ScreenPart):
         """Prompt for a path, and write the object under the cursor there; check its digest."""
         row = None if self._is_busy() else self._store.get_row_under_cursor()
         if row is not None:
-            run_task(self._screen, self._get, row)
+            run_task(self._screen, self._prompt_and_get, row)
 
-    async def _get(self, row: ObjectRow) -> None:
+    async def _prompt_and_get(self, row: ObjectRow) -> None:
         self._screen.engine.check_host_change()
         title = f"Write {row.name}, {bytes_text(row.size_bytes)}, to which file?"
         file = await self._prompt_text(title, row.name.rpartition("/")[2])
@@ -243,9 +243,9 @@ class FileTransfers(ScreenPart):
         if row is not None and row.link:
             self._show_error(f"{row.name} is itself a link: link to its target file")
         elif row is not None:
-            run_task(self._screen, self._link, row)
+            run_task(self._screen, self._prompt_and_link, row)
 
-    async def _link(self, row: ObjectRow) -> None:
+    async def _prompt_and_link(self, row: ObjectRow) -> None:
         name = await self._prompt_text(f"Name of the new link to {row.name}?")
         if not name:
             return
@@ -262,9 +262,9 @@ class FileTransfers(ScreenPart):
         if config is None:
             self._show_error(f"{stream} is not known yet")
         else:
-            run_task(self._screen, self._seal, config)
+            run_task(self._screen, self._seal_store, config)
 
-    async def _seal(self, config: StreamConfiguration) -> None:
+    async def _seal_store(self, config: StreamConfiguration) -> None:
         stream = self._store.stream
         body = json.dumps({**json.loads(config.config_json), "sealed": True})
         change = Change(
@@ -293,7 +293,7 @@ class ObjectsScreen(TableScreen):
     ]
     SPECS: ClassVar[Sequence[ColumnSpec[Any]]] = OBJECT_COLUMNS
     NOUN = "files"
-    START = SortAndFilter("name")
+    DEFAULT_ORDER = SortAndFilter("name")
 
     def __init__(self, stream: str) -> None:
         super().__init__()
@@ -344,8 +344,8 @@ class ObjectsScreen(TableScreen):
         """Show the last page, and request it again if due."""
         self._page_request.send_if_due()
         config = self.state.stream_configurations.get(self.stream)
-        before, self._is_sealed = self._is_sealed, config is not None and config.sealed
-        if self._is_sealed is not before:
+        was_sealed, self._is_sealed = self._is_sealed, config is not None and config.sealed
+        if self._is_sealed is not was_sealed:
             self.refresh_bindings()
         super().refresh_state()
 

@@ -189,15 +189,15 @@ class PutScreen(LiveScreen):
             self._revision = 0
             self.reply_text.update(safe("the key has no value any more", "warn"))
             return
-        newest = page.rows[-1]
-        self._revision, value = newest.revision_seq, value_of(newest)
-        self._stored_at_us = newest.created_at_us
-        note = f"revision {newest.revision_seq}"
-        if newest.operation != "PUT":
+        newest_row = page.rows[-1]
+        self._revision, value = newest_row.revision_seq, value_of(newest_row)
+        self._stored_at_us = newest_row.created_at_us
+        note = f"revision {newest_row.revision_seq}"
+        if newest_row.operation != "PUT":
             note = f"{note}: the key is deleted"
         try:
             text = value.decode()
-            is_text = newest.value_bytes == len(value) and clean_text(text) == text
+            is_text = newest_row.value_bytes == len(value) and clean_text(text) == text
         except UnicodeDecodeError:
             is_text = False
         if not is_text:
@@ -261,21 +261,25 @@ class PutScreen(LiveScreen):
 
     def action_editor(self) -> None:
         """Edit the value in the user's own editor."""
-        before = self.area.text
-        if reason := self._unread_reason or (self._value_hidden_reason if not before else ""):
+        previous_text = self.area.text
+        if reason := self._unread_reason or (
+            self._value_hidden_reason if not previous_text else ""
+        ):
             self.reply_text.update(safe(f"there is nothing to edit: {reason}", "error"))
             return
         try:
-            text = edit_in_terminal(self.app, before)
+            text = edit_in_terminal(self.app, previous_text)
         except UsageError as error:
             self.reply_text.update(safe(str(error), "error"))
             return
         self.area.load_text(text)
         if self.area.text != text or clean_text(text) != text:
-            self.area.load_text(before)
+            self.area.load_text(previous_text)
             self.reply_text.update(safe("this text cannot be kept exactly here; use a file"))
         else:
-            self.reply_text.update(safe("unchanged" if text == before else "edited, not sent yet"))
+            self.reply_text.update(
+                safe("unchanged" if text == previous_text else "edited, not sent yet")
+            )
 
     def _value(self) -> bytes:
         """Return the value to put: the content of the file if one is set, else the typed text.

@@ -18,10 +18,10 @@ from natstui.tui.frame.requests import run_task, show_reply
 from natstui.tui.kit.pick import CANCEL_OPTION, PickDialog
 from natstui.tui.stores.put import PutScreen
 
-T = TypeVar("T")
+PageT = TypeVar("PageT")
 
 
-class RepeatedPage(Generic[T]):
+class RepeatedPage(Generic[PageT]):
     """A repeatedly requested page: the newest one, and after an error the previous one with the
     error.
     """
@@ -31,18 +31,18 @@ class RepeatedPage(Generic[T]):
         screen: LiveScreen,
         command: Callable[[], Command],
         interval_s: float,
-        decoder: msgspec.json.Decoder[T],
-        show: Callable[[T], None] = lambda _: None,
+        decoder: msgspec.json.Decoder[PageT],
+        show: Callable[[PageT], None] = lambda _: None,
     ) -> None:
         """Create a request that is repeated `interval_s` seconds after each reply; `show` is
         called with each page.
         """
-        self._repeated = RepeatedRequest(screen, command, interval_s, self._store_reply)
+        self._repeated_request = RepeatedRequest(screen, command, interval_s, self._store_reply)
         self._decoder, self._show = decoder, show
-        self.page: T | None = None
+        self.page: PageT | None = None
         self.problem = ""
-        self.start, self.send_now = self._repeated.start, self._repeated.send_now
-        self.send_if_due = self._repeated.send_if_due
+        self.start, self.send_now = self._repeated_request.start, self._repeated_request.send_now
+        self.send_if_due = self._repeated_request.send_if_due
 
     def _store_reply(self, reply: Answered) -> None:
         if reply.status != "done" or reply.body_json is None:

@@ -37,13 +37,16 @@ def _status(view: StreamView, row: int) -> Cell:
     if verdict.finding is None:
         return consumers_cell
     is_stream_worse = verdict.finding.severity_level >= consumers_status.kind.severity_level
-    first, second, more_count = (
+    worse_cell, other_cell, more_count = (
         (stream_cell, consumers_cell, consumers_status.consumers_count)
         if is_stream_worse
         else (consumers_cell, stream_cell, 1)
     )
     return Cell(
-        f"{first.text} +{more_count}", first.style_name, len(first.text), second.style_name
+        f"{worse_cell.text} +{more_count}",
+        worse_cell.style_name,
+        len(worse_cell.text),
+        other_cell.style_name,
     )
 
 

@@ -56,7 +56,7 @@ class StreamDetail(DetailScreen):
         return sections, stream_charts(view, rows[-1], self.window_s)
 
     def targets(self) -> list[Target]:
-        """Return the stream on the screen."""
+        """Return the stream on the screen, as the only target of actions."""
         table = self.state.streams
         rows = table.roster.rows_of_stream.get(self.stream)
         created_at_us = table.columns.created_at_us[rows[-1]] if rows else None

@@ -43,7 +43,7 @@ class TemplateKeys(ScreenPart):
         """
         if action != "pick":
             return True
-        if self._screen.entries.asset.editing:
+        if self._screen.entries.asset.is_edit:
             return False
         return None if self._screen.sending.is_sending else True
 
@@ -86,17 +86,17 @@ class StreamForm(FormScreen):
 
 def new_stream_asset() -> FormAsset:
     """Return the asset of a form for a new stream."""
-    return FormAsset("stream", "", NEW_STREAM_CONFIG, editing=False)
+    return FormAsset("stream", "", NEW_STREAM_CONFIG, is_edit=False)
 
 
 def cloned_stream_asset(config_json: str) -> FormAsset:
     """Return the asset of a form that clones a stream."""
     config = without_server_metadata(json.loads(config_json))
-    return FormAsset("stream", "", {**config, "name": ""}, editing=False)
+    return FormAsset("stream", "", {**config, "name": ""}, is_edit=False)
 
 
 def edited_stream_asset(config_json: str, created_at_us: int | None) -> FormAsset:
     """Return the asset of a form that edits a stream; its creation time identifies it."""
     config: Config = json.loads(config_json)
     name = text_at(config, "name")
-    return FormAsset("stream", name, config, editing=True, created_at_us=created_at_us)
+    return FormAsset("stream", name, config, is_edit=True, created_at_us=created_at_us)

@@ -40,7 +40,7 @@ class StreamsScreen(SelectionScreen):
     ]
     SPECS: ClassVar[Sequence[ColumnSpec[Any]]] = STREAM_COLUMNS
     NOUN = "streams"
-    START = SortAndFilter("status", reverse=True)
+    DEFAULT_ORDER = SortAndFilter("status", reverse=True)
 
     def __init__(self) -> None:
         super().__init__()
@@ -59,7 +59,7 @@ class StreamsScreen(SelectionScreen):
         )
 
     @on(RowSelected)
-    def _drill_down(self) -> None:
+    def _open_consumers(self) -> None:
         self.action_open("consumers")
 
     def caption_text(self, shown: int, total: int) -> str:

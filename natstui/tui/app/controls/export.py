@@ -64,12 +64,14 @@ class Exporter(AppPart):
         run_task(self._app, self._prompt_and_export, message, rows_text)
 
     async def _prompt_and_export(self, message: Export, rows_text: str) -> None:
-        kind = await self._app.push_screen_wait(PickDialog(f"Export {rows_text}", _FILE_FORMATS))
-        if kind is None:
+        format_label = await self._app.push_screen_wait(
+            PickDialog(f"Export {rows_text}", _FILE_FORMATS)
+        )
+        if format_label is None:
             return
-        prompt = f"Export {rows_text} as {kind} into this new folder:"
+        prompt = f"Export {rows_text} as {format_label} into this new folder:"
         folder = f"~/natstui-export-{time.strftime('%Y%m%d-%H%M%S')}"
-        file_format: Literal["csv", "jsonl"] = "csv" if kind == "csv" else "jsonl"
+        file_format: Literal["csv", "jsonl"] = "csv" if format_label == "csv" else "jsonl"
 
         def create_selection(folder_text: str) -> ExportSelection | None:
             streams, consumers = message.streams, message.consumers

@@ -139,7 +139,7 @@ def _worst_messages_request(state: State) -> AppRequest | None:
     return None if finding is None else messages_request(finding)
 
 
-STEPS = (
+GUIDE_STEPS = (
     _GuideStep(
         "The overview is on {screen.overview|0}. Press {screen.consumers|2} for every consumer.",
         "overview",
@@ -252,7 +252,7 @@ STEPS = (
     ),
     _GuideStep("{help|?} lists every key and column of a screen.", screen_to_close="HelpScreen"),
 )
-_LAST_LINE_INDEX = len(STEPS)
+_LAST_LINE_INDEX = len(GUIDE_STEPS)
 """The index after the last step: the last line is shown instead of a step."""
 _GUIDE_OFF_INDEX = _LAST_LINE_INDEX + 1
 """The index of a guide that is off: nothing is shown."""
@@ -277,7 +277,7 @@ class Guide(AppPart):
         is_on: bool,
     ) -> None:
         self._app, self._state, self._show_state_soon = app, state, show_state_soon
-        self._index = 0 if is_on else _GUIDE_OFF_INDEX
+        self._step_index = 0 if is_on else _GUIDE_OFF_INDEX
         self._was_screen_opened = False
         """Whether the screen that ends the step by being closed was opened."""
         self._was_step_done_at_start = False
@@ -287,13 +287,13 @@ class Guide(AppPart):
         """Return whether the key that skips a step is offered: while a step or the last line of
         the guide is shown.
         """
-        return self._index < _GUIDE_OFF_INDEX
+        return self._step_index < _GUIDE_OFF_INDEX
 
     def action_next(self) -> None:
         """Skip to the next step and open its screen, or end the guide."""
-        self._set_index(self._index + 1)
-        if self._index < _LAST_LINE_INDEX:
-            step = STEPS[self._index]
+        self._set_step_index(self._step_index + 1)
+        if self._step_index < _LAST_LINE_INDEX:
+            step = GUIDE_STEPS[self._step_index]
             self._was_step_done_at_start = self._is_done(step)
             if step.mode:
                 # As its key does: not from a screen where something is typed.
@@ -304,18 +304,22 @@ class Guide(AppPart):
 
     def start_or_end(self) -> None:
         """Start with the first step, or end a running guide."""
-        self._set_index(0 if self._index >= _LAST_LINE_INDEX else _GUIDE_OFF_INDEX)
+        self._set_step_index(0 if self._step_index >= _LAST_LINE_INDEX else _GUIDE_OFF_INDEX)
         self._refresh_screen()
 
-    def _set_index(self, index: int) -> None:
-        self._index, self._was_screen_opened, self._was_step_done_at_start = index, False, False
+    def _set_step_index(self, index: int) -> None:
+        self._step_index, self._was_screen_opened, self._was_step_done_at_start = (
+            index,
+            False,
+            False,
+        )
         if index == _LAST_LINE_INDEX:
             self._app.set_timer(LAST_LINE_SHOWN_S, self._hide_last_line)
 
     def _hide_last_line(self) -> None:
         """Hide the last line of the guide, unless the guide was started again meanwhile."""
-        if self._index == _LAST_LINE_INDEX:
-            self._set_index(_GUIDE_OFF_INDEX)
+        if self._step_index == _LAST_LINE_INDEX:
+            self._set_step_index(_GUIDE_OFF_INDEX)
             self._refresh_screen()
 
     def _refresh_screen(self) -> None:
@@ -324,9 +328,9 @@ class Guide(AppPart):
 
     def advance(self) -> None:
         """Move to the next step when the current one is done."""
-        if self._index >= _LAST_LINE_INDEX or not self._app.screen_stack:
+        if self._step_index >= _LAST_LINE_INDEX or not self._app.screen_stack:
             return
-        step = STEPS[self._index]
+        step = GUIDE_STEPS[self._step_index]
         open_class_names = self._open_class_names()
         was_screen_closed = (
             self._was_screen_opened and step.screen_to_close not in open_class_names
@@ -335,7 +339,7 @@ class Guide(AppPart):
         is_done = self._is_done(step)
         self._was_step_done_at_start = self._was_step_done_at_start and is_done
         if was_screen_closed or (is_done and not self._was_step_done_at_start):
-            self._set_index(self._index + 1)
+            self._set_step_index(self._step_index + 1)
 
     def _is_done(self, step: _GuideStep) -> bool:
         """Return whether the screen that ends a step is in view, or its condition is true."""
@@ -349,24 +353,25 @@ class Guide(AppPart):
     def text(self) -> str:
         """Return the sentence of the current step with the user's own keys; empty when off."""
         screen = self._app.screen if self._app.screen_stack else None
-        if self._index >= _GUIDE_OFF_INDEX or not isinstance(screen, LiveScreen):
+        if self._step_index >= _GUIDE_OFF_INDEX or not isinstance(screen, LiveScreen):
             return ""
 
         def key(match: re.Match[str]) -> str:
             return key_of(screen, match[1]) or match[2]
 
         key_id = key_of(screen, "guide.next")
-        if self._index == _LAST_LINE_INDEX:
+        if self._step_index == _LAST_LINE_INDEX:
             return _KEY_PLACEHOLDER.sub(key, _LAST_LINE) + (
                 f"  ({key_id} closes this)" if key_id else ""
             )
         sentence = _KEY_PLACEHOLDER.sub(
-            key, STEPS[self._index].current_text(self._state(), self._open_class_names())
+            key,
+            GUIDE_STEPS[self._step_index].current_text(self._state(), self._open_class_names()),
         )
         if "{worst}" in sentence:
             sentence = sentence.replace("{worst}", _worst_consumer_text(self._state()))
         if "{stopped}" in sentence:
             sentence = sentence.replace("{stopped}", _consumer_at_ack_limit(self._state()))
-        return f"Guide {self._index + 1}/{len(STEPS)}  {sentence}" + (
+        return f"Guide {self._step_index + 1}/{len(GUIDE_STEPS)}  {sentence}" + (
             f"  ({key_id}: next)" if key_id else ""
         )

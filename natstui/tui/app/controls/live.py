@@ -64,13 +64,15 @@ class PollingControls(AppPart):
             added_system.send(SetPolling(0, False))
 
     def action_faster(self) -> None:
-        """Poll more often; at the shortest interval, go on as before."""
-        shorter_intervals_s = [s for s in POLL_INTERVALS_S if s < self.interval_s]
+        """Change to the next shorter polling interval; keep the shortest one."""
+        shorter_intervals_s = [
+            seconds for seconds in POLL_INTERVALS_S if seconds < self.interval_s
+        ]
         self.poll_every(max(shorter_intervals_s, default=self.interval_s))
 
     def action_slower(self) -> None:
-        """Poll less often; at the longest interval, go on as before."""
-        longer_intervals_s = [s for s in POLL_INTERVALS_S if s > self.interval_s]
+        """Change to the next longer polling interval; keep the longest one."""
+        longer_intervals_s = [seconds for seconds in POLL_INTERVALS_S if seconds > self.interval_s]
         self.poll_every(min(longer_intervals_s, default=self.interval_s))
 
     def poll_every(self, interval_s: float) -> None:

@@ -39,7 +39,7 @@ def _binding(replay_key: ReplayKey) -> Binding:
         replay_key.key,
         part_action,
         replay_key.label,
-        key_display=replay_key.shown,
+        key_display=replay_key.key_text,
         show=replay_key.is_in_footer,
         priority=True,
         id=f"replay.{replay_key.name}",
@@ -83,7 +83,7 @@ class ReplayControls(AppPart):
 
     async def _prepare_overview(self) -> bool:
         """Open the overview; returns False if an open screen has typed text, or if running work
-        would end with the replay before and the user stays there.
+        would end with the shown replay and the user stays in it.
         """
         running_work_texts = self.describe_running_work()
         if running_work_texts and not await self._confirm_end(running_work_texts):
@@ -96,18 +96,18 @@ class ReplayControls(AppPart):
         return True
 
     def describe_running_work(self) -> list[str]:
-        """Return descriptions of the running work that would end with a replay that was opened
-        here.
+        """Return descriptions of the running work that would end with a replay that was opened in
+        this app.
         """
         if not self._engines.has_opened_replay:
             return []
         follower = self._engines.shown_follower
         commands = follower.link.pending_commands
-        return describe_running_work(follower.state, commands, recording=False)
+        return describe_running_work(follower.state, commands, includes_recording=False)
 
     def close_opened_replay(self, on_closed: Callable[[], object] = lambda: None) -> None:
-        """Close a replay that was opened here, after a prompt if running work would end; then
-        `on_closed` is called. Without such a replay, nothing is done.
+        """Close a replay that was opened in this app, after a prompt if running work would end;
+        then `on_closed` is called. Without such a replay, nothing is done.
         """
         if running_work_texts := self.describe_running_work():
             run_task(self._app, self._close_after_prompt, running_work_texts, on_closed)
@@ -142,14 +142,14 @@ class ReplayControls(AppPart):
         self._engines.send(PauseReplay(0) if self.position.playing else Play(0))
 
     def action_step(self, polls_count: int) -> None:
-        """Move by `polls_count` polls, backwards if negative."""
+        """Move the replay by `polls_count` polls, backwards if negative."""
         self._engines.send(Step(0, polls_count))
 
-    def action_event(self, forward: bool) -> None:
-        """Seek to the next mark on the timeline (an advisory, a note, a gap, …), or with `forward`
-        false to the previous one.
+    def action_event(self, is_forward: bool) -> None:
+        """Seek to the next mark on the timeline (an advisory, a note, a gap, …), or to the
+        previous one unless `is_forward`.
         """
-        self._engines.send(SeekMark(0, forward))
+        self._engines.send(SeekMark(0, is_forward))
 
     def action_speed(self, speeds_count: int) -> None:
         """Change the speed by `speeds_count` steps, slower if negative."""
@@ -184,9 +184,9 @@ _TIME_FORMAT_HELP = "write a time as 14:30, 14:30:05, 2026-11-20T14:30:05, or a 
 
 
 def moment_us(text: str, replay: ReplayPosition, zone: tzinfo | None = None) -> int:
-    """Return the moment of a typed text in Unix µs; raises UsageError.
+    """Return the moment of a typed text in Unix µs; raises UsageError for a text that is no time.
 
-    Without a time zone in the text, `zone` is meant, by default the local one. A time of day is
+    A text without a time zone is a time in `zone`, by default the local one. A time of day is
     the one nearest to the current moment that is within the recording.
     """
     text = text.strip()
@@ -227,8 +227,10 @@ def _time_of_day_us(match: re.Match[str], replay: ReplayPosition, zone: tzinfo |
         )
         for day_offset in (0, -1, 1)
     ]
-    candidates_us = [us for us in moments_us if replay.start_at_us <= us <= replay.end_at_us]
-    return min(candidates_us or moments_us[:1], key=lambda us: abs(us - replay.at_us))
+    candidates_us = [
+        at_us for at_us in moments_us if replay.start_at_us <= at_us <= replay.end_at_us
+    ]
+    return min(candidates_us or moments_us[:1], key=lambda at_us: abs(at_us - replay.at_us))
 
 
 def _with_zone(moment: datetime, zone: tzinfo | None) -> datetime:

@@ -178,7 +178,7 @@ class SystemControls(AppPart):
         return describe_running_work(
             follower.state,
             follower.link.pending_commands,
-            recording=name in self._recording.user_recorded_systems,
+            includes_recording=name in self._recording.user_recorded_systems,
         )
 
     def remove(self, name: str) -> None:
@@ -246,7 +246,7 @@ class SystemControls(AppPart):
 
 
 def _move_to_system(screen: TableScreen, system: str) -> bool:
-    """Move the cursor to the first row of a system; return whether there is one."""
+    """Move the cursor to the first row of a system; return whether the system has a row."""
     rows = screen.rows
     is_system_row = (
         [] if rows is None else [system_of(rows.key(row)) == system for row in rows.order]

@@ -50,7 +50,7 @@ def _find_role_with_pattern(
 
 
 def texts_of(document: ScenarioDocument) -> dict[str, str]:
-    """Return field path → text for a document."""
+    """Return the texts of the form's fields for a document, by field path."""
     sender, receiver = (
         _find_role_with_pattern(document, SENDING_KIND_AND_METHOD),
         _find_role_with_pattern(document, RECEIVING_KIND_AND_METHOD),
@@ -219,10 +219,14 @@ def to_toml(document: ScenarioDocument) -> str:
     ]
     for name in _TOML_TABLE_NAMES:
         if name in document:
-            lines += ["", f"[{name}]", *(_toml_line(k, v) for k, v in document[name].items())]
+            lines += [
+                "",
+                f"[{name}]",
+                *(_toml_line(key, value) for key, value in document[name].items()),
+            ]
     for name in _TOML_ARRAY_OF_TABLES_NAMES:
         for table in document.get(name, []):
-            lines += ["", f"[[{name}]]", *(_toml_line(k, v) for k, v in table.items())]
+            lines += ["", f"[[{name}]]", *(_toml_line(key, value) for key, value in table.items())]
     return "\n".join(lines) + "\n"
 
 
@@ -237,7 +241,7 @@ def _toml_key(key: str) -> str:
 
 def _toml_value(value: object) -> str:
     if isinstance(value, Mapping):
-        return "{ " + ", ".join(_toml_line(key, item) for key, item in value.items()) + " }"
+        return "{ " + ", ".join(_toml_line(key, entry) for key, entry in value.items()) + " }"
     if isinstance(value, list):
         return "[" + ", ".join(map(_toml_value, value)) + "]"
     if isinstance(value, str):

@@ -58,7 +58,7 @@ def _create_field(
     return Field(path, label, kind, "", help, absent_text=absent_text, choices=choices)
 
 
-FIELDS = (
+BENCHMARK_FIELDS = (
     _create_field("shape", "Pattern", "choice",
            "Core: plain publish. Request: request and reply. Stream: store, then consume. "
            "Respond: requests over streams. Read: gets of stored messages. Kv: keys.",
@@ -192,7 +192,7 @@ _PARSER_BY_FIELD: Mapping[str, Callable[[str], object]] = {
 def find_errors(texts: TextByFieldPath) -> dict[str, str]:
     """Return field path → error of every shown field with a bad text."""
     error_by_path: dict[str, str] = {}
-    for field in FIELDS:
+    for field in BENCHMARK_FIELDS:
         parse = _PARSER_BY_FIELD.get(field.path)
         if parse is None or not is_shown(field.path, texts["shape"]):
             continue

@@ -171,14 +171,14 @@ def _storage_text(texts: TextByFieldPath) -> str:
         return "nothing is stored"
     storage, total_msgs = texts["storage"], _total_msgs(texts)
     replicas = max(parse_count(texts["replicas"]), 1)
-    payload_bytes, subject_length = parse_bytes(texts["size"]), len(texts["subject"])
+    payload_bytes, subject_chars = parse_bytes(texts["size"]), len(texts["subject"])
     storage_text = "of memory" if storage == "memory" else "on disk"
     replicas_note = f", on {replicas} servers each" if replicas > 1 else ""
     if total_msgs is None:
-        message_bytes = stored_bytes(1, payload_bytes, subject_length, storage=storage)
+        message_bytes = stored_bytes(1, payload_bytes, subject_chars, storage=storage)
         return f"{bytes_text(message_bytes)} {storage_text} for each message{replicas_note}"
     size_text = bytes_text(
-        stored_bytes(round(total_msgs), payload_bytes, subject_length, storage=storage)
+        stored_bytes(round(total_msgs), payload_bytes, subject_chars, storage=storage)
     )
     return f"{size_text} {storage_text}{replicas_note}"
 
@@ -206,8 +206,8 @@ def _bench_command(arguments: list[str]) -> str:
     return f"natstui bench {shlex.join(arguments)}"
 
 
-def _is_same_benchmark(first: ScenarioDocument, second: ScenarioDocument) -> bool:
-    return _comparable_document(first) == _comparable_document(second)
+def _is_same_benchmark(document: ScenarioDocument, other_document: ScenarioDocument) -> bool:
+    return _comparable_document(document) == _comparable_document(other_document)
 
 
 def _comparable_document(document: ScenarioDocument) -> ScenarioDocument:
@@ -216,7 +216,8 @@ def _comparable_document(document: ScenarioDocument) -> ScenarioDocument:
         key: value for key, value in document.items() if key not in ("title", "description")
     }
     roles = [
-        {k: v for k, v in role.items() if k != "name"} for role in compared_parts.get("role", [])
+        {key: value for key, value in role.items() if key != "name"}
+        for role in compared_parts.get("role", [])
     ]
     return {**compared_parts, "role": [_with_parsed_msgs(role) for role in roles]}
 

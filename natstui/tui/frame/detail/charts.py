@@ -22,7 +22,7 @@ _MIN_GAP_INTERVALS = 4
 
 def _min_gap_us(points: Sequence[Point], stale_us: int) -> int:
     """Return the interval between two points, in µs, above which there is a gap."""
-    intervals_us = sorted(b.mono_us - a.mono_us for a, b in pairwise(points))
+    intervals_us = sorted(later.mono_us - earlier.mono_us for earlier, later in pairwise(points))
     return (
         max(stale_us, _MIN_GAP_INTERVALS * intervals_us[len(intervals_us) // 2])
         if intervals_us
@@ -81,7 +81,8 @@ class _HistoryWindow:
             unit=unit,
             at_s=[(mono_us - self._now_us) / 1e6 for mono_us in at_us],
             series=tuple(
-                Series(label, [p.value for p in points]) for label, points in labels_and_points
+                Series(label, [point.value for point in points])
+                for label, points in labels_and_points
             ),
             window_s=self.window_s,
             includes_zero=starts_at_zero,

@@ -172,7 +172,7 @@ class TableWithPeek(Container, ScreenPart):
     def __init__(
         self, table: BigTable, peek: Peek, build_content: Callable[[Any, int], PeekContent]
     ) -> None:
-        """Create with a table and its panel.
+        """Create the container of a table and its panel.
 
         `build_content` returns the panel's content for a row of a view.
         """

@@ -75,7 +75,7 @@ class ChartControls(ScreenPart):
         self._redraw()
 
     def action_move(self, columns: int) -> None:
-        """Move the cross-hair by `columns`, to earlier times if negative."""
+        """Move the cross-hair by `columns` columns, to earlier times if negative."""
         visible_chart = next(chart for chart in self._screen.query(Chart) if chart.display)
         set_crosshairs(self._screen, visible_chart.moved_crosshair_s(columns))
 
@@ -98,7 +98,7 @@ _MIN_CHART_LINES = 8
 
 
 class ChartedScreen(LiveScreen):
-    """Text beside live charts; subclasses provide both."""
+    """A screen with text beside live charts; subclasses provide both."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("w", "window", "Window", id="chart.window"),
@@ -181,7 +181,7 @@ class DetailScreen(ChartedScreen):
         self.stream, self.consumer = stream, consumer
 
     def tab(self) -> str:
-        """Return the tab of the list that contains the stream or consumer."""
+        """Return the mode of the tab that lists the stream or consumer."""
         return "consumers" if self.consumer else "streams"
 
     def asset(self) -> Target | None:

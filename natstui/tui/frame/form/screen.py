@@ -173,12 +173,17 @@ class FormFields(VerticalScroll):
     def _update_hint(self) -> None:
         """Show the error of the focused field, else its help."""
         asset, draft = self._entries.asset, self._entries.draft
-        problems = [p.text for p in draft.problems if p.path == self._focused_field_path]
+        problems = [
+            problem.text for problem in draft.problems if problem.path == self._focused_field_path
+        ]
         if problems:
             self._hint.update(safe(problems[0], "error"))
             return
         fields = (*form_fields(asset), _ESTIMATE_FIELD)
-        field = next((f for f in fields if f.path == self._focused_field_path), None)
+        field = next(
+            (form_field for form_field in fields if form_field.path == self._focused_field_path),
+            None,
+        )
         if field is not None:
             reason = lock_reason(asset, field, None)
             self._hint.update(safe(reason or field.help, "dim"))
@@ -223,7 +228,7 @@ class FormSender(ScreenPart):
         draft = self._entries.draft
         config = json.dumps(draft.config)
         if (
-            not self._entries.asset.editing
+            not self._entries.asset.is_edit
             or draft.problems
             or config == self._previewed_draft_json
         ):
@@ -262,18 +267,18 @@ class FormSender(ScreenPart):
         is_consumer = asset.kind == "consumer"
         return Change(
             0,
-            f"{'edit' if asset.editing else 'create'}_{asset.kind}",  # type: ignore[arg-type]
+            f"{'edit' if asset.is_edit else 'create'}_{asset.kind}",  # type: ignore[arg-type]
             asset.stream if is_consumer else name,
             name or None if is_consumer else None,
             json.dumps(config),
-            json.dumps(dict(asset.base)) if asset.editing else None,
+            json.dumps(dict(asset.base)) if asset.is_edit else None,
             created_at_us=asset.created_at_us,
             place=self.form_server.identity,
         )
 
 
 class PreviewControls(ScreenPart):
-    """Switches between the fields and the preview alone."""
+    """Switches between the fields with the preview, and the preview alone."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("ctrl+o", "part('plan', 'switch')", "Preview", id="form.preview", priority=True),
@@ -307,7 +312,7 @@ class PreviewControls(ScreenPart):
         self.show(is_preview_only=False)
 
     def action_switch(self) -> None:
-        """Switch between the preview alone and the fields."""
+        """Switch between the preview alone and the fields with the preview."""
         self.show(is_preview_only=not self.is_preview_only)
 
     def action_copy(self) -> None:
@@ -342,7 +347,7 @@ class StartFileLoader(ScreenPart):
         """Return whether loading is offered: for a new stream or consumer; None while it is
         sent.
         """
-        if self._screen.entries.asset.editing:
+        if self._screen.entries.asset.is_edit:
             return False
         return None if self._screen.sending.is_sending else True
 
@@ -410,7 +415,7 @@ class FormScreen(LiveScreen):
     def asset(self) -> Target | None:
         """Return the stream or consumer to edit, or the stream of a new consumer."""
         asset = self.entries.asset
-        if not asset.editing:
+        if not asset.is_edit:
             return Target(asset.stream) if asset.stream else None
         name = text_at(asset.base, "name")
         return Target(
@@ -497,9 +502,9 @@ class FormScreen(LiveScreen):
             self._close_or_continue(body.get("after"), body.get("created_at_us"))
             return
         if reply.body_json and reply.status == "failed":
-            current = json.loads(reply.body_json)["current"]
-            conflict = conflict_text(self.entries.asset, current, self._keys())
-            self._restart_from(current)
+            current_config = json.loads(reply.body_json)["current"]
+            conflict = conflict_text(self.entries.asset, current_config, self._keys())
+            self._restart_from(current_config)
             self.query_one("#plan", Static).update(conflict)
             self.plan.show(is_preview_only=True)
         self.show_sentence(reply.text, "error")
@@ -518,7 +523,7 @@ class FormScreen(LiveScreen):
             return
         asset, name = self.entries.asset, text_at(stored_config, "name")
         edited_asset = replace(
-            asset, base=stored_config, editing=True, stream=asset.stream or name,
+            asset, base=stored_config, is_edit=True, stream=asset.stream or name,
             created_at_us=created_at_us or asset.created_at_us,
         )  # fmt: skip
         self.entries.continue_from(edited_asset, self.sending.sent_texts)
@@ -532,23 +537,23 @@ class FormScreen(LiveScreen):
         """
         asset, stack = self.entries.asset, self.app.screen_stack
         screen_below = stack[stack.index(self) - 1]
-        if not asset.editing and isinstance(screen_below, SelectionScreen):
+        if not asset.is_edit and isinstance(screen_below, SelectionScreen):
             name = self.entries.name
             names = (name,) if asset.kind == "stream" else (asset.stream, name)
             screen_below.row_to_find = CreatedRow(
                 names, screen_below.scope.acting.name, screen_below.table.cursor_key
             )
 
-    def _restart_from(self, current: Mapping[str, object]) -> None:
+    def _restart_from(self, current_config: Mapping[str, object]) -> None:
         """Restart from the server's current configuration; typed texts are kept."""
-        self.entries.start_from(current)
+        self.entries.start_from(current_config)
         self.entries.update_draft()
         self.sending.mark_previewed()
         self.fields.show_start_texts()
         self.update_draft()
 
     async def focus_field(self, path: str) -> None:
-        """Show the fields, and focus one of them."""
+        """Show the fields, and focus the field with this path."""
         self.plan.focus_editor(await self.fields.open_field(path))
 
     def on_key(self, event: events.Key) -> None:

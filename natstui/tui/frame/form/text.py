@@ -43,7 +43,7 @@ class FormAsset:
     stream: str
     base: Mapping[str, object]
     """The start configuration: a template, or the configuration to edit."""
-    editing: bool
+    is_edit: bool
     owner: Mapping[str, object] | None = None
     """The configuration of the consumer's stream."""
     created_at_us: int | None = None
@@ -75,7 +75,7 @@ def form_fields(asset: FormAsset) -> tuple[Field, ...]:
     """Return the fields of a form; durable is a yes/no field, and the form of a new consumer has
     a field for the stream.
     """
-    stream_fields = (STREAM_FIELD,) if asset.kind == "consumer" and not asset.editing else ()
+    stream_fields = (STREAM_FIELD,) if asset.kind == "consumer" and not asset.is_edit else ()
     return stream_fields + tuple(
         replace(field, kind="switch", default=True) if field.path == "durable_name" else field
         for field in fields_of(asset.kind)
@@ -97,14 +97,16 @@ def start_text(asset: FormAsset, field: Field) -> str:
 
 def start_text_at(asset: FormAsset, path: str) -> str | None:
     """Return the start text of the field with a path; None without such a field."""
-    return next((start_text(asset, f) for f in form_fields(asset) if f.path == path), None)
+    return next(
+        (start_text(asset, field) for field in form_fields(asset) if field.path == path), None
+    )
 
 
 def lock_reason(asset: FormAsset, field: Field, api_level: int | None) -> str | None:
     """Return the reason why a field cannot be changed; None if it can be changed."""
     if api_level is not None and field.needed_api_level > api_level:
         return newer_server_text(field)
-    if asset.editing and not (field.path == "mirror" and read(asset.base, "mirror")):
+    if asset.is_edit and not (field.path == "mirror" and read(asset.base, "mirror")):
         return field.fixed_reason
     return None
 
@@ -147,7 +149,7 @@ def _parse_config(asset: FormAsset, texts: Mapping[str, str]) -> tuple[Config, l
             config = with_field(config, field, value)
         except ValueError as error:
             problems.append(Problem(field.path, str(error)))
-    if asset.kind == "consumer" and not asset.editing:
+    if asset.kind == "consumer" and not asset.is_edit:
         is_durable = texts.get("durable_name", start_text(asset, _DURABLE_FIELD)) == "yes"
         name = text_at(config, "name")
         # Without a name, the preview still shows a durable consumer.
@@ -182,13 +184,13 @@ _NAME_PLACEHOLDER = "NAME"
 
 
 def _find_problems(asset: FormAsset, config: Config, api_level: int | None) -> Sequence[Problem]:
-    current = asset.base if asset.editing else None
+    current_config = asset.base if asset.is_edit else None
     if asset.kind == "stream":
-        return stream_problems(config, api_level, config_before=current)
-    if asset.owner is None and not asset.editing:
+        return stream_problems(config, api_level, config_before=current_config)
+    if asset.owner is None and not asset.is_edit:
         problem_text = f"there is no stream {asset.stream}" if asset.stream else "choose a stream"
         return (Problem(STREAM_FIELD.path, problem_text),)
-    return consumer_problems(config, asset.owner, api_level, config_before=current)
+    return consumer_problems(config, asset.owner, api_level, config_before=current_config)
 
 
 def _find_warnings(asset: FormAsset, config: Config, in_use: NamesInUse) -> tuple[str, ...]:
@@ -201,7 +203,7 @@ def _find_warnings(asset: FormAsset, config: Config, in_use: NamesInUse) -> tupl
         return stream_warnings(config, in_use, filters_in_use)
     consumer_name = text_at(config, "name")
     filters_by_other_consumer = {
-        name: f for name, f in in_use.consumer_filters.items() if name != consumer_name
+        name: filters for name, filters in in_use.consumer_filters.items() if name != consumer_name
     }
     return consumer_warnings(config, asset.owner or {}, filters_by_other_consumer)
 
@@ -210,24 +212,24 @@ def _describe_size_estimate(asset: FormAsset, config: Config, estimate: str) -> 
     """Return the sentence about the space that an estimate such as `1M x 1KB` needs, or about an
     error in it; empty without an estimate.
     """
-    count, separator, size = estimate.partition("x")
+    msgs_text, separator, size_text = estimate.partition("x")
     if asset.kind != "stream" or not separator:
         return ()
     try:
-        return (size_estimate_text(config, parse_count(count), parse_bytes(size)),)
+        return (size_estimate_text(config, parse_count(msgs_text), parse_bytes(size_text)),)
     except ValueError as error:
         return (f"Estimate: {error}",)
 
 
 def _nats_command(asset: FormAsset, config: Config) -> str:
-    base = asset.base if asset.editing else None
+    base = asset.base if asset.is_edit else None
     if asset.kind == "stream":
         return stream_command(config, base)
     return consumer_command(asset.stream, config, base)
 
 
 def _changes_and_refusals(asset: FormAsset, config: Config) -> tuple[tuple[str, str], ...]:
-    if not asset.editing:
+    if not asset.is_edit:
         return ()
     return tuple(
         (
@@ -274,7 +276,7 @@ def caption_text(
     """Return the line above a form: what it creates or edits, then `sentence`, or whether it can
     be sent.
     """
-    verb = "Edit" if asset.editing else "New"
+    verb = "Edit" if asset.is_edit else "New"
     name = text_at(draft.config, "name")
     stream_text = f" on {asset.stream}" if asset.kind == "consumer" else ""
     parts = [f"{verb} {asset.kind} {name}{stream_text}".strip()]
@@ -306,7 +308,7 @@ def preview_content(
     for text, reason in draft.changes:
         parts.append(safe(text, "error" if reason else "ok"))
         parts += [safe(f"   refused: {reason}", "error")] if reason else []
-    if asset.editing and not draft.changes:
+    if asset.is_edit and not draft.changes:
         parts.append(safe("nothing is changed yet", "dim"))
     meaning = behaviour_text(asset.kind, asset.stream, draft.config)
     parts += [
@@ -322,8 +324,10 @@ def preview_content(
     return Content("\n").join(parts)
 
 
-def conflict_text(asset: FormAsset, current: Mapping[str, object], keys: FormKeys) -> Content:
-    """Return what somebody else changed in the configuration while the form was open."""
+def conflict_text(
+    asset: FormAsset, current_config: Mapping[str, object], keys: FormKeys
+) -> Content:
+    """Return the text about what somebody else changed while the form was open."""
     parts = [
         safe(
             "The configuration was changed by somebody else while this form was open; nothing "
@@ -334,10 +338,10 @@ def conflict_text(asset: FormAsset, current: Mapping[str, object], keys: FormKey
         safe(f"{keys.preview} shows the form."),
         Content(),
     ]
-    for item in differences(asset.kind, asset.base, current):
-        parts.append(safe(item.label, "strong"))
-        parts.append(safe(f"   when you opened the form: {item.before or 'unset'}"))
-        parts.append(safe(f"   now:                {item.after or 'unset'}", "warn"))
+    for difference in differences(asset.kind, asset.base, current_config):
+        parts.append(safe(difference.label, "strong"))
+        parts.append(safe(f"   when you opened the form: {difference.before or 'unset'}"))
+        parts.append(safe(f"   now:                {difference.after or 'unset'}", "warn"))
     return Content("\n").join(parts)
 
 
@@ -414,7 +418,7 @@ class FormEntries:
 
     def unsent_text(self) -> str:
         """Return a summary of the form if it has typed texts, else an empty text."""
-        verb = "edit of" if self.asset.editing else "new"
+        verb = "edit of" if self.asset.is_edit else "new"
         return f"the {verb} {self.asset.kind} {self.name}".strip() if self.texts else ""
 
 

@@ -56,8 +56,8 @@ def all_systems_parts(acting: SystemState, systems: Sequence[SystemState]) -> li
     parts = [Cell("natstui", "strong")]
     parts += (system_cell(system, is_acting=system.name == acting.name) for system in systems)
     parts += findings_parts(*(system.state for system in systems))
-    recordings = ((system.name, system.state.recording) for system in systems)
-    for name, recording in recordings:
+    names_and_recordings = ((system.name, system.state.recording) for system in systems)
+    for name, recording in names_and_recordings:
         if recording is not None and recording.on:
             cell = recording_cell(recording)
             parts.append(Cell(f"{cell.text} {clean_line(name)}", cell.style_name))
@@ -66,8 +66,12 @@ def all_systems_parts(acting: SystemState, systems: Sequence[SystemState]) -> li
 
 def silent_system_cells(systems: Sequence[SystemState]) -> list[Cell]:
     """Return a cell for each system that sends no new state, with the reason."""
-    reasons = ((system.name, find_silence_reason(system)) for system in systems)
-    return [Cell(clean_line(f"{name}: {reason}"), "bad") for name, reason in reasons if reason]
+    names_and_reasons = ((system.name, find_silence_reason(system)) for system in systems)
+    return [
+        Cell(clean_line(f"{name}: {reason}"), "bad")
+        for name, reason in names_and_reasons
+        if reason
+    ]
 
 
 def total_parts(systems: Sequence[SystemState]) -> list[Cell]:

@@ -56,12 +56,12 @@ class StatusStrip(FixedText):
         if self._scope.is_joined:
             lines = [all_systems_parts(acting, systems), total_parts(systems)]
         else:
-            first = (
+            first_line_parts = (
                 acting_system_parts(acting, systems)
                 if systems
                 else link_parts(acting.state, acting.poll_age_us)
             )
-            lines = [first, account_parts(acting.state, acting.poll_age_us)]
+            lines = [first_line_parts, account_parts(acting.state, acting.poll_age_us)]
         if self._is_paused:
             # First: everything after it is of an earlier moment.
             lines[0] = [PAUSED_CELL, *lines[0]]
@@ -78,8 +78,8 @@ class AssetNote(Static):
     """
 
     def __init__(self, asset: Callable[[], Target | None], get_state: Callable[[], State]) -> None:
-        """Create hidden; `asset` returns the stream or consumer of the screen, `get_state` the
-        shown state.
+        """Create a hidden line; `asset` returns the stream or consumer of the screen, `get_state`
+        the shown state.
         """
         super().__init__(markup=False)
         self.display = False

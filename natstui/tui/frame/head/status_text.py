@@ -148,16 +148,16 @@ def _has_unreadable_streams(state: State) -> bool:
 def findings_cell(states: Sequence[State]) -> Cell:
     """Return the cell with the numbers of open critical and warning findings, or `fine`."""
     counts = count_open_findings(states)
-    critical, warnings = counts["critical"], counts["warning"]
-    parts = [f"{GLYPHS['bad']}{count_text(critical)}"] if critical else []
-    parts += [f"{GLYPHS['warn']}{count_text(warnings)}"] if warnings else []
+    critical_count, warnings_count = counts["critical"], counts["warning"]
+    parts = [f"{GLYPHS['bad']}{count_text(critical_count)}"] if critical_count else []
+    parts += [f"{GLYPHS['warn']}{count_text(warnings_count)}"] if warnings_count else []
     if not parts and any(map(_has_unreadable_streams, states)):
         return Cell("? not judged", "warn")
     if not parts:
         return Cell(f"{GLYPHS['ok']} fine", "ok")
     if len(parts) == 2:
         return Cell(" ".join(parts), "bad", len(parts[0]), "warn")
-    return Cell(parts[0], "bad" if critical else "warn")
+    return Cell(parts[0], "bad" if critical_count else "warn")
 
 
 def recording_cell(recording: RecordingChanged) -> Cell:
@@ -184,8 +184,8 @@ def _link_cell(link: LinkChanged, *, is_recorded: bool) -> Cell:
     return Cell(f"{glyph} {link.state}{tls_text}", style_name)
 
 
-def _usage_cell(name: str, used: str, limit: str | None) -> Cell:
-    return Cell(f"{name} {used}" + (f"/{limit}" if limit else ""))
+def _usage_cell(name: str, used_text: str, limit_text: str | None) -> Cell:
+    return Cell(f"{name} {used_text}" + (f"/{limit_text}" if limit_text else ""))
 
 
 def account_parts(state: State, poll_age_us: int = 0) -> list[Cell]:
@@ -213,16 +213,16 @@ def account_parts(state: State, poll_age_us: int = 0) -> list[Cell]:
     age_s = (state.now_mono_us - state.account_mono_us) / 1e6
     is_stale = polls_are_missing(state, state.now_mono_us - state.account_mono_us)
     parts = [Cell(f"stale {duration_text(age_s)}", "stale")] if is_stale else []
-    limits = account
-    streams = count_text(limits.max_streams_count) if limits.max_streams_count else None
-    consumers = count_text(limits.max_consumers_count) if limits.max_consumers_count else None
-    storage = bytes_text(limits.max_storage_bytes) if limits.max_storage_bytes else None
-    memory = bytes_text(limits.max_memory_bytes) if limits.max_memory_bytes else None
+    max_streams, max_consumers = account.max_streams_count, account.max_consumers_count
+    max_streams_text = count_text(max_streams) if max_streams else None
+    max_consumers_text = count_text(max_consumers) if max_consumers else None
+    max_storage_text = bytes_text(account.max_storage_bytes) if account.max_storage_bytes else None
+    max_memory_text = bytes_text(account.max_memory_bytes) if account.max_memory_bytes else None
     parts += [
-        _usage_cell("streams", count_text(account.streams_count), streams),
-        _usage_cell("consumers", count_text(account.consumers_count), consumers),
-        _usage_cell("file", bytes_text(account.storage_bytes), storage),
-        _usage_cell("memory", bytes_text(account.memory_bytes), memory),
+        _usage_cell("streams", count_text(account.streams_count), max_streams_text),
+        _usage_cell("consumers", count_text(account.consumers_count), max_consumers_text),
+        _usage_cell("file", bytes_text(account.storage_bytes), max_storage_text),
+        _usage_cell("memory", bytes_text(account.memory_bytes), max_memory_text),
         *api_parts(state),
     ]
     return parts
@@ -273,27 +273,27 @@ def _are_errors_increasing(state: State) -> bool:
     counts = [
         poll.api_errors_count for poll in state.costs[-10:] if poll.api_errors_count is not None
     ]
-    return any(after > before for before, after in pairwise(counts))
+    return any(next_count > count for count, next_count in pairwise(counts))
 
 
-_MIN_CELLS = 12
+_MIN_CUT_PART_CELLS = 12
 
 
 def fit_parts(parts: list[Cell], width: int) -> Content:
     """Return the parts as one line of at most `width` cells; parts at the right that do not fit
     are left out.
     """
-    line, used = Content(), 0
+    line, used_cells = Content(), 0
     for part in parts:
         content = safe_cell(part)
-        gap = 2 if used else 0
-        free_cells = width - used - gap
+        gap_cells = 2 if used_cells else 0
+        free_cells = width - used_cells - gap_cells
         if content.cell_length > free_cells:
-            if free_cells >= _MIN_CELLS and not used:
+            if free_cells >= _MIN_CUT_PART_CELLS and not used_cells:
                 line = Content.assemble(
-                    line, " " * gap, content.truncate(free_cells, ellipsis=True)
+                    line, " " * gap_cells, content.truncate(free_cells, ellipsis=True)
                 )
             break
-        line = Content.assemble(line, " " * gap, content)
-        used += gap + content.cell_length
+        line = Content.assemble(line, " " * gap_cells, content)
+        used_cells += gap_cells + content.cell_length
     return line

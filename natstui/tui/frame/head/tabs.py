@@ -59,7 +59,7 @@ def tab_count_cells(states: Sequence[State]) -> dict[str, Cell]:
     """Return the cells with the counts to show in the tabs, by app mode; a mode without a count is
     absent.
     """
-    numbers = {
+    count_by_mode = {
         "streams": sum(len(state.streams) for state in states),
         "consumers": sum(len(state.consumers) for state in states),
         "server": sum(len(state.servers.known) for state in states),
@@ -70,7 +70,9 @@ def tab_count_cells(states: Sequence[State]) -> dict[str, Cell]:
             for config in state.stream_configurations.values()
         ),
     }
-    cells = {mode: Cell(count_text(count), "dim") for mode, count in numbers.items() if count}
+    cells = {
+        mode: Cell(count_text(count), "dim") for mode, count in count_by_mode.items() if count
+    }
     findings_count_cell = findings_cell(states)
     if findings_count_cell.style_name != "ok":
         cells["findings"] = findings_count_cell
@@ -93,11 +95,11 @@ def tab_cells(
         (tab.mode, _cells_of_tab(tab, count_cell_by_mode, keys, current_mode, shows_name=True))
         for tab in TABS
     ]
-    if _width_of_tabs(tabs_with_names) <= width:
+    if _total_tab_cells(tabs_with_names) <= width:
         return tabs_with_names
     # Without the space after each tab all names may fit.
     tabs_without_gaps = [(mode, cells[:-1]) for mode, cells in tabs_with_names]
-    if _width_of_tabs(tabs_without_gaps) <= width:
+    if _total_tab_cells(tabs_without_gaps) <= width:
         return tabs_without_gaps
     return [
         (tab.mode, _cells_of_tab(tab, count_cell_by_mode, keys, current_mode, shows_name=False))
@@ -131,11 +133,12 @@ def _cells_of_tab(
     return [*cells, Cell(" ")]
 
 
-def _highlight_count(count: Cell, is_current: bool) -> Cell:
-    return Cell(count.text, "lit") if is_current and count.style_name == "dim" else count
+def _highlight_count(count_cell: Cell, is_current: bool) -> Cell:
+    is_highlighted = is_current and count_cell.style_name == "dim"
+    return Cell(count_cell.text, "lit") if is_highlighted else count_cell
 
 
-def _width_of_tabs(tabs: Sequence[tuple[str, Sequence[Cell]]]) -> int:
+def _total_tab_cells(tabs: Sequence[tuple[str, Sequence[Cell]]]) -> int:
     return sum(len(cell.text) for _, cells in tabs for cell in cells)
 
 
@@ -175,26 +178,26 @@ class TabBar(FixedText):
             self._tab_keys(),
             self.size.width,
         )
-        line, self._end_columns_and_modes, end = Content(), [], 0
+        line, self._end_columns_and_modes, end_column = Content(), [], 0
         current_mode = self._get_current_mode()
         for mode, cells in tabs:
-            start = end
+            start_column = end_column
             for cell in cells:
                 line = Content.assemble(line, safe_cell(cell))
-                end += len(cell.text)
+                end_column += len(cell.text)
             if mode == current_mode:
                 # Counts keep their colour on the background of their tab.
-                line = line.stylize(_CURRENT_TAB_BACKGROUND, start, end)
-            self._end_columns_and_modes.append((end, mode))
+                line = line.stylize(_CURRENT_TAB_BACKGROUND, start_column, end_column)
+            self._end_columns_and_modes.append((end_column, mode))
         self.update(line)
 
     def _tab_keys(self) -> Mapping[str, str]:
         """Return the key of each tab by binding id, as in the user's keymap."""
         # From Python 3.12 on, the tabs of the first screen are mounted before it is on the stack.
         if not self._keys and self.app.screen_stack:
-            ids = {tab.binding_id for tab in TABS}
+            binding_ids = {tab.binding_id for tab in TABS}
             for _node, binding, _enabled, _tooltip in self.screen.active_bindings.values():
-                if binding.id in ids:
+                if binding.id in binding_ids:
                     self._keys.setdefault(binding.id, binding.key_display or binding.key)
         return self._keys
 

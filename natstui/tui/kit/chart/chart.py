@@ -40,8 +40,8 @@ from natstui.tui.kit.text import fit
 
 __all__ = ["Chart", "ChartData", "Series"]
 
-_MIN_WIDTH, _MIN_HEIGHT = 20, 3
-_MIN_HEIGHT_WITH_LEGEND = 7
+_MIN_COLUMNS, _MIN_LINES = 20, 3
+_MIN_LINES_WITH_LEGEND = 7
 """Minimum height, in lines, for a separate line of the legend."""
 _FRAME_INTERVAL_S = 0.5
 _COMPONENT_BY_PALETTE_NUMBER = {
@@ -64,7 +64,7 @@ def set_crosshairs(screen: Screen[Any], at_s: float | None) -> None:
 
 def is_too_small(size: Size) -> bool:
     """Return whether a size is below 20 columns or 3 lines, too small for a chart."""
-    return size.width < _MIN_WIDTH or size.height < _MIN_HEIGHT
+    return size.width < _MIN_COLUMNS or size.height < _MIN_LINES
 
 
 class Chart(Widget):
@@ -159,8 +159,8 @@ class Chart(Widget):
             self.refresh()
 
     def moved_crosshair_s(self, columns: int) -> float | None:
-        """Return the moment `columns` after the cross-hair, in seconds from the right edge; None
-        before the chart is drawn.
+        """Return the moment `columns` columns after the cross-hair, in seconds from the right
+        edge; None before the chart is drawn.
         """
         return (
             None
@@ -262,7 +262,7 @@ class Chart(Widget):
         return runs if column is None else draw_crosshair(runs, column, CROSSHAIR_PALETTE_NUMBER)
 
     def _note_line(self, text: str, y: int) -> Strip:
-        """Return the strip with a text; empty if `y` is not 0."""
+        """Return line `y` of a chart that shows only a text: the text in line 0, no text below."""
         width = self.size.width
         style = self._palette_style(0) + self._component_style("chart--note")
         return Strip([Segment(fit(text if y == 0 else "", width), style)], width)
@@ -280,7 +280,7 @@ class Chart(Widget):
             legend_runs(self._data, size.width)
         )
         # Without the moment of the cross-hair: the plot would jump while the mouse moves.
-        lines = 2 if head_cells > size.width and size.height >= _MIN_HEIGHT_WITH_LEGEND else 1
+        lines = 2 if head_cells > size.width and size.height >= _MIN_LINES_WITH_LEGEND else 1
         self._data_size_and_head_lines = (self._data, size, lines)
         return lines
 
@@ -356,7 +356,8 @@ def moment_s_of(frame: PlotFrame, column: int) -> float | None:
 
 
 def moved_moment_s(frame: PlotFrame, at_s: float | None, columns: int) -> float:
-    """Return the moment `columns` after `at_s` within the window, in seconds from the right edge.
+    """Return the moment `columns` columns after `at_s` within the window, in seconds from the
+    right edge.
 
     Returns 0 if `at_s` is None.
     """

@@ -161,7 +161,7 @@ class Zone(NamedTuple):
     and the palette number of its series.
     """
 
-    top: int
+    top_eighths: int
     palette_number: int
     edge_palette_number: int = 0
     """Palette number of the series at the top edge; 0 for the same series."""
@@ -233,24 +233,35 @@ class PlotFrame:
         for column, (first_value, second_value) in enumerate(
             zip(first_values, second_values, strict=True)
         ):
-            first, second = top_eighths_of(first_value), top_eighths_of(second_value)
+            first_eighths, second_eighths = (
+                top_eighths_of(first_value),
+                top_eighths_of(second_value),
+            )
             if self.fill == "band":
                 has_both_values = first_value is not None and second_value is not None
-                band_zones = [Zone(first, first_number, is_faint=True), Zone(second, first_number)]
+                band_zones = [
+                    Zone(first_eighths, first_number, is_faint=True),
+                    Zone(second_eighths, first_number),
+                ]
                 zones_by_column.append(band_zones if has_both_values else [])
-            elif abs(first - second) < _MIN_EDGE_DISTANCE_EIGHTHS:
+            elif abs(first_eighths - second_eighths) < _MIN_EDGE_DISTANCE_EIGHTHS:
                 # Both edges are in one row: they alternate.
                 edge_palette_number = (
                     first_number if column // _DASH_COLUMNS % 2 else second_number
                 )
                 zones_by_column.append(
-                    [Zone(max(first, second), second_number, edge_palette_number)]
+                    [Zone(max(first_eighths, second_eighths), second_number, edge_palette_number)]
                 )
-            elif first > second:
-                zones_by_column.append([Zone(second, second_number), Zone(first, first_number)])
+            elif first_eighths > second_eighths:
+                zones_by_column.append(
+                    [Zone(second_eighths, second_number), Zone(first_eighths, first_number)]
+                )
             else:
                 zones_by_column.append(
-                    [Zone(first, second_number, first_number), Zone(second, second_number)]
+                    [
+                        Zone(first_eighths, second_number, first_number),
+                        Zone(second_eighths, second_number),
+                    ]
                 )
         return zones_by_column
 

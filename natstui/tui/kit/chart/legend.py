@@ -73,7 +73,7 @@ def legend_runs(
         values, overall_label = data.overall, data.overall_label
     elif values is None:
         values = [series.values[-1] if series.values else None for series in data.series]
-    texts = [" –" if v is None else " " + value_text(v, data.unit) for v in values]
+    texts = [" –" if value is None else " " + value_text(value, data.unit) for value in values]
     symbols = _series_symbols(data)
     label_runs = [Run(f" {overall_label}", AXES_PALETTE_NUMBER)] if overall_label else []
     all_runs = [*_events_runs(data), *label_runs, *_join_entries(symbols, labels, texts)]

@@ -111,7 +111,7 @@ def _draw_area_cell(zones: Sequence[Zone], low_eighth: int, shade_index: int) ->
     parts: list[tuple[int, int]] = []
     filled_to_eighth = low_eighth
     for zone in zones:
-        top = min(zone.top, low_eighth + 8)
+        top = min(zone.top_eighths, low_eighth + 8)
         if top > filled_to_eighth:
             parts.append(
                 (top - filled_to_eighth, _zone_palette_number(zone, low_eighth, shade_index))
@@ -131,7 +131,7 @@ def _draw_area_cell(zones: Sequence[Zone], low_eighth: int, shade_index: int) ->
 def _zone_palette_number(zone: Zone, low_eighth: int, shade_index: int) -> int:
     if zone.is_faint:
         return area_shade_number(zone.palette_number, FAINT_SHADE_INDEX)
-    is_edge = zone.top <= low_eighth + 8
+    is_edge = zone.top_eighths <= low_eighth + 8
     return (
         area_shade_number(zone.edge_palette_number or zone.palette_number)
         if is_edge

@@ -69,15 +69,19 @@ def clock_ticks(
 
     `width` is the width of the axis in cells.
     """
-    step = time_step_s(window_s / max(1, min(8, width // 14)))
+    step_s = time_step_s(window_s / max(1, min(8, width // 14)))
     offset = datetime.fromtimestamp(end_s, UTC).astimezone(zone).utcoffset()
     utc_offset_s = offset.total_seconds() if offset else 0.0
-    first = math.ceil((end_s - window_s + utc_offset_s) / step) * step - utc_offset_s
-    time_format = "%H:%M:%S" if step < 60 else "%H:%M" if step < 86_400 else "%d %b"
-    times = [first + index * step for index in range(int((end_s - first) // step) + 1)]
+    first_at_s = math.ceil((end_s - window_s + utc_offset_s) / step_s) * step_s - utc_offset_s
+    time_format = "%H:%M:%S" if step_s < 60 else "%H:%M" if step_s < 86_400 else "%d %b"
+    ticks_at_s = [
+        first_at_s + index * step_s for index in range(int((end_s - first_at_s) // step_s) + 1)
+    ]
     return tuple(
-        Tick(at - end_s, datetime.fromtimestamp(at, UTC).astimezone(zone).strftime(time_format))
-        for at in times
+        Tick(
+            at_s - end_s, datetime.fromtimestamp(at_s, UTC).astimezone(zone).strftime(time_format)
+        )
+        for at_s in ticks_at_s
     )
 
 
@@ -151,16 +155,16 @@ def _choose_axis(
     `choose_first_tick_and_step` returns, for a distance of ticks in lines, the first tick as a
     multiple of the step, and the step.
     """
-    best: tuple[float, int, int, float] | None = None
+    best_cost_and_choice: tuple[float, int, int, float] | None = None
     for distance in _possible_tick_distances(height):
         first, step = choose_first_tick_and_step(distance)
         # An axis beyond the values costs height; ticks close together cost readability.
         span = step * (height - 1) / distance
         axis_cost = span * (1.0 if distance > 2 else 1.25)
-        if best is None or axis_cost < best[0]:
-            best = (axis_cost, distance, first, step)
-    assert best is not None
-    _, distance, first, step = best
+        if best_cost_and_choice is None or axis_cost < best_cost_and_choice[0]:
+            best_cost_and_choice = (axis_cost, distance, first, step)
+    assert best_cost_and_choice is not None
+    _, distance, first, step = best_cost_and_choice
     count = (height - 1) // distance + 1
     ticks = tuple(Tick((first + index) * step, "") for index in range(count))
     return ValueAxis(ticks, first * step, (first + (height - 1) / distance) * step)

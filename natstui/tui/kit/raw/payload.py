@@ -98,7 +98,11 @@ def _plain_text(payload: bytes) -> str | None:
         text = payload.decode()
     except UnicodeDecodeError:
         return None
-    return None if any(ord(c) < 32 and c not in "\t\r\n" for c in text[:4096]) else text
+    return (
+        None
+        if any(ord(character) < 32 and character not in "\t\r\n" for character in text[:4096])
+        else text
+    )
 
 
 def hex_dump(payload: bytes) -> str:

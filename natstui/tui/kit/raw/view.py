@@ -92,8 +92,8 @@ class RawView(ScrollView, can_focus=True):
     def show(self, text: str, language: Language = "text") -> None:
         """Show a text from its beginning, cut after 1 Mi characters with a note."""
         self._text = text
-        shown = clean_text(text[:_MAX_CHARACTERS])
-        self._lines = shown.split("\n")
+        shown_text = clean_text(text[:_MAX_CHARACTERS])
+        self._lines = shown_text.split("\n")
         if len(text) > _MAX_CHARACTERS:
             self._lines.append(f"… {len(text) - _MAX_CHARACTERS:,} more characters")
         self._language = language
@@ -164,8 +164,12 @@ class RawView(ScrollView, can_focus=True):
     def _scroll_to_line(self, line: int, character: int) -> None:
         """Scroll a position of the text into the upper third, if it is not in view."""
         row_index = next(
-            (i for i, row in enumerate(self._rows) if row.line == line and character < row.end),
-            next((i for i, row in enumerate(self._rows) if row.line == line), 0),
+            (
+                index
+                for index, row in enumerate(self._rows)
+                if row.line == line and character < row.end
+            ),
+            next((index for index, row in enumerate(self._rows) if row.line == line), 0),
         )
         top, height = round(self.scroll_y), self.size.height
         if not top <= row_index < top + height:
@@ -188,12 +192,12 @@ class RawView(ScrollView, can_focus=True):
         """Return the text of a row as coloured segments; matches replace other colours."""
         line = self._lines[row.line]
         kind_by_character: list[str] = [""] * (row.end - row.start)
-        current = self._match_positions[self._match_index] if self._match_positions else None
+        current_match = self._match_positions[self._match_index] if self._match_positions else None
         for start, end, kind in [
             *find_spans(line, self._language),
             *find_matches(line, self._search_text),
         ]:
-            if kind == "found" and current == (row.line, start):
+            if kind == "found" and current_match == (row.line, start):
                 kind = "here"
             part_start, part_end = max(start, row.start), min(end, row.end)
             if part_start < part_end:

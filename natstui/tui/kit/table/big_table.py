@@ -113,12 +113,12 @@ class BigTable(TableView):
     def action_scroll_columns(self, step: int) -> None:
         """Scroll sideways to the next column that is cut off; to the left if `step` < 0."""
         layout = self.column_layout
-        starts = [column.start - layout.unscrolled_cells for column in layout.columns[1:]]
+        column_starts = [column.start - layout.unscrolled_cells for column in layout.columns[1:]]
         now = round(self.scroll_x)
         if step > 0:
-            target = next((x for x in starts if x > now), now)
+            target = next((x for x in column_starts if x > now), now)
         else:
-            target = next((x for x in reversed(starts) if x < now), 0)
+            target = next((x for x in reversed(column_starts) if x < now), 0)
         self.scroll_to(x=target, animate=False, force=True)
 
     def action_select(self) -> None:
@@ -154,8 +154,12 @@ class BigTable(TableView):
         self._post_marks()
 
     def action_sort(self, step: int) -> None:
-        """Request sorting by the column `step` to the right; 0 reverses the direction."""
-        columns = [p.column.id for p in self.column_layout.columns if p.column.sortable]
+        """Request sorting by the column `step` columns to the right; 0 reverses the direction."""
+        columns = [
+            positioned.column.id
+            for positioned in self.column_layout.columns
+            if positioned.column.sortable
+        ]
         if not columns:
             return
         sort_column_id = self.sort.column_id if self.sort else None
@@ -199,6 +203,6 @@ class BigTable(TableView):
             self.repaint_changed()
 
     def on_leave(self) -> None:
-        """Remove the highlight."""
+        """Remove the highlight when the pointer leaves the table."""
         self._hovered_position = None
         self.repaint_changed()

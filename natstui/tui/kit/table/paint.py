@@ -20,16 +20,16 @@ class RowAppearance(NamedTuple):
     """Everything that determines how a row is drawn; equal values give equal lines."""
 
     cells: Sequence[Cell]
-    cursor: bool = False
-    hover: bool = False
-    marked: bool = False
+    has_cursor: bool = False
+    is_hovered: bool = False
+    is_marked: bool = False
 
     @property
     def kind(self) -> str:
         """Return the name of the row's background style."""
-        if self.cursor:
+        if self.has_cursor:
             return "cursor"
-        return "hover" if self.hover else "marked" if self.marked else "row"
+        return "hover" if self.is_hovered else "marked" if self.is_marked else "row"
 
 
 class Sort(NamedTuple):
@@ -63,9 +63,9 @@ class Painter:
     def row(self, appearance: RowAppearance, layout: Layout, scroll_x: int, width: int) -> Strip:
         """Return a row's line, `width` cells wide."""
         gutter = Cell(" ")
-        if appearance.marked:
+        if appearance.is_marked:
             gutter = Cell("✓", "mark")
-        elif appearance.cursor:
+        elif appearance.has_cursor:
             gutter = Cell("▌", "mark")
         # A row drawn right after its columns changed may have fewer cells.
         cells = [*appearance.cells, *[_EMPTY_CELL] * (len(layout.columns) - len(appearance.cells))]
@@ -76,8 +76,8 @@ class Painter:
         titles = [_EMPTY_CELL] * len(layout.columns)
         for column in layout.columns:
             titles[column.index] = _title(column, sort)
-        before = Cell("‹" if scroll_x > 0 else " ")
-        strip = self._line("header", before, titles, layout, scroll_x, width)
+        gutter = Cell("‹" if scroll_x > 0 else " ")
+        strip = self._line("header", gutter, titles, layout, scroll_x, width)
         if layout.total_width - scroll_x > width > 1:
             more_sign = Segment("›", self.style("header", "sorted"))
             strip = Strip([*strip.crop(0, width - 1), more_sign], width)
@@ -98,16 +98,16 @@ class Painter:
             return Strip([Segment(" " * width, blank_style)], width)
         left_cell = layout.unscrolled_cells + scroll_x
         right_cell = scroll_x + width
-        first, *other_columns = layout.columns
-        visible: list[PositionedColumn] = []
+        first_column, *other_columns = layout.columns
+        visible_columns: list[PositionedColumn] = []
         for column in other_columns:
             if column.start < right_cell and column.start + column.width > left_cell:
-                visible.append(column)
-        unscrolled_strip = self._strip(kind, [first], cells, layout.gap, gutter)
-        if not visible:
+                visible_columns.append(column)
+        unscrolled_strip = self._strip(kind, [first_column], cells, layout.gap, gutter)
+        if not visible_columns:
             return unscrolled_strip.crop_extend(0, width, blank_style)
-        scrolled_strip = self._strip(kind, visible, cells, layout.gap)
-        skipped_cells = left_cell - visible[0].start
+        scrolled_strip = self._strip(kind, visible_columns, cells, layout.gap)
+        skipped_cells = left_cell - visible_columns[0].start
         if skipped_cells < 0:  # the left edge is in the gap before the first visible column
             gap = Segment(" " * -skipped_cells, blank_style)
             scrolled_strip, skipped_cells = (

@@ -46,7 +46,9 @@ class TableLines(ScrollView, can_focus=True):
         id: str | None = None,
         classes: str | None = None,
     ) -> None:
-        """Create empty; with `titles`, the first line names the columns."""
+        """Create without rows, with the text `empty` instead; with `titles`, the first line names
+        the columns.
+        """
         super().__init__(id=id, classes=classes)
         self.title_lines = 1 if titles else 0
         """Number of lines above the first row."""
@@ -89,8 +91,8 @@ class TableLines(ScrollView, can_focus=True):
         text = ""
         if not self.source.order:
             empty_text = "loading …" if isinstance(self.source, EmptyRowSource) else self.empty
-            first = min(2 * self.title_lines, self.size.height - 1)
-            text = _empty_text_line(empty_text, y - first, width)
+            text_line = min(2 * self.title_lines, self.size.height - 1)
+            text = _empty_text_line(empty_text, y - text_line, width)
         return Strip([Segment(fit(text, width), self._painter.style("row", "dim"))], width)
 
     @property
@@ -237,7 +239,7 @@ class TableView(TableLines):
         return VisibleRowsReporter(self)
 
     def move(self, position: int) -> None:
-        """Move the cursor to a position for the user, and scroll it into view."""
+        """Move the cursor to a position on behalf of the user, and scroll it into view."""
         self._is_cursor_moved_by_user = True
         self._set_cursor(position)
         top = round(self.scroll_y)
@@ -340,7 +342,7 @@ class TableMessage(Message, bubble=True, namespace="big_table"):
 
     @property
     def control(self) -> TableView:
-        """Return the table."""
+        """Return the table that posted the message."""
         return self.table
 
 

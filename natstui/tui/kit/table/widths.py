@@ -79,13 +79,13 @@ def compute_layout(columns: Sequence[Column], viewport_width: int) -> Layout:
     spare_cells = (
         available_cells
         - GUTTER_CELLS
-        - sum(widths[i] for i in visible_indexes)
+        - sum(widths[index] for index in visible_indexes)
         - gap * (len(visible_indexes) - 1)
     )
     spare_cells = _widen_columns(columns, widths, visible_indexes, spare_cells)
     if len(visible_indexes) == len(columns) > 1:
         gap += min(2, max(0, spare_cells // len(columns)))
-    hidden_indexes = [i for i in range(len(columns)) if i not in visible_indexes]
+    hidden_indexes = [index for index in range(len(columns)) if index not in visible_indexes]
     positioned_columns = []
     start = GUTTER_CELLS
     for index in [*sorted(visible_indexes), *hidden_indexes]:
@@ -108,12 +108,12 @@ def _choose_columns(
 ) -> set[int]:
     """Return the indexes of the columns that fit, chosen by priority, and of the first column."""
     visible_indexes: set[int] = set()
-    used = GUTTER_CELLS
+    used_cells = GUTTER_CELLS
     for index in sorted(range(len(columns)), key=lambda i: (i != 0, columns[i].priority)):
-        fits = used + widths[index] <= viewport_width >= columns[index].min_table_width
+        fits = used_cells + widths[index] <= viewport_width >= columns[index].min_table_width
         if not visible_indexes or fits:
             visible_indexes.add(index)
-            used += widths[index] + gap
+            used_cells += widths[index] + gap
     return visible_indexes
 
 
@@ -125,15 +125,17 @@ def _widen_columns(
     """
     while spare_cells > 0:
         growing_indexes = [
-            i for i in visible_indexes if columns[i].flex and widths[i] < columns[i].max_width
+            index
+            for index in visible_indexes
+            if columns[index].flex and widths[index] < columns[index].max_width
         ]
         if not growing_indexes:
             break
-        flex_sum = sum(columns[i].flex for i in growing_indexes)
-        before = spare_cells
-        for i in sorted(growing_indexes):
-            added_cells = max(1, before * columns[i].flex // flex_sum)
-            step = min(spare_cells, added_cells, columns[i].max_width - widths[i])
-            widths[i] += step
+        flex_sum = sum(columns[index].flex for index in growing_indexes)
+        cells_to_share = spare_cells
+        for index in sorted(growing_indexes):
+            added_cells = max(1, cells_to_share * columns[index].flex // flex_sum)
+            step = min(spare_cells, added_cells, columns[index].max_width - widths[index])
+            widths[index] += step
             spare_cells -= step
     return max(0, spare_cells)

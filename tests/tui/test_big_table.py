@@ -22,7 +22,7 @@ COLUMNS = (
     Column("msgs", "Messages", 9, "right", priority=1),
     Column("rate", "Msg/s", 7, "right", priority=1),
     Column("state", "State", 8, priority=2),
-    Column("trend", "Trend", 12, priority=3, sortable=False),
+    Column("trend", "Trend", 12, priority=3, is_sortable=False),
     Column("subjects", "Subjects", 24, priority=4),
 )
 

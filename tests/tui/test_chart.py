@@ -417,7 +417,7 @@ def test_a_cross_hair_hides_no_line() -> None:
 
 def test_a_log_scale_has_powers_of_ten_and_no_place_for_nothing() -> None:
     series = (Series("a", [0.0, 0.002, 0.3, 9.0]),)
-    chart = ChartData("x", "s", [-3.0, -2.0, -1.0, 0.0], series, 3, logarithmic=True)
+    chart = ChartData("x", "s", [-3.0, -2.0, -1.0, 0.0], series, 3, is_logarithmic=True)
     frame = plot_frame(chart, 60, 16)
     assert [label for _, label in frame.y_ticks] == ["1ms", "10ms", "100ms", "1s", "10s"]
     assert [at for at, _ in frame.y_ticks] == pytest.approx([-3, -2, -1, 0, 1])
@@ -432,7 +432,7 @@ def test_a_log_scale_has_powers_of_ten_and_no_place_for_nothing() -> None:
 async def test_the_mouse_reads_values_off_a_chart_and_a_log_scale_is_named() -> None:
     app = ChartApp()
     async with app.run_test(size=(80, 24)) as pilot:
-        app.chart.show(replace(data(), logarithmic=True))
+        app.chart.show(replace(data(), is_logarithmic=True))
         text = await until(app, pilot, "now")
         assert "Ingest (msgs/s, log scale)" in text
         assert "1000" in text and "10.0" in text

@@ -108,15 +108,17 @@ class NatstuiCommands(Provider):
                 yield Hit(score, matcher.highlight(command.names[0]), run, help=command.help)
         letters = [letter.lower() for letter in query if not letter.isspace()]
         # Matching costs microseconds a name: only names with all the letters get that far.
-        matches = (
+        scored_assets = (
             (matcher.match(text), text, message)
             for text, message in self._asset_labels_and_messages()
             if _contains_in_order(text.lower(), letters)
         )
-        best_matches = heapq.nlargest(
-            MAX_ASSET_HITS, (hit for hit in matches if hit[0]), key=lambda hit: hit[0]
+        best_assets = heapq.nlargest(
+            MAX_ASSET_HITS,
+            (asset for asset in scored_assets if asset[0]),
+            key=lambda asset: asset[0],
         )
-        for score, text, message in best_matches:
+        for score, text, message in best_assets:
             yield Hit(score, safe(text), partial(self.app.post_message, message))
 
     def _key_commands(self) -> Iterator[tuple[str, str, Callable[[], Awaitable[object]]]]:

@@ -109,8 +109,8 @@ def _check_stream(state: State, name: str) -> str:
     streams = state.streams.roster.rows_of_stream
     if name in streams:
         return name
-    nearest = difflib.get_close_matches(name, list(streams)[:10_000], 1)
-    hint = f"; did you mean {nearest[0]}?" if nearest else ""
+    nearest_streams = difflib.get_close_matches(name, list(streams)[:10_000], 1)
+    hint = f"; did you mean {nearest_streams[0]}?" if nearest_streams else ""
     raise UsageError(f"there is no stream {name}{hint}")
 
 

@@ -33,7 +33,7 @@ class _Key(NamedTuple):
     key: str
     key_text: str
     label: str
-    enabled: bool
+    is_enabled: bool
 
     @property
     def width(self) -> int:
@@ -42,7 +42,7 @@ class _Key(NamedTuple):
 
     def text(self, *, is_hovered: bool) -> Content:
         """Return the drawn key; a disabled key is dim."""
-        key, label_style = footer_styles(is_enabled=self.enabled, is_hovered=is_hovered)
+        key, label_style = footer_styles(is_enabled=self.is_enabled, is_hovered=is_hovered)
         return Content.assemble(
             Content.styled(clean_line(self.key_text), key),
             Content.styled(clean_line(f" {self.label}"), label_style),
@@ -100,7 +100,7 @@ class KeyFooter(Widget, can_focus=False):
                 key_by_action.setdefault(action, key)
             # Disabled keys must not use the space of enabled ones.
             self._keys = sorted(
-                key_by_action.values(), key=lambda key: (not key.enabled, key.rank)
+                key_by_action.values(), key=lambda key: (not key.is_enabled, key.rank)
             )
         return self._keys
 
@@ -144,7 +144,7 @@ class KeyFooter(Widget, can_focus=False):
     def on_mouse_down(self, event: events.MouseDown) -> None:
         """Execute the clicked key, or ring the bell if it is disabled."""
         key = self._key_at(event.x)
-        if key is not None and key.enabled:
+        if key is not None and key.is_enabled:
             self.app.simulate_key(key.key)
         elif key is not None:
             self.app.bell()

@@ -276,12 +276,12 @@ class ColumnChoice(ScreenPart):
         self._storage_key = f"columns of {screen.NOUN}"
         stored_ids = load_view_setting(self._storage_key)
         spec_ids = {spec.id for spec in screen.SPECS}
-        ids = (
+        chosen_ids = (
             [spec_id for spec_id in stored_ids if spec_id in spec_ids]
             if isinstance(stored_ids, list)
             else []
         )
-        self.chosen_ids: list[str] | None = ids or None
+        self.chosen_ids: list[str] | None = chosen_ids or None
 
     def filter_specs(self, specs: Sequence[ColumnSpec[Any]]) -> Sequence[ColumnSpec[Any]]:
         """Return the chosen columns among `specs`; the first column is always included."""

@@ -492,7 +492,7 @@ class ListenScreen(LiveScreen):
     """Id of the newest subscribe request by system; it has ended earlier subscriptions."""
 
     caption = getters.query_one("#caption", Static)
-    gaps = getters.query_one("#gaps", Static)
+    gaps_text = getters.query_one("#gaps", Static)
 
     def __init__(self, subjects: tuple[str, ...]) -> None:
         super().__init__()
@@ -598,9 +598,9 @@ class ListenScreen(LiveScreen):
     def _show(self, update: Listened) -> None:
         """Show an update; on a paused screen only its totals."""
         self.caption.update(safe(totals_text(self.subjects, update)))
-        gaps = "  ·  ".join(filter(None, (self._refusal, gap_text(update))))
-        self.set_class(bool(gaps), "-gaps")
-        self.gaps.update(safe(gaps, "warn"))
+        gap_sentences = "  ·  ".join(filter(None, (self._refusal, gap_text(update))))
+        self.set_class(bool(gap_sentences), "-gaps")
+        self.gaps_text.update(safe(gap_sentences, "warn"))
         if not self.is_paused:
             self.shown_update = update
             self._draw()

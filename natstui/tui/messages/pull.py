@@ -119,12 +119,12 @@ class PullScreen(LiveScreen):
     def _draw(self, result: PulledMessage) -> None:
         text, format_name, caption = message_text(result.message, "auto")
         self.raw.show(text, "json" if format_name == "json" else "text")
-        times = (
+        delivery_note = (
             "first delivery"
             if result.deliveries_count == 1
             else (f"delivery {result.deliveries_count}")
         )
-        self._show_caption(f"{caption}  ·  {times}  ·  not acked yet")
+        self._show_caption(f"{caption}  ·  {delivery_note}  ·  not acked yet")
 
     def action_next(self) -> None:
         """Pull the next message."""

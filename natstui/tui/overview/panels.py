@@ -125,16 +125,17 @@ def cut_sentence(cell: Cell, max_cells: int) -> Cell:
         return cell
 
     def find_fitting_ends(separator: re.Pattern[str]) -> list[int]:
-        ends = [
+        possible_ends = [
             end.start()
             for end in separator.finditer(cell.text)
             if end.start() >= cell.second_style_start
         ]
-        return [end for end in ends if cell_len(cell.text[:end]) + len(_MORE_SIGN) <= max_cells]
+        available_cells = max_cells - len(_MORE_SIGN)
+        return [end for end in possible_ends if cell_len(cell.text[:end]) <= available_cells]
 
     clause_ends, word_ends = find_fitting_ends(_CLAUSE_END), find_fitting_ends(_WORD_END)
-    ends = clause_ends if clause_ends and clause_ends[-1] >= max_cells / 2 else word_ends
-    return cell._replace(text=cell.text[: ends[-1]] + _MORE_SIGN) if ends else cell
+    fitting_ends = clause_ends if clause_ends and clause_ends[-1] >= max_cells / 2 else word_ends
+    return cell._replace(text=cell.text[: fitting_ends[-1]] + _MORE_SIGN) if fitting_ends else cell
 
 
 def _widen_sentences(rows: Rows[Any], width: int) -> Rows[Any]:

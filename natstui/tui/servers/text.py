@@ -90,15 +90,15 @@ def _account_section(account: Account | None, *, is_own_account: bool) -> Sectio
     missing_limit_text = "unlimited" if is_own_account else "an unknown limit"
 
     def used_text(
-        used: int,
-        limit: int | None,
+        used_value: int,
+        max_value: int | None,
         format_value: object = count_text,
         no_limit_text: str = "unlimited",
     ) -> str:
         assert callable(format_value)
-        share = f" ({100 * used / limit:.0f}%)" if limit else ""
-        limit_text = format_value(limit) if limit is not None else no_limit_text
-        return f"{format_value(used)} of {limit_text}{share}"
+        share = f" ({100 * used_value / max_value:.0f}%)" if max_value else ""
+        limit_text = format_value(max_value) if max_value is not None else no_limit_text
+        return f"{format_value(used_value)} of {limit_text}{share}"
 
     streams = used_text(
         account.streams_count, account.max_streams_count, no_limit_text=missing_limit_text

@@ -234,11 +234,11 @@ class SystemControls(AppPart):
         action: str | None = _SWITCH_OPTION
         if name in self._engines.systems and len(self._engines.systems) > 1:
             remove = "stop watching this system; nothing changes on its server"
-            actions = (
+            action_options = (
                 (_SWITCH_OPTION, "keys act on this system"),
                 (_STOP_WATCHING_OPTION, remove),
             )
-            action = await self._app.push_screen_wait(PickDialog(name, actions))
+            action = await self._app.push_screen_wait(PickDialog(name, action_options))
         if action == _SWITCH_OPTION:
             await self.switch_to(name)
         elif action == _STOP_WATCHING_OPTION:

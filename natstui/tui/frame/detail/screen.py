@@ -51,7 +51,7 @@ class ChartControls(ScreenPart):
     def show(self, charts: Sequence[Chart], data: Sequence[ChartData | None]) -> None:
         """Show data in the charts, with the chosen scale."""
         for chart, chart_data in zip(charts, data, strict=False):
-            chart.show(chart_data and replace(chart_data, logarithmic=self._is_logarithmic))
+            chart.show(chart_data and replace(chart_data, is_logarithmic=self._is_logarithmic))
         has_data = any(chart_data is not None for chart_data in data)
         if has_data is not self._has_data:
             self._has_data = has_data

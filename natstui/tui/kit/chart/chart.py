@@ -226,18 +226,18 @@ class Chart(Widget):
 
     def render_line(self, y: int) -> Strip:
         """Return a line of the widget: title and legend, or a line of the last drawing."""
-        size, head = self.size, self._head_lines
+        size, head_lines = self.size, self._head_lines
         width = size.width
         if is_too_small(size):
             return self._note_line("chart: too small", y)
         if self._is_frame_outdated:
             self._schedule_frame()
-        if y < head:
+        if y < head_lines:
             return self._head_line(y)
         if not self._frame_lines:
             waiting_text = "" if self._data is None else "…"
             return self._note_line(self._failure_text or waiting_text, y - size.height // 2)
-        if y - head >= len(self._frame_lines):
+        if y - head_lines >= len(self._frame_lines):
             return Strip([Segment(" " * width, self._palette_style(0))], width)
         segments = [
             Segment(clean_line(text), self._palette_style(palette_number))
@@ -262,7 +262,7 @@ class Chart(Widget):
         return runs if column is None else draw_crosshair(runs, column, CROSSHAIR_PALETTE_NUMBER)
 
     def _note_line(self, text: str, y: int) -> Strip:
-        """Return line `y` of a chart that shows only a text: the text in line 0, no text below."""
+        """Return a line of a chart that shows only a text: the text if `y` is 0, else blank."""
         width = self.size.width
         style = self._palette_style(0) + self._component_style("chart--note")
         return Strip([Segment(fit(text if y == 0 else "", width), style)], width)

@@ -138,7 +138,7 @@ class ChartData:
     """Times of events that are marked at the top, in seconds from the right edge."""
     events_label: str = ""
     """Short label of the event marks."""
-    logarithmic: bool = False
+    is_logarithmic: bool = False
     """Whether the value axis is logarithmic; values up to 0 are gaps then."""
     fill: Fill = "below"
     marks: tuple[Mark, ...] = ()
@@ -293,7 +293,7 @@ def time_axis_lines(height: int) -> int:
 
 def choose_value_axis(data: ChartData, height: int) -> ValueAxis:
     """Return the value axis of a chart whose plot and time axis have `height` lines together."""
-    create_axis = log_axis if data.logarithmic else value_axis
+    create_axis = log_axis if data.is_logarithmic else value_axis
     return create_axis(*_value_range(data), height - time_axis_lines(height), data.unit)
 
 
@@ -369,7 +369,7 @@ def _dash_shared_cells(
 
 def _scaled_values(data: ChartData, series: Series) -> Sequence[float | None]:
     """Return the values to draw: on a logarithmic axis their decimal logarithms."""
-    if not data.logarithmic:
+    if not data.is_logarithmic:
         return series.values
     return [
         math.log10(value) if value is not None and 0 < value < math.inf else None
@@ -388,10 +388,10 @@ def _value_range(data: ChartData) -> tuple[float, float]:
         for at_s, value in zip(data.at_s, series.values, strict=False)
         if value is not None and -data.window_s <= at_s <= 0 and math.isfinite(value)
     ]
-    if data.logarithmic:
+    if data.is_logarithmic:
         values = [value for value in values if value > 0]
     if not values:
         return 0.0, 1.0
     lowest, highest = min(values), max(values)
-    includes_zero = data.includes_zero and not data.logarithmic
+    includes_zero = data.includes_zero and not data.is_logarithmic
     return (min(0.0, lowest), max(0.0, highest)) if includes_zero else (lowest, highest)

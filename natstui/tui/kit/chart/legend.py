@@ -43,7 +43,7 @@ def chart_title(data: ChartData | None, crosshair_at_s: float | None = None) -> 
     if data is None:
         return ""
     details: list[str] = [data.unit] if data.unit else []
-    details += ["log scale"] if data.logarithmic else []
+    details += ["log scale"] if data.is_logarithmic else []
     title = clean_line(f"{data.title} ({', '.join(details)})" if details else data.title)
     return (
         title if crosshair_at_s is None else f"{title}  at {_moment_label(data, crosshair_at_s)}"

@@ -111,12 +111,15 @@ def _draw_area_cell(zones: Sequence[Zone], low_eighth: int, shade_index: int) ->
     parts: list[tuple[int, int]] = []
     filled_to_eighth = low_eighth
     for zone in zones:
-        top = min(zone.top_eighths, low_eighth + 8)
-        if top > filled_to_eighth:
+        top_eighth = min(zone.top_eighths, low_eighth + 8)
+        if top_eighth > filled_to_eighth:
             parts.append(
-                (top - filled_to_eighth, _zone_palette_number(zone, low_eighth, shade_index))
+                (
+                    top_eighth - filled_to_eighth,
+                    _zone_palette_number(zone, low_eighth, shade_index),
+                )
             )
-            filled_to_eighth = top
+            filled_to_eighth = top_eighth
     if filled_to_eighth < low_eighth + 8:
         parts.append((low_eighth + 8 - filled_to_eighth, 0))
     if len(parts) > 2:

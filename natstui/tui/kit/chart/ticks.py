@@ -157,17 +157,19 @@ def _choose_axis(
     """
     best_cost_and_choice: tuple[float, int, int, float] | None = None
     for distance in _possible_tick_distances(height):
-        first, step = choose_first_tick_and_step(distance)
+        first_multiple, step = choose_first_tick_and_step(distance)
         # An axis beyond the values costs height; ticks close together cost readability.
         span = step * (height - 1) / distance
         axis_cost = span * (1.0 if distance > 2 else 1.25)
         if best_cost_and_choice is None or axis_cost < best_cost_and_choice[0]:
-            best_cost_and_choice = (axis_cost, distance, first, step)
+            best_cost_and_choice = (axis_cost, distance, first_multiple, step)
     assert best_cost_and_choice is not None
-    _, distance, first, step = best_cost_and_choice
+    _, distance, first_multiple, step = best_cost_and_choice
     count = (height - 1) // distance + 1
-    ticks = tuple(Tick((first + index) * step, "") for index in range(count))
-    return ValueAxis(ticks, first * step, (first + (height - 1) / distance) * step)
+    ticks = tuple(Tick((first_multiple + index) * step, "") for index in range(count))
+    return ValueAxis(
+        ticks, first_multiple * step, (first_multiple + (height - 1) / distance) * step
+    )
 
 
 def value_axis(lowest: float, highest: float, height: int, unit: Unit) -> ValueAxis:
@@ -184,11 +186,11 @@ def value_axis(lowest: float, highest: float, height: int, unit: Unit) -> ValueA
     def choose_first_tick_and_step(distance: int) -> tuple[int, float]:
         interval_count = (height - 1) / distance
         step = _round_tick_step((highest - lowest) / interval_count, unit)
-        first = math.floor(lowest / step + 1e-9)
-        while (first + interval_count) * step < highest - step * 1e-9:
+        first_multiple = math.floor(lowest / step + 1e-9)
+        while (first_multiple + interval_count) * step < highest - step * 1e-9:
             step = _round_tick_step(step * 1.01, unit)
-            first = math.floor(lowest / step + 1e-9)
-        return first, step
+            first_multiple = math.floor(lowest / step + 1e-9)
+        return first_multiple, step
 
     axis = _choose_axis(height, choose_first_tick_and_step)
     values = [value for value, _ in axis.ticks]
@@ -209,21 +211,23 @@ def log_axis(lowest: float, highest: float, height: int, unit: Unit) -> ValueAxi
         lowest, highest = 1.0, max(10.0, highest)
     height = max(2, height)
     base = 2.0 if unit in ("bytes", "bytes/s") else 10.0
-    first = math.floor(math.log(lowest, base) + 1e-9)
-    last = max(first + 1, math.ceil(math.log(highest, base) - 1e-9))
+    first_power = math.floor(math.log(lowest, base) + 1e-9)
+    last_power = max(first_power + 1, math.ceil(math.log(highest, base) - 1e-9))
 
     def choose_first_tick_and_step(distance: int) -> tuple[int, float]:
-        step = max(1, math.ceil((last - first) / ((height - 1) / distance) - 1e-9))
+        step = max(1, math.ceil((last_power - first_power) / ((height - 1) / distance) - 1e-9))
         # The first tick is at 0 here: the axis is shifted to the first power below.
         return 0, float(step)
 
     axis = _choose_axis(height, choose_first_tick_and_step)
     log10_of_base = math.log10(base)
     ticks = tuple(
-        Tick((first + power) * log10_of_base, value_text(base ** (first + power), unit))
+        Tick(
+            (first_power + power) * log10_of_base, value_text(base ** (first_power + power), unit)
+        )
         for power, _ in axis.ticks
     )
-    return ValueAxis(ticks, first * log10_of_base, (first + axis.high) * log10_of_base)
+    return ValueAxis(ticks, first_power * log10_of_base, (first_power + axis.high) * log10_of_base)
 
 
 def label_width(ticks: Sequence[Tick]) -> int:

@@ -158,7 +158,7 @@ class BigTable(TableView):
         columns = [
             positioned.column.id
             for positioned in self.column_layout.columns
-            if positioned.column.sortable
+            if positioned.column.is_sortable
         ]
         if not columns:
             return
@@ -184,7 +184,7 @@ class BigTable(TableView):
             return
         if offset.y < self.title_lines:
             column = self.column_layout.at(offset.x, round(self.scroll_x))
-            if column is not None and column.sortable:
+            if column is not None and column.is_sortable:
                 self.post_message(messages.HeaderSelected(self, column.id))
             return
         position = offset.y - self.title_lines + round(self.scroll_y)

@@ -28,7 +28,7 @@ class Column:
     """Maximum width of a flexible column, in cells."""
     priority: int = 0
     """Columns that do not fit are hidden: the highest number first."""
-    sortable: bool = True
+    is_sortable: bool = True
     min_table_width: int = 0
     """Minimum width of a table that shows the column, even if it fits into a narrower table."""
 

@@ -38,8 +38,8 @@ class DemoShop:
 
     url: str
     """Address of one server, which sends clients the addresses of the others."""
-    system: Mapping[str, str]
-    """Settings of its system account, as environment variables."""
+    system_environment: Mapping[str, str]
+    """Environment variables with the settings of its system account."""
     context_file: Path
     """Context with the address: user and TLS of the settings file are not used with a context."""
 
@@ -187,7 +187,7 @@ def demo(store: Path | None, headless: bool, as_json: bool) -> None:
 
         _remove_server_variables()
         # With the system account, every screen has content.
-        os.environ.update(shop.system)
+        os.environ.update(shop.system_environment)
         open_viewer((*ENGINE_COMMAND, "--context", str(shop.context_file)), is_guided=True)
 
 

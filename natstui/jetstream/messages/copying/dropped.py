@@ -82,7 +82,7 @@ async def find_dropped(
         )
         dropped_seqs = possible_seqs
     if _removes_acknowledged(info):
-        seqs = await _find_unacknowledged(client, stream, consumer)
+        seqs = await _read_delivered_seqs(client, stream, consumer)
         sources.append(
             f"{len(seqs):,} that {stream} still stores, although it removes acknowledged ones"
         )
@@ -186,7 +186,7 @@ async def _read_stored(
                 next_seq = (stored_message.stream_seq or next_seq) + 1
 
 
-async def _find_unacknowledged(client: Client, stream: str, consumer: ConsumerRow) -> set[int]:
+async def _read_delivered_seqs(client: Client, stream: str, consumer: ConsumerRow) -> set[int]:
     """Return the sequences of the consumer's stored messages up to the last delivery.
 
     If some are ack pending, only the sequences up to the ack floor: above it, it is unknown which

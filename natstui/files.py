@@ -171,14 +171,14 @@ def create_atomic_folder(target: Path) -> Iterator[Path]:
     exists and is no empty folder, or while another process writes to it; then the target is
     unchanged.
     """
-    check_free_folder(target)
+    check_absent_or_empty_folder(target)
     with partial_folder(target) as folder:
         try:
             clear_folder(folder)
             yield folder
             for path in (*folder.rglob("*"), folder):
                 _sync_path(path)
-            check_free_folder(target)
+            check_absent_or_empty_folder(target)
             os.rename(folder, target)
             sync_folder(target.absolute().parent)
         except BaseException:
@@ -186,7 +186,7 @@ def create_atomic_folder(target: Path) -> Iterator[Path]:
             raise
 
 
-def check_free_folder(target: Path) -> None:
+def check_absent_or_empty_folder(target: Path) -> None:
     """Raise OSError unless the path is absent or an empty folder, and not the current folder."""
     try:
         mode = target.lstat().st_mode

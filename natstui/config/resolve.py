@@ -56,7 +56,7 @@ _SETTING_BY_VARIABLE = {
 }
 
 
-def split_own_layer(
+def split_connection_layer(
     loaded_settings: LoadedSettings,
 ) -> tuple[ValueAndOriginBySetting, ValueAndOriginBySetting]:
     """Return two layers of natstui's own settings of the connection.
@@ -233,7 +233,7 @@ def resolve(
     """
     if connection_names.context and connection_names.profile:
         raise UsageError("--context and --profile both name a system: use one of them")
-    file_layer, variables_and_flags_layer = split_own_layer(loaded_settings)
+    file_layer, variables_and_flags_layer = split_connection_layer(loaded_settings)
     nats_cli_variables_layer = nats_variables_layer()
     flags: ValueAndOriginBySetting = (
         {"server": (connection_names.server, "--server")} if connection_names.server else {}

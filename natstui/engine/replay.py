@@ -103,7 +103,7 @@ class ReplayProcess:
             self._send(self._player.seek(self._player.at_us if at_us is None else at_us))
             self._send(self._player.new_damage_marks())
             self._send(iter([self._player.position()]))
-            self._recording.warm_up()
+            self._recording.cache_events()
             self._advanced_at_s = self._refreshed_at_s = time.monotonic()
             while True:
                 self._run_turn()

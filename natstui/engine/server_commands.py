@@ -342,7 +342,7 @@ async def _change_key(writer: Writer, command: ChangeKey) -> tuple[str, object]:
 
 
 def _object_row(stored_object: StoredObject) -> ObjectRow:
-    link_target = (
+    object_link_text = (
         f"{stored_object.link_bucket}/{stored_object.link_name}".rstrip("/")
         if stored_object.link_bucket
         else ""
@@ -354,7 +354,7 @@ def _object_row(stored_object: StoredObject) -> ObjectRow:
         stored_object.digest,
         stored_object.stored_at_us,
         stored_object.description,
-        link_target,
+        object_link_text,
     )
 
 

@@ -74,7 +74,7 @@ def test_every_column_of_a_snapshot_is_read_and_no_other(
 def test_a_column_is_recorded_as_it_is_or_as_its_difference() -> None:
     polled = {field.name for field in fields(snapshot.ConsumerColumns)}
     recorded = {field.name for field in fields(column_differences.ConsumersAsDifferences)}
-    differences = column_differences.DIFFERENCE_BY_COLUMN
+    differences = column_differences.DIFFERENCE_COLUMN_BY_COLUMN
     assert polled >= differences.keys()
     missing = {differences.get(name, name) for name in polled} - recorded
     assert not missing, f"ConsumersAsDifferences lacks {missing}: it would not be recorded"

@@ -181,7 +181,7 @@ def test_a_segment_that_goes_just_after_it_was_listed_does_not_end_following(
 def test_a_segment_that_was_deleted_is_not_read_ahead(maker: Maker) -> None:
     recording = Recording(maker.disk.folder, skips_unreadable_parts=True)
     drop(maker.disk.folder, 2)
-    recording.warm_up()
+    recording.cache_events()
     assert recording.damaged_segments_count == 0
     maker.disk.abandon()
 
@@ -206,7 +206,7 @@ def test_only_segments_with_something_small_are_read_before_it_is_asked_for(
     folder = made(tmp_path, [scenario.poll(0), note, scenario.poll(1)], polls_per_segment=1)
     recording = Recording(folder)
     only_a_poll, with_a_note = recording.spans
-    recording.warm_up()
+    recording.cache_events()
     drop(folder, 2)
     small = recording.read_members(with_a_note, (EVENTS_MEMBER, FREQUENT_MEMBER))
     assert [entry.record() for entry in small.entries] == [note]

@@ -17,7 +17,6 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from natstui.analysis.bronze.schema import (
-    DIFFERENCE_COLUMN_BY_COLUMN,
     ddl_fields,
     ddl_type,
     is_scalar,
@@ -26,7 +25,10 @@ from natstui.analysis.bronze.schema import (
     split_optional,
 )
 from natstui.model.bench.latency import BUCKETS_COUNT, LatencyCounts
-from natstui.model.live.column_differences import ConsumersAsDifferences
+from natstui.model.live.column_differences import (
+    DIFFERENCE_COLUMN_BY_COLUMN,
+    ConsumersAsDifferences,
+)
 from natstui.model.live.snapshot import (
     ConsumerColumns,
     Snapshot,

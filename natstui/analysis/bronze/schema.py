@@ -12,7 +12,10 @@ from dataclasses import fields, is_dataclass
 from functools import cache
 from typing import Any
 
-from natstui.model.live.column_differences import DIFFERENCE_BY_COLUMN, ConsumersAsDifferences
+from natstui.model.live.column_differences import (
+    DIFFERENCE_COLUMN_BY_COLUMN,
+    ConsumersAsDifferences,
+)
 from natstui.model.live.snapshot import ConsumerColumns, Snapshot, StreamColumns
 from natstui.model.records.record import NEVER_RECORDED, Record, kind_of
 
@@ -93,11 +96,10 @@ def columns_of(cls: type) -> SparkTypeByColumn:
 STREAM_COLUMNS = columns_of(StreamColumns)
 CONSUMER_COLUMNS = columns_of(ConsumerColumns)
 
-DIFFERENCE_COLUMN_BY_COLUMN = DIFFERENCE_BY_COLUMN
 DIFFERENCE_COLUMN_TYPES: SparkTypeByColumn = {
     name: f"{text.removesuffix('?')}?"
     for name, text in columns_of(ConsumersAsDifferences).items()
-    if name in DIFFERENCE_BY_COLUMN.values()
+    if name in DIFFERENCE_COLUMN_BY_COLUMN.values()
 }
 """Column of differences → its type; version 2 records these instead of the columns of values."""
 

@@ -328,12 +328,14 @@ def compute_bench_account(silver: Silver) -> DataFrame:
                                                          "received_msgs")),
     )  # fmt: skip
     rows = worker_sums.join(F.broadcast(results), RUN_KEY_COLUMNS, "left")
-    sums_agree = [
+    agreement_conditions = [
         F.col(n) == F.col(f"reported_{n}") for n in ("sent_msgs", "acked_msgs", "received_msgs")
     ]
     is_valid = F.col("least_msgs") >= 0
     # No worker counts less than 0: such a report is damaged.
-    adds_up = sums_agree[0] & sums_agree[1] & sums_agree[2] & is_valid
+    adds_up = (
+        agreement_conditions[0] & agreement_conditions[1] & agreement_conditions[2] & is_valid
+    )
     return BENCH_ACCOUNT.conform(rows.withColumn("closes", adds_up))
 
 

@@ -41,7 +41,7 @@ MIN_SIMULTANEOUS_COUNT = 3
 _MAX_NAMED_FINDINGS_COUNT = 6
 _TIMED_KINDS = ("stuck", "lag", "poison", "availability", RECORDED_KIND)
 """Kinds of findings with a start time."""
-_ASSET_KINDS = ("stuck", "lag", "redelivery", "poison", "delay", "capacity", "identity",
+_KINDS_ABOUT_ASSETS = ("stuck", "lag", "redelivery", "poison", "delay", "capacity", "identity",
                 "change", "availability", RECORDED_KIND)  # fmt: skip
 """Kinds of findings that are merged if they are about the same stream or consumer."""
 _RECORDING_FINDINGS_COUNT = 3
@@ -201,7 +201,7 @@ def merge_by_subject(rows: DataFrame) -> DataFrame:
 
     Lost messages are the worst. The evidence names the others, and the largest weight counts.
     """
-    is_about_asset = F.col("kind").isin(*_ASSET_KINDS) & ~F.col("subject").isin(
+    is_about_asset = F.col("kind").isin(*_KINDS_ABOUT_ASSETS) & ~F.col("subject").isin(
         "account", "monitoring"
     )
     is_loss = F.coalesce(_advice_field("harm") == "lost", F.lit(False))

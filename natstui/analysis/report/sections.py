@@ -74,7 +74,7 @@ def section_text(result: Result, name: str) -> SectionText:
     )
 
 
-class Family(NamedTuple):
+class EphemeralFamily(NamedTuple):
     """Ephemeral consumers of a stream whose names have a common prefix, in a session."""
 
     session: str
@@ -87,18 +87,20 @@ _PERIOD_COLUMNS = ("bucket_at_us", "start_at_us")
 """Columns that only tables with several rows per consumer have."""
 
 
-def family_sizes(result: Result) -> dict[Family, int]:
+def family_sizes(result: Result) -> dict[EphemeralFamily, int]:
     """Return family of ephemeral consumers → number of consumers in it."""
     return {
-        Family(row["session"], row["stream"], row["name"]): row["consumers_count"]
+        EphemeralFamily(row["session"], row["stream"], row["name"]): row["consumers_count"]
         for row in rows_of(result, "ephemeral")
     }
 
 
-def find_family(row: ResultRow, size_by_family: Mapping[Family, int]) -> Family | None:
+def find_family(
+    row: ResultRow, size_by_family: Mapping[EphemeralFamily, int]
+) -> EphemeralFamily | None:
     """Return the family of the consumer of a row; None if it has none in `size_by_family`."""
     name = family_of(row.get("consumer") or "")
-    row_family = Family(row["session"], row.get("stream") or "", name or "")
+    row_family = EphemeralFamily(row["session"], row.get("stream") or "", name or "")
     return row_family if row_family in size_by_family else None
 
 
@@ -111,7 +113,7 @@ def _merge_families(result: Result, name: str) -> list[ResultRow]:
     names = {column["name"] for column in result["tables"][name]["columns"]}
     if not size_by_family or "created_at_us" not in names or names & {*_PERIOD_COLUMNS}:
         return rows
-    kept_rows, seen_families = [], set[Family]()
+    kept_rows, seen_families = [], set[EphemeralFamily]()
     for row in rows:
         row_family = find_family(row, size_by_family)
         if row_family is None:

@@ -15,12 +15,11 @@ from pyspark.sql import functions as F
 
 from natstui.analysis.bronze import schema
 from natstui.analysis.bronze.records import POLL, has_differences
-from natstui.analysis.bronze.schema import DIFFERENCE_COLUMN_BY_COLUMN
 from natstui.analysis.silver.index import clock_shift_us
 from natstui.analysis.silver.tables import CONSUMER_SAMPLE, STREAM_SAMPLE
 from natstui.analysis.tables import CONSUMER_KEY, STREAM_KEY, Table, series_id
 from natstui.model.findings.thresholds import PEER_OFFLINE_AFTER_S
-from natstui.model.live.column_differences import MIN_ABSOLUTE_TIME_US
+from natstui.model.live.column_differences import DIFFERENCE_COLUMN_BY_COLUMN, MIN_ABSOLUTE_TIME_US
 from natstui.model.live.snapshot import ConsumerColumns, StreamColumns, added_columns
 
 _PREVIOUS_PREFIX = "before_"

@@ -135,6 +135,7 @@ class TableStore:
         self._empty_tables: set[str] = set()
         self._gold_rows: dict[str, DataFrame] = {}
         self._part_by_session: dict[str, str] = {}
+        """Session → name of the part of the silver tables that has its rows."""
         self._part_by_new_session: dict[str, str] = {}
         self.format: str = spark.conf.get("spark.sql.sources.default", "parquet") or "parquet"
         """Format of gold, from Spark's own setting; silver is Parquet."""

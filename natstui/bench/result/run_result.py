@@ -65,7 +65,7 @@ def _count_unresponded(
 
 CLIENT_BOUND_CPU_RATIO = 0.9
 """CPU use of a worker, as a share of a core, above which the worker limits the result."""
-_MAX_MISSED_RATIO = 0.01
+_MAX_MISSED_SHARE_OF_SENT = 0.01
 _CPU_NOT_MEASURED = ServerCpu(None, "CPU use was not measured")
 
 
@@ -270,7 +270,7 @@ def _note_texts(outcome: RunOutcome, accounting: Accounting) -> Iterable[str]:
     if client_bound_names:
         names_text = ", ".join(client_bound_names)
         yield f"client-bound: {names_text} used over 90 % of a core; the server can do more"
-    if accounting.missed_msgs > _MAX_MISSED_RATIO * max(accounting.sent_msgs, 1):
+    if accounting.missed_msgs > _MAX_MISSED_SHARE_OF_SENT * max(accounting.sent_msgs, 1):
         missed_text = _sentence_start(accounting.missed_msgs, "message")
         yield f"missed its rate: {missed_text} due but never sent"
     if accounting.unread_msgs:

@@ -248,9 +248,9 @@ def _count_equal_rows(rows: Bytes2D, layout: FrameLayout) -> int:
         _comparison_mask(rows[0, :fixed_bytes], layout),
     )
     expected_bits, mask = padded.view(np.int64)
-    count, compared_end = 1, 8
+    count, compared_end_row = 1, 8
     while count < len(rows):
-        part = rows[count : min(compared_end, len(rows)), :fixed_bytes]
+        part = rows[count : min(compared_end_row, len(rows)), :fixed_bytes]
         heads = np.zeros((len(part), width), np.uint8)
         heads[:, :fixed_bytes] = part
         differing_bits = heads.view(np.int64)
@@ -258,7 +258,7 @@ def _count_equal_rows(rows: Bytes2D, layout: FrameLayout) -> int:
         differing_bits &= mask
         if differing_bits.any():
             return count + int(np.argmax(differing_bits.any(axis=1)))
-        count, compared_end = count + len(part), compared_end * 16
+        count, compared_end_row = count + len(part), compared_end_row * 16
     return count
 
 

@@ -57,7 +57,7 @@ class CorePublisher:
         """Send blocks of messages when they are due."""
         job, link = self._job, self._link
         content, pace = MessageContent(job.sender_settings, job.orders.role.batch_msgs), Pace(job)
-        while (due_msgs := await pace.next_messages(block_msgs(job))) is not None:
+        while (due_msgs := await pace.next_messages(max_block_msgs(job))) is not None:
             data, payload_bytes = content.frames(
                 due_msgs.first_number, due_msgs.due_ns, due_msgs.now_ns
             )
@@ -72,7 +72,7 @@ class CorePublisher:
             job.tally.last_sent_ns = time.monotonic_ns()
 
 
-def block_msgs(job: Job) -> int:
+def max_block_msgs(job: Job) -> int:
     """Return the maximum of messages in a block: about 96 KiB, and at most a batch of the role."""
     payload = job.sender_settings.orders.role.payload
     size_bytes = payload.size_max_bytes or payload.size_bytes

@@ -134,7 +134,7 @@ def _parse_operand(name: str, text: str, comparison: str, now: datetime | None) 
     return text
 
 
-def _parse_rate(text: str) -> float:
+def _parse_rate_per_s(text: str) -> float:
     return float(text) if re.fullmatch(r"\d+\.\d+", text) else parse_count(text)
 
 
@@ -145,7 +145,7 @@ def _parse_seconds(text: str) -> float:
 _PARSER_BY_FIELD_SUFFIX: tuple[tuple[str, Callable[[str], object]], ...] = (
     ("_bytes", parse_bytes),
     ("bytes_per_s", parse_bytes),
-    ("_per_s", _parse_rate),
+    ("_per_s", _parse_rate_per_s),
     ("_ns", parse_duration_ns),
     ("_s", _parse_seconds),
     ("_msgs", parse_count),

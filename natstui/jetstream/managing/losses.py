@@ -134,7 +134,7 @@ async def upstreams_and_republish_loss(
     for upstream in _find_added_upstreams(config, before):
         loss += await _upstream_loss(client, upstream, config, asset)
     loss += await _removed_upstreams_loss(client, _find_added_upstreams(before, config))
-    if asset is not None and _may_have_refused(asset, config):
+    if asset is not None and _may_have_refused_messages(asset, config):
         new_upstreams = _find_added_upstreams(config, before)
         for upstream in _list_upstreams(config):
             if upstream not in new_upstreams:
@@ -146,7 +146,7 @@ async def upstreams_and_republish_loss(
     return loss
 
 
-def _may_have_refused(asset: Asset, config: Config) -> bool:
+def _may_have_refused_messages(asset: Asset, config: Config) -> bool:
     """Return whether a stream may have refused messages of its sources that it accepts after an
     edit.
     """

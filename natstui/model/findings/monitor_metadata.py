@@ -146,13 +146,15 @@ def _check_messages(limits: _Thresholds, stored_msgs: int) -> list[ThresholdResu
 
 
 def _check_subjects(limits: _Thresholds, subjects_count: int) -> list[ThresholdResult]:
-    warning_count, critical_count = limits["subjects-warn"], limits["subjects-critical"]
-    if warning_count <= 0 and critical_count <= 0:
+    warning_subjects_count = limits["subjects-warn"]
+    critical_subjects_count = limits["subjects-critical"]
+    if warning_subjects_count <= 0 and critical_subjects_count <= 0:
         return []
-    is_upper_limit, text = warning_count < critical_count, counted(subjects_count, "subject")
+    is_upper_limit = warning_subjects_count < critical_subjects_count
+    text = counted(subjects_count, "subject")
     limits_with_severity: tuple[tuple[str, int, Severity], ...] = (
-        ("subjects-critical", critical_count, "critical"),
-        ("subjects-warn", warning_count, "warning"),
+        ("subjects-critical", critical_subjects_count, "critical"),
+        ("subjects-warn", warning_subjects_count, "warning"),
     )
     for name, limit, severity in limits_with_severity:
         if subjects_count >= limit if is_upper_limit else subjects_count <= limit:
@@ -160,7 +162,7 @@ def _check_subjects(limits: _Thresholds, subjects_count: int) -> list[ThresholdR
             return [
                 ThresholdResult(severity, name, f"{text}, the limit is {limit} {direction_text}")
             ]
-    name = "subjects-critical" if critical_count > 0 else "subjects-warn"
+    name = "subjects-critical" if critical_subjects_count > 0 else "subjects-warn"
     return [ThresholdResult("ok", name, text)]
 
 

@@ -27,7 +27,7 @@ MIN_ABSOLUTE_TIME_US = 1_000_000_000
 _MAX_TIME_DIFFERENCE_US = 60_000_000
 _MAX_INT64 = 2**63 - 1
 
-DIFFERENCE_BY_COLUMN = {
+DIFFERENCE_COLUMN_BY_COLUMN = {
     "delivered_stream_seq": "delivered_stream_ahead_seq",
     "ack_floor_consumer_seq": "ack_floor_consumer_behind_seq",
     "ack_floor_stream_seq": "ack_floor_stream_behind_seq",
@@ -74,7 +74,9 @@ class ConsumersAsDifferences:
 
 
 _UNCHANGED_COLUMNS = tuple(
-    field.name for field in fields(ConsumerColumns) if field.name not in DIFFERENCE_BY_COLUMN
+    field.name
+    for field in fields(ConsumerColumns)
+    if field.name not in DIFFERENCE_COLUMN_BY_COLUMN
 )
 """Columns that are recorded unchanged."""
 

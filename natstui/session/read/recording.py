@@ -275,7 +275,7 @@ class Recording:
         """
         return sum(span.index.damaged_lines_count for span in self.spans)
 
-    def warm_up(self) -> None:
+    def cache_events(self) -> None:
         """Cache the events and frequent records of all segments, up to a limit."""
         for span in self.spans[: _MAX_CACHED_CONTENTS // 2]:
             if span.index.members and span.file.sealed:

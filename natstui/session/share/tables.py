@@ -272,7 +272,7 @@ FINDING = Table(
         }
     ),
 )
-_STORAGE_TEXTS = {
+_TEXT_BY_STORAGE_COLUMN = {
     f"{kind}_{amount_name}_bytes": f"{text} in {storage_name}"
     for kind, storage_name in (("file", "files"), ("store", "memory"))
     for amount_name, text in (
@@ -281,7 +281,7 @@ _STORAGE_TEXTS = {
         ("max", "limit of the storage of JetStream"),
     )
 }
-_JETSTREAM_TEXTS = {
+_TEXT_BY_JETSTREAM_COLUMN = {
     "ha_assets_count": "streams and consumers with several replicas on the server",
     "streams_count": "streams on the server",
     "consumers_count": "consumers on the server",
@@ -291,7 +291,7 @@ _JETSTREAM_TEXTS = {
     "api_errors_count": "JetStream API requests refused since the server started",
     "api_inflight_count": "JetStream API requests in progress",
 }
-_SERVER_TEXTS = {
+_TEXT_BY_SERVER_COLUMN = {
     "server_id": "id of the server, new at each start",
     "name": "name of the server",
     "cluster": "cluster of the server",
@@ -316,13 +316,13 @@ SERVER_SAMPLE = Table(
     "server_sample",
     "one row per server every 10 s, and when the set of replying servers changes",
     _columns(
-        _SERVER_TEXTS
+        _TEXT_BY_SERVER_COLUMN
         | {"meta_leader": "leader of the meta group"}
-        | _STORAGE_TEXTS
-        | _JETSTREAM_TEXTS
+        | _TEXT_BY_STORAGE_COLUMN
+        | _TEXT_BY_JETSTREAM_COLUMN
     ),
 )
-_CONNECTION_TEXTS = {
+_TEXT_BY_CONNECTION_COLUMN = {
     "server_id": "of its server",
     "connection_id": "its number there",
     "server_name": "of its server",
@@ -348,7 +348,7 @@ _CONNECTION_TEXTS = {
 CONNECTION_SAMPLE = Table(
     "connection_sample",
     "one row per connection every 30 s, if [session] connections = true",
-    _columns(_CONNECTION_TEXTS),
+    _columns(_TEXT_BY_CONNECTION_COLUMN),
 )
 TABLES = (
     STREAM_SAMPLE, CONSUMER_SAMPLE, ADVISORY, ACK_SAMPLE, ACK_TIME, FINDING, BENCH_INTERVAL,
@@ -390,7 +390,7 @@ def rows(record: Record) -> Iterator[TableRow]:
             yield from _server_rows(record)
         case ConnectionsRead():
             for connection in record.connections.rows:
-                values = tuple(getattr(connection, name) for name in _CONNECTION_TEXTS)
+                values = tuple(getattr(connection, name) for name in _TEXT_BY_CONNECTION_COLUMN)
                 yield TableRow(CONNECTION_SAMPLE, (record.at_us, *values))
         case _:
             yield from _event_rows(record)
@@ -436,13 +436,13 @@ def _finding_rows(record: FindingsChanged) -> Iterator[TableRow]:
 def _server_rows(record: ServersRead) -> Iterator[TableRow]:
     for server in record.servers.rows:
         meta, jetstream = record.servers.meta_of(server), server.jetstream
-        values: list[CellValue] = [getattr(server, name) for name in _SERVER_TEXTS]
+        values: list[CellValue] = [getattr(server, name) for name in _TEXT_BY_SERVER_COLUMN]
         values.append(None if meta is None else meta.leader)
         if jetstream is None:
-            values += [None] * (len(_STORAGE_TEXTS) + len(_JETSTREAM_TEXTS))
+            values += [None] * (len(_TEXT_BY_STORAGE_COLUMN) + len(_TEXT_BY_JETSTREAM_COLUMN))
         else:
             values += [*astuple(jetstream.file), *astuple(jetstream.memory)]
-            values += [getattr(jetstream, name) for name in _JETSTREAM_TEXTS]
+            values += [getattr(jetstream, name) for name in _TEXT_BY_JETSTREAM_COLUMN]
         yield TableRow(SERVER_SAMPLE, (record.at_us, *values))
 
 

@@ -112,7 +112,7 @@ class Engines:
         return system in self.systems
 
     def shown_follower_of(self, system: LiveSystem) -> Follower:
-        """Return the follower of a system, or of the replay shown instead."""
+        """Return what follows the records of a system's engine, or of the replay shown instead."""
         return self._replay_follower or system.follower
 
     @property

@@ -188,7 +188,9 @@ def _inflation(autocorrelation_column: str) -> Column:
 
 
 def has_enough_parts(growth_column: str) -> Column:
-    """Return whether the newest third has enough parts for an interval."""
+    """Return whether enough averaged parts of the growth are in the newest third of the samples
+    to compute an interval.
+    """
     return F.col(f"{growth_column}_recent_count") >= MIN_PARTS_COUNT
 
 

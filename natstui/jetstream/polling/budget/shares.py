@@ -79,7 +79,7 @@ class WorkMeter:
     def __init__(self) -> None:
         self._time_ratios = deque([1.0] * _KEPT_TIME_RATIOS_COUNT, maxlen=_KEPT_TIME_RATIOS_COUNT)
         """Time of the newest groups of replies, divided by their usual time."""
-        self._reply_group_us, self._reply_group_usual_us = 0.0, 1.0
+        self._measured_group_us, self._usual_group_us = 0.0, 1.0
         """Measured and usual time of the replies that arrived together last."""
         self._usual_us_by_kind: dict[str, float] = {}
 
@@ -91,11 +91,11 @@ class WorkMeter:
         """
         usual_us = _WORK_PER_REQUEST_US + _WORK_PER_BYTE_US * size_bytes
         if measured_us is None:
-            self._reply_group_usual_us += usual_us
+            self._usual_group_us += usual_us
         else:
-            self._time_ratios.append(self._reply_group_us / self._reply_group_usual_us)
-            self._reply_group_us = min(measured_us, _MAX_COUNTED_REPLY_US)
-            self._reply_group_usual_us = usual_us
+            self._time_ratios.append(self._measured_group_us / self._usual_group_us)
+            self._measured_group_us = min(measured_us, _MAX_COUNTED_REPLY_US)
+            self._usual_group_us = usual_us
         work_us = usual_us * self.slowness
         previous_usual_us = self._usual_us_by_kind.get(kind, work_us)
         self._usual_us_by_kind[kind] = previous_usual_us + (work_us - previous_usual_us) / 8
@@ -108,7 +108,7 @@ class WorkMeter:
 
     def discard_newest(self) -> None:
         """Discard the newest measurement, which was not work."""
-        self._reply_group_us = 0.0
+        self._measured_group_us = 0.0
 
     def usual_us(self, kind: str) -> float:
         """Return the usual work (µs) for a reply to a kind of request."""

@@ -35,7 +35,7 @@ _EARLY_REQUEST_RATIO = 0.1
 """Share of the interval by which a poll may request a reply early: the next poll could be nearly
 an interval too late.
 """
-_MAX_REPLY_AGE_RATIO = 3
+_MAX_REPLY_AGE_PERIODS = 3
 _EXTRA_REPLY_AGE_S = 2.0
 """Time for which a reply counts as current, beyond three times the interval."""
 
@@ -192,7 +192,7 @@ class BulkPoller:
 
     def _queue_rows(self, view: BulkView, account: Account) -> None:
         """Queue the rows of a reply, and set which rows need no other request for some time."""
-        until_s = steady_s() + _MAX_REPLY_AGE_RATIO * self.period_s + _EXTRA_REPLY_AGE_S
+        until_s = steady_s() + _MAX_REPLY_AGE_PERIODS * self.period_s + _EXTRA_REPLY_AGE_S
         missed_consumers_count = account.consumers_count - view.consumers_count
         self._misses_consumers = self._api.is_clustered and missed_consumers_count > 0
         if len(view.streams) == account.streams_count and not self._misses_consumers:

@@ -103,7 +103,7 @@ class Reader:
         end = time.monotonic() + 40
         while len(self.newest) < 500:
             if time.monotonic() > end:
-                # SystemScope it stands, as its last words on the terminal.
+                # Where it stands, as its last words on the terminal.
                 self.terminal.process.send_signal(signal.SIGUSR1)
                 time.sleep(2)
                 raise AssertionError(self.newest.decode(errors="replace"))

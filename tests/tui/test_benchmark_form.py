@@ -76,7 +76,7 @@ async def test_a_benchmark_is_filled_in_run_and_filled_in_again_by_keys_at_80_by
         assert form(viewer).draft.texts["rate"] == "2000"
         await viewer.press("minus", "minus", "plus", "plus")
         await viewer.until(lambda: "2000/s sent, 2000/s received" in viewer.words, "the preview")
-        # SystemScope no rate is typed a minus is a letter: of a subject it may be part.
+        # Where no rate is typed a minus is a letter: of a subject it may be part.
         await go_to_field(viewer, "subject")
         await viewer.press("a", "minus", "b")
         assert form(viewer).draft.texts["subject"] == "a-b"

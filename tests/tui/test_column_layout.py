@@ -1,4 +1,4 @@
-"""SystemScope columns stand in a table."""
+"""Where columns stand in a table."""
 
 from __future__ import annotations
 

@@ -127,7 +127,7 @@ ELSEWHERE = {
 WITH_ROWS = (
     ConnectionsScreen, BucketsScreen, KeysScreen, HistoryScreen, ConsumersScreen, FindingsScreen,
 )  # fmt: skip
-"""SystemScope a key acts on a row: it is pressed once there is one."""
+"""Where a key acts on a row: it is pressed once there is one."""
 
 LEAVES = {"q", "ctrl+q"}
 BY_THE_WAY = by_the_way()

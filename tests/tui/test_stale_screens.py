@@ -109,7 +109,7 @@ async def test_the_message_list_shows_its_age_and_follows_the_stream(
         await viewer.until(lambda: "no messages" in viewer.words, "the empty page")
         for number in range(4):
             await nc.request("w", b"%d" % number, timeout=20)
-        # SystemScope the first page took seconds to come, the next one waits nine times as long.
+        # Where the first page took seconds to come, the next one waits nine times as long.
         await viewer.until(lambda: listed(viewer) == [4, 3, 2, 1], "what was published", s=120)
         screen = viewer.app.screen
         assert isinstance(screen, MessagesScreen)
@@ -123,7 +123,7 @@ async def test_the_message_list_shows_its_age_and_follows_the_stream(
         assert screen.pages.message is not None
         assert screen.pages.message.stream_seq == 2
         await viewer.until(lambda: "2…4 of 2…4  ·  now" in viewer.text, "its age")
-        # SystemScope a page was quicker than the poll that tells why, it is read once more.
+        # Where a page was quicker than the poll that tells why, it is read once more.
         for _ in range(8):
             read_s = screen.pages._requested_at_s
             await viewer.pilot.pause(1.5)

@@ -354,7 +354,7 @@ async def test_a_key_that_was_removed_before_it_was_read_is_not_put_over_a_newer
 
 @on_the_files_loop
 async def test_what_is_final_wants_the_key_typed(shared: Shared) -> None:
-    """SystemScope more revisions are kept, a key is deleted without it."""
+    """Where more revisions are kept, a key is deleted without it."""
     async with shared.as_new(SIZE) as viewer:
         nc = await nats.connect(shared.url)
         kv = await bucket(nc, history=1)

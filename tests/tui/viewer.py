@@ -44,7 +44,7 @@ from tests.tui.preloaded import make_ready, start_preloaded
 
 C = TypeVar("C")
 PATIENCE_S = 60.0
-"""SystemScope ten others want the processor, a reply of an engine may take half of it."""
+"""Where ten others want the processor, a reply of an engine may take half of it."""
 LOOK_AGAIN_S, LOOK_SELDOM_S = 0.1, 0.3
 """To read a whole screen takes 10 to 20 ms of the processor."""
 AT_ONCE_S = 0.005

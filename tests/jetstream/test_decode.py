@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from natstui.errors import RequestFailed
-from natstui.jetstream.connection.decode.account import read_account
+from natstui.jetstream.connection.decode.account import read_account, read_asset_counts
 from natstui.jetstream.connection.decode.consumers import (
     consumer_columns,
     consumer_configuration,
@@ -19,8 +19,10 @@ from natstui.jetstream.connection.decode.consumers import (
     read_consumers,
 )
 from natstui.jetstream.connection.decode.streams import (
+    read_state,
     read_stream,
     read_streams,
+    state_fields,
     stream_columns,
     stream_configuration,
 )
@@ -44,6 +46,8 @@ RECENT = (datetime.now(UTC) - timedelta(minutes=1)).isoformat().replace("+00:00"
         ("2026-11-20T12:00:00.5-05:00", 1795194000500000),
         ("2026-11-20T12:00:00+14:00", 1795125600000000),
         ("1969-12-31T23:59:59.999999999Z", -1),
+        ("2026-11-20 12:00:00Z", 1795176000000000),
+        ("2026-11-20T07:00:00-0500", 1795176000000000),
     ],
 )
 def test_times_of_any_offset_and_precision_become_microseconds(
@@ -90,9 +94,11 @@ def test_the_configuration_is_kept_as_the_server_wrote_it() -> None:
     assert stream_configuration(row).config_json == text
 
 
-def test_rows_of_unreachable_streams_are_left_out() -> None:
+def test_rows_of_unreachable_streams_are_separate() -> None:
     page = read_streams(_streams(_stream("A"), _stream("B"), missing=["B"]), 0)
     assert [row.name for row in page.rows] == ["A"] and page.missing == ("B",)
+    assert [row.name for row in page.all_rows] == ["A", "B"]
+    assert page.unreachable_rows[0].read_config()["retention"] == "limits"
     page = read_streams(_streams(_stream("A"), offline={"C": "unsupported"}), 0)
     assert page.missing == ("C",) and page.offline == {"C": "unsupported"}
 
@@ -158,10 +164,13 @@ def _consumers(*rows: dict[str, Any], **words: Any) -> bytes:
     return json.dumps({"total": len(rows), "limit": 256, "consumers": rows} | words).encode()
 
 
-def test_placeholders_of_unreachable_consumers_are_left_out() -> None:
-    nameless = _consumer("") | {"stream_name": "", "config": {"name": "B"}}
+@pytest.mark.parametrize("name_field", ["name", "durable_name"])
+def test_placeholders_of_unreachable_consumers_are_separate(name_field: str) -> None:
+    nameless = _consumer("") | {"stream_name": "", "config": {name_field: "B", "max_deliver": 7}}
     page = read_consumers(_consumers(_consumer("A"), nameless, missing=["B"]), 0)
     assert [row.name for row in page.rows] == ["A"] and page.missing == ("B",)
+    (placeholder,) = page.unreachable_rows
+    assert placeholder.name == "B" and placeholder.read_config()["max_deliver"] == 7
 
 
 def test_a_consumer_is_pull_durable_and_pinned_as_configured() -> None:
@@ -345,3 +354,30 @@ def test_an_unreadable_time_of_a_stream_is_no_lag_and_the_stream_is_named(
         None, PolledStreams([stream]), PolledConsumers(), PollCost(0, 0, 0, None, 0, None), "n1"
     )
     assert poll.unreachable_streams == ("S",)
+
+
+def test_the_state_of_a_stream_is_printed_as_the_server_sends_it() -> None:
+    state = {
+        "messages": 3, "bytes": 9, "first_seq": 1, "first_ts": CREATED, "last_seq": 5,
+        "last_ts": CREATED, "consumer_count": 0, "lost": {"msgs": [2], "bytes": 7},
+    }  # fmt: skip
+    assert state_fields(read_state(state)) == state
+    assert state_fields(read_state(state | {"num_deleted": 1, "deleted": [4]})) == state | {
+        "num_deleted": 1
+    }
+
+
+def test_the_numbers_of_streams_and_consumers_are_read_whatever_the_use_of_the_account_is() -> (
+    None
+):
+    # The use of an account can fall below 0, which a server writes as an unsigned number.
+    info = {"memory": HUGE, "storage": HUGE - 1, "streams": 2, "consumers": 3}
+    assert read_asset_counts(json.dumps(info).encode()) == (2, 3)
+    with pytest.raises(RequestFailed, match="INFO cannot be read"):
+        read_asset_counts(b'{"streams": 2}')
+
+
+def test_an_invalid_time_in_info_is_an_error_of_the_reply() -> None:
+    row = read_stream(json.dumps(_stream("S") | {"created": "yesterday"}).encode())
+    with pytest.raises(RequestFailed, match="is not a time"):
+        _ = row.created_at_us

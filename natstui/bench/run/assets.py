@@ -428,7 +428,7 @@ class RunAssets:
         0 without permission to list the consumers.
         """
         try:
-            rows = await self.client.consumer_rows(stream)
+            rows = [row async for row in self.client.consumer_rows(stream)]
         except PermissionDenied:
             return 0
         return max((row.num_pending + row.num_ack_pending for row in rows), default=0)
@@ -532,11 +532,12 @@ class RunAssets:
         """Return the API verbs that delete the consumers that killed workers left."""
         if self.stream is None or self._removes_stream:
             return ()
-        return tuple(
-            f"CONSUMER.DELETE.{self.stream}.{consumer.name}"
-            for consumer in await self.client.consumer_rows(self.stream)
+        names = [
+            consumer.name
+            async for consumer in self.client.consumer_rows(self.stream)
             if consumer.read_config().get("description") == consumer_description(self.run_id)
-        )
+        ]
+        return tuple(f"CONSUMER.DELETE.{self.stream}.{name}" for name in names)
 
     async def read_stored_msgs(self) -> int | None:
         """Return how many messages the stream stored since the start of the run; None without one.

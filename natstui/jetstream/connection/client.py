@@ -178,19 +178,21 @@ class Client:
         verb = f"CONSUMER.INFO.{stream}.{consumer}"
         return read_consumer(await self.request(verb, None, timeout_s))
 
-    async def stream_rows(self, body: Mapping[str, Any] | None = None) -> list[StreamRow]:
-        """Return the rows of STREAM.LIST, without unreachable streams; raises what `pages`
-        raises.
+    async def stream_rows(self, body: Mapping[str, Any] | None = None) -> AsyncIterator[StreamRow]:
+        """Yield all rows of STREAM.LIST; those of unreachable streams have only configuration,
+        creation time and replicas. Raises what `pages` raises.
         """
-        pages = [read_streams(page) async for page in self.pages("STREAM.LIST", body)]
-        return [row for page in pages for row in page.rows]
+        async for page in self.pages("STREAM.LIST", body):
+            for row in read_streams(page).all_rows:
+                yield row
 
-    async def consumer_rows(self, stream: str) -> list[ConsumerRow]:
-        """Return the rows of CONSUMER.LIST, without unreachable consumers; raises what `pages`
-        raises.
+    async def consumer_rows(self, stream: str) -> AsyncIterator[ConsumerRow]:
+        """Yield all rows of CONSUMER.LIST; those of unreachable consumers have only
+        configuration, creation time and replicas. Raises what `pages` raises.
         """
-        pages = [read_consumers(page) async for page in self.pages(f"CONSUMER.LIST.{stream}")]
-        return [row for page in pages for row in page.rows]
+        async for page in self.pages(f"CONSUMER.LIST.{stream}"):
+            for row in read_consumers(page).all_rows:
+                yield row
 
     async def request_timed(
         self,

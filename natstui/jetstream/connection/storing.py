@@ -367,7 +367,7 @@ async def count_missing_since(
 async def consumer_filters(client: Client, stream: str) -> list[str]:
     """Return the filter subjects of a stream's consumers; raises the request errors."""
     filters = list[str]()
-    for consumer in await client.consumer_rows(stream):
+    async for consumer in client.consumer_rows(stream):
         config = consumer.read_config()
         filters += config.get("filter_subjects") or [config.get("filter_subject") or ">"]
     return filters

@@ -8,8 +8,9 @@ from datetime import UTC, datetime, timedelta
 from functools import lru_cache
 
 _RFC3339_PATTERN = re.compile(
-    r"(\d{4}-\d\d-\d\d[Tt]\d\d:\d\d):(\d\d)(?:\.(\d+))?([Zz]|[+-]\d\d:\d\d)", re.ASCII
+    r"(\d{4}-\d\d-\d\d[Tt ]\d\d:\d\d):(\d\d)(?:\.(\d+))?([Zz]|[+-]\d\d:?\d\d)", re.ASCII
 )
+"""Pattern of every time that the check of a reply's shape accepts."""
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
 GO_ZERO_TIME = "0001-01-01T00:00:00Z"

@@ -91,7 +91,7 @@ async def _read_other_streams(writer: Writer, name: str) -> dict[str, int]:
         return {}
     created_at_us = {
         row.name: row.created_at_us
-        for row in read_streams(reply).rows
+        for row in read_streams(reply).all_rows
         if row.name != name and row.read_config().get("storage") != "memory"
     }
     oldest_names = sorted(created_at_us, key=lambda stream: created_at_us[stream])

@@ -38,10 +38,10 @@ async def read_groups(client: Client) -> list[ReplicaGroup]:
 
     Raises the request errors.
     """
-    groups = [_make_group(row, row.name, None) for row in await client.stream_rows()]
+    groups = [_make_group(row, row.name, None) async for row in client.stream_rows()]
     for stream in [group.stream for group in groups]:
-        rows = await client.consumer_rows(stream)
-        groups += [_make_group(row, stream, row.name) for row in rows]
+        rows = client.consumer_rows(stream)
+        groups += [_make_group(row, stream, row.name) async for row in rows]
     return [group for group in groups if len(group.members) > 1]
 
 

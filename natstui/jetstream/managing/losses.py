@@ -12,6 +12,7 @@ from natstui.jetstream.connection.client import Client
 from natstui.jetstream.connection.decode.asset import leader_of, replicas_of
 from natstui.jetstream.connection.decode.consumers import ConsumerRow, read_consumer
 from natstui.jetstream.connection.decode.streams import StreamRow, StreamState, read_stream
+from natstui.jetstream.connection.shapes import check_shape
 from natstui.jetstream.connection.storing import (
     consumer_filters,
     describe_side_effects,
@@ -214,7 +215,10 @@ async def _upstream_info(
     """Return the STREAM.INFO of a source or mirror; raises the request errors."""
     name, prefix = str(upstream["name"]), text_at(upstream, "external.api")
     if prefix:
-        return read_stream(await request_api(client, prefix, f"STREAM.INFO.{name}", body or {}))
+        verb = f"STREAM.INFO.{name}"
+        data = await request_api(client, prefix, verb, body or {})
+        check_shape(verb, data)
+        return read_stream(data)
     return await client.stream_info(name, body)
 
 
@@ -280,7 +284,9 @@ async def _copying_consumer_loss(
     try:
         if prefix:
             verb = f"CONSUMER.INFO.{stream}.{consumer}"
-            info = read_consumer(await request_api(client, prefix, verb, {}))
+            data = await request_api(client, prefix, verb, {})
+            check_shape(verb, data)
+            info = read_consumer(data)
         else:
             info = await client.consumer_info(stream, consumer)
     except NotFound:
@@ -477,7 +483,7 @@ async def _sole_consumers_loss(client: Client, stream: str, asset: Asset, peer: 
     if not asset.stream_info.state.consumer_count:
         return NO_LOSS
     try:
-        rows = await client.consumer_rows(stream)
+        rows = [row async for row in client.consumer_rows(stream)]
     except PermissionDenied:
         return Loss((f"the delivery state of consumers that are only on {peer} is lost",))
     is_durable_by_name = {
@@ -573,7 +579,7 @@ async def _count_needed(client: Client, change: Change, asset: Asset) -> tuple[C
     if text_at(config, "retention") != "interest":
         return config, _max_kept_msgs(consumer, state)
     try:
-        rows = await client.consumer_rows(change.stream)
+        rows = [row async for row in client.consumer_rows(change.stream)]
     except PermissionDenied:
         return config, state.messages
     other_consumers = [row for row in rows if row.name != change.consumer]
@@ -656,7 +662,7 @@ async def _read_stored(
         excess_msgs = sum(max(0, count - max_msgs) for count in msgs_by_subject.values())
     changes_limits = wanted_config.get("consumer_limits") != asset.config.get("consumer_limits")
     consumers = (
-        await client.consumer_rows(stream)
+        [row async for row in client.consumer_rows(stream)]
         if changes_limits or sets_interest_retention(old_config, new_config)
         else []
     )

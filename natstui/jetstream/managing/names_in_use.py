@@ -17,14 +17,19 @@ from natstui.model.assets.stream_rules import stream_warnings
 
 async def read_names_in_use(client: Client, stream: str | None) -> NamesInUse:
     """Return the account's streams, and the consumers of `stream`; raises the request errors."""
-    streams = tuple(
+    other_streams = [
         OtherStream(row.name, tuple(row.read_config().get("subjects") or ()))
-        for row in await client.stream_rows()
-    )
+        async for row in client.stream_rows()
+    ]
     filters_by_consumer = await _read_filters(client, stream) if stream else {}
     servers_count = await _count_servers(client)
     return NamesInUse(
-        streams, servers_count, client.api_level, filters_by_consumer, load_templates(), True
+        tuple(other_streams),
+        servers_count,
+        client.api_level,
+        filters_by_consumer,
+        load_templates(),
+        True,
     )
 
 
@@ -60,7 +65,7 @@ async def find_warnings(
 
 async def _read_filters(client: Client, stream: str) -> dict[str, tuple[str, ...]]:
     filters_by_consumer: dict[str, tuple[str, ...]] = {}
-    for row in await client.consumer_rows(stream):
+    async for row in client.consumer_rows(stream):
         config = row.read_config()
         filter_subject = config.get("filter_subject")
         filters = config.get("filter_subjects") or ([filter_subject] if filter_subject else [])

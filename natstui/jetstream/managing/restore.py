@@ -599,15 +599,17 @@ async def _describe_copied_twice(
     """
     infos_by_stream: dict[str, StreamRow] = {}
     with suppress(PermissionDenied):
-        infos_by_stream = {info.name: info for info in await client.stream_rows()}
+        infos_by_stream = {info.name: info async for info in client.stream_rows()}
+    sources_by_stream = {
+        name: _local_sources(info.read_config()) for name, info in infos_by_stream.items()
+    }
+    state_by_backup = {name: backup.state for name, backup in backups_by_stream.items()}
     copier_source_and_msgs = list[tuple[str, str, int]]()
     for name, backup in backups_by_stream.items():
-        backup_state = backup.state
+        backup_state = state_by_backup[name]
         for source in _local_sources(backup.config):
             if source in backups_by_stream:
-                copier_source_and_msgs.append(
-                    (name, source, backups_by_stream[source].state.messages)
-                )
+                copier_source_and_msgs.append((name, source, state_by_backup[source].messages))
             elif source in infos_by_stream and infos_by_stream[source].created_at_us > (
                 backup_state.last_at_us or 0
             ):
@@ -617,12 +619,12 @@ async def _describe_copied_twice(
         copier_source_and_msgs += [
             (info.name, name, backup_state.messages)
             for info in infos_by_stream.values()
-            if name in _local_sources(info.read_config()) and info.state.messages
+            if name in sources_by_stream[info.name] and info.state.messages
         ]
     return [
         f"{name} copies up to {counted(f'{count:,}', 'message')} of {source} once more"
         for name, source, count in copier_source_and_msgs
-        if count and (name not in backups_by_stream or backups_by_stream[name].state.messages)
+        if count and (name not in state_by_backup or state_by_backup[name].messages)
     ]
 
 

@@ -19,7 +19,7 @@ from natstui.errors import (
     RequestFailed,
 )
 from natstui.jetstream.connection.client import Client
-from natstui.jetstream.connection.decode.account import read_account
+from natstui.jetstream.connection.decode.account import read_asset_counts
 from natstui.jetstream.connection.decode.consumers import ConsumerRow
 from natstui.jetstream.connection.nats_client import status_of
 from natstui.jetstream.connection.storing import check_ack_consumer
@@ -102,10 +102,9 @@ async def describe_listening_loss(
     if not literal_subjects:
         return None
     try:
-        account = read_account(await client.request("INFO"))
+        streams_count, consumers_count = read_asset_counts(await client.request("INFO"))
     except JetStreamUnavailable:
         return None
-    streams_count, consumers_count = account.streams_count, account.consumers_count
     if max(streams_count, consumers_count) > _MAX_SEARCHED_ASSETS:
         raise RequestFailed(
             f"there are {counted(f'{consumers_count:,}', 'consumer')} on "
@@ -125,7 +124,7 @@ async def _describe_stream_deliveries(
     client: Client, stream: str, subjects: set[str], queue: str
 ) -> list[str]:
     clauses = []
-    for info in await client.consumer_rows(stream):
+    async for info in client.consumer_rows(stream):
         config = info.read_config()
         subject = text_at(config, "deliver_subject")
         group = text_at(config, "deliver_group")

@@ -49,6 +49,23 @@ def _sum_limits(limits: Iterable[int]) -> int | None:
     return None if any(number < 0 for number in all_limits) else sum(all_limits)
 
 
+class _AssetCounts(msgspec.Struct):
+    streams: Count
+    consumers: Count
+
+
+_ASSET_COUNTS = decoder_of(_AssetCounts)
+
+
+def read_asset_counts(data: bytes) -> tuple[int, int]:
+    """Return the numbers of streams and consumers in the reply to `INFO`, whatever its use and
+    limits are; raises RequestFailed if they are unreadable.
+    """
+    with raise_unreadable("INFO"):
+        counts = _ASSET_COUNTS.decode(data)
+    return counts.streams, counts.consumers
+
+
 def read_account(data: bytes) -> Account:
     """Decode the reply to `INFO`; raises RequestFailed if it is unreadable."""
     with raise_unreadable("INFO"):

@@ -12,7 +12,7 @@ import msgspec
 
 from natstui.clock import wall_us
 from natstui.errors import RequestFailed
-from natstui.jetstream.connection.replies import MAX_INT64
+from natstui.jetstream.connection.replies import MAX_INT64, raise_unreadable
 from natstui.jetstream.connection.times import time_us
 from natstui.model.live.snapshot import DesiredPlacement, DesiredStatus, Peer
 
@@ -26,7 +26,7 @@ Time = Annotated[datetime, msgspec.Meta(tz=True)]
 class PeerRow(msgspec.Struct):
     """One replica in `cluster.replicas`."""
 
-    name: str
+    name: str = ""
     current: bool = False
     offline: bool = False
     active: int = 0
@@ -97,8 +97,9 @@ class AssetRow(msgspec.Struct, kw_only=True):
 
     @property
     def created_at_us(self) -> int:
-        """Return the creation time in UTC µs; raises ValueError for an invalid time."""
-        return time_us(self.created)
+        """Return the creation time in UTC µs; raises RequestFailed for an invalid time."""
+        with raise_unreadable("INFO"):
+            return time_us(self.created)
 
     @property
     def server_at_us(self) -> int:
@@ -137,9 +138,11 @@ def replicas_of(cluster: ClusterRow | None) -> tuple[PeerRow, ...]:
 
 def peers_of(cluster: ClusterRow | None) -> tuple[Peer, ...]:
     """Return the replicas that the leader reports, without future ones."""
+    if cluster is None or not cluster.replicas:
+        return ()
     return tuple(
         Peer(peer.name, peer.current, peer.offline, peer.active_ns, clamp_to_int64(peer.lag))
-        for peer in replicas_of(cluster)
+        for peer in cluster.replicas
         if not peer.pending
     )
 
@@ -193,3 +196,12 @@ class Page(Generic[Row]):
     missing: tuple[str, ...]
     offline: Mapping[str, str] = field(default_factory=dict)
     """Stream or consumer that its server refuses to run → reason."""
+    unreachable_rows: tuple[Row, ...] = ()
+    """Rows of unreachable ones: configuration, creation time and replicas are right, but most of
+    them have zeros as other values.
+    """
+
+    @property
+    def all_rows(self) -> tuple[Row, ...]:
+        """Return the rows of reachable and unreachable streams or consumers."""
+        return self.rows + self.unreachable_rows

@@ -94,18 +94,31 @@ def read_consumers(
 ) -> Page[ConsumerRow]:
     """Decode one page of `CONSUMER.LIST`; raises RequestFailed if it is unreadable.
 
-    The page arrived at `received_mono_us`, `request_us` after its request. Rows of unreachable
-    consumers are left out: the server fills them with zeros, and leaves their names empty.
+    The page arrived at `received_mono_us`, `request_us` after its request. In rows of unreachable
+    consumers the server leaves the names empty: they get those of their configurations.
     """
     with raise_unreadable("CONSUMER.LIST"):
         reply = _LIST_DECODER.decode(data)
         offline = reply.offline or {}
         missing = {*(reply.missing or ()), *offline}
-        rows = []
+        rows, unreachable_rows = list[ConsumerRow](), list[ConsumerRow]()
         for row in reply.consumers or ():
+            _set_times(row, received_mono_us, request_us)
             if row.name and row.name not in missing:
-                rows.append(_set_times(row, received_mono_us, request_us))
-    return Page(tuple(rows), reply.total, reply.limit, tuple(sorted(missing)), offline)
+                rows.append(row)
+                continue
+            if not row.name:
+                config = _CONFIG_DECODER.decode(row.config)
+                row.name = config.name or config.durable_name
+            unreachable_rows.append(row)
+    return Page(
+        tuple(rows),
+        reply.total,
+        reply.limit,
+        tuple(sorted(missing)),
+        offline,
+        tuple(unreachable_rows),
+    )
 
 
 def read_consumer(data: bytes, received_mono_us: int = 0, request_us: int = 0) -> ConsumerRow:

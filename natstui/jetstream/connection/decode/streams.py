@@ -27,6 +27,7 @@ from natstui.model.live.snapshot import StoredReplica, StreamColumns, Upstream
 
 class _LostMessages(msgspec.Struct):
     msgs: list[int] | None = None
+    bytes: int = 0
 
 
 class StreamState(msgspec.Struct):
@@ -49,13 +50,21 @@ class StreamState(msgspec.Struct):
 
     @property
     def first_at_us(self) -> int | None:
-        """Return when the first message was stored, in UTC µs; None without one."""
-        return time_or_never_us(self.first_ts)
+        """Return when the first message was stored, in UTC µs; None without one.
+
+        Raises RequestFailed for an invalid time.
+        """
+        with raise_unreadable("STREAM.INFO"):
+            return time_or_never_us(self.first_ts)
 
     @property
     def last_at_us(self) -> int | None:
-        """Return when the last message was stored, in UTC µs; None without one."""
-        return time_or_never_us(self.last_ts)
+        """Return when the last message was stored, in UTC µs; None without one.
+
+        Raises RequestFailed for an invalid time.
+        """
+        with raise_unreadable("STREAM.INFO"):
+            return time_or_never_us(self.last_ts)
 
 
 def read_state(state: object) -> StreamState:
@@ -64,11 +73,18 @@ def read_state(state: object) -> StreamState:
 
 
 def state_fields(state: StreamState) -> dict[str, object]:
-    """Return the fields of a state by the server's names, without the deleted sequences."""
+    """Return the fields of a state as the server sends them, without the deleted sequences."""
     fields = msgspec.to_builtins(state)
+    left_out_names = {"deleted", *(name for name in _OMITTED_IF_ZERO if not fields[name])}
     return {
-        name: value for name, value in fields.items() if value is not None and name != "deleted"
+        name: value
+        for name, value in fields.items()
+        if value is not None and name not in left_out_names
     }
+
+
+_OMITTED_IF_ZERO = ("num_deleted", "num_subjects")
+"""Fields of a state that the server leaves out if they are 0."""
 
 
 class _UpstreamError(msgspec.Struct):
@@ -147,8 +163,7 @@ _CONFIG_NAME_DECODER = decoder_of(_ConfigName)
 def read_streams(data: bytes, received_mono_us: int = 0, request_us: int = 0) -> Page[StreamRow]:
     """Decode one page of `STREAM.LIST`; raises RequestFailed if it is unreadable.
 
-    The page arrived at `received_mono_us`, `request_us` after its request. Rows of unreachable
-    streams are left out: the server fills them with zeros.
+    The page arrived at `received_mono_us`, `request_us` after its request.
     """
     with raise_unreadable("STREAM.LIST"):
         reply = _LIST_DECODER.decode(data)
@@ -157,8 +172,14 @@ def read_streams(data: bytes, received_mono_us: int = 0, request_us: int = 0) ->
         rows = tuple(
             _set_name_and_times(row, received_mono_us, request_us) for row in reply.streams or ()
         )
-    reachable_rows = tuple(row for row in rows if row.name not in missing)
-    return Page(reachable_rows, reply.total, reply.limit, tuple(sorted(missing)), offline)
+    return Page(
+        tuple(row for row in rows if row.name not in missing),
+        reply.total,
+        reply.limit,
+        tuple(sorted(missing)),
+        offline,
+        tuple(row for row in rows if row.name in missing),
+    )
 
 
 def read_stream(data: bytes, received_mono_us: int = 0, request_us: int = 0) -> StreamRow:

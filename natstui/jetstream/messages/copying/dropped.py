@@ -74,7 +74,8 @@ async def find_dropped(
         sources.append(f"{len(seqs):,} in advisories that {advisory_stream} stores")
         dropped_seqs |= seqs
     # Clients that may publish to the subject of an advisory can forge it: the consumer decides.
-    possible_seqs = {seq for seq in dropped_seqs if _may_be_dropped(consumer, seq)}
+    last_seq = consumer.delivered.stream_seq if _has_max_deliver(consumer) else 0
+    possible_seqs = {seq for seq in dropped_seqs if 0 < seq <= last_seq}
     if len(possible_seqs) < len(dropped_seqs):
         skipped_text = counted(f"{len(dropped_seqs) - len(possible_seqs):,}", "sequence")
         sources.append(
@@ -96,11 +97,6 @@ async def find_dropped(
     return tuple(
         sorted(dropped_seqs)
     ), f"{counted(f'{len(dropped_seqs):,}', 'sequence')}: {', '.join(sources)}"
-
-
-def _may_be_dropped(consumer: ConsumerRow, seq: int) -> bool:
-    """Return whether a message may be dropped: its consumer has max deliver and delivered it."""
-    return _has_max_deliver(consumer) and 0 < seq <= consumer.delivered.stream_seq
 
 
 def _has_max_deliver(consumer: ConsumerRow) -> bool:

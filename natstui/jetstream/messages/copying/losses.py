@@ -110,7 +110,7 @@ async def _read_target_streams(
         return
     seen_names = set[str]()
     for subject in subjects:
-        for info in await target.stream_rows({"subject": subject}):
+        async for info in target.stream_rows({"subject": subject}):
             if info.name not in seen_names:
                 seen_names.add(info.name)
                 yield info

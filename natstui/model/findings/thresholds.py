@@ -9,6 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
+from natstui.units import bytes_text, duration_text
+
 Unit = Literal[
     "s", "share", "msgs", "msgs/s", "subjects", "times", "requests", "requests/s", "errors/s",
     "events", "bytes",
@@ -26,10 +28,14 @@ class Threshold:
 
     @property
     def text(self) -> str:
-        """Return the value with its unit: `10 s`, `80 %`."""
+        """Return the value with its unit: `10 s`, `14d0h`, `80 %`."""
         if self.unit == "share":
             return f"{100 * self.value:g} %"
-        return f"{self.value:,g} {self.unit}"
+        if self.unit == "s" and self.value >= 60:
+            return duration_text(self.value)
+        if self.unit == "bytes":
+            return bytes_text(round(self.value))
+        return f"{self.value:,.10g} {self.unit}"
 
 
 THRESHOLDS: dict[str, Threshold] = {}

@@ -582,7 +582,7 @@ def _no_pull_text(f: Facts) -> str:
     elif f.quiet_s is None:
         delivery_text = "the server does not know when the last delivery was"
     else:
-        delivery_text = f"last delivery {f.quiet_s:.0f} s ago"
+        delivery_text = f"last delivery {duration_text(f.quiet_s)} ago"
     return f"{f.pending} pending, no pull request is open, {delivery_text}{kept_text}"
 
 
@@ -724,7 +724,7 @@ def find_idle_pinned_client(f: Facts, is_finding_open: bool) -> Symptom | None:
     )
     text = f"{f.pending} pending, {counted(f.open_pulls or 0, 'other pull')} open, {pinned_text}"
     return _symptom_of_three_polls(
-        f, is_finding_open, f"{text} for {f.waiting_s:.0f} s{timeout_text}"
+        f, is_finding_open, f"{text} for {duration_text(f.waiting_s)}{timeout_text}"
     )
 
 
@@ -759,8 +759,12 @@ def find_flow_control_stall(f: Facts, is_finding_open: bool) -> Symptom | None:
         return None
     if not _is_delivery_stalled(f, PUSH_STALLED_S):
         return None
-    text = f"{f.pending} pending, a client is subscribed, nothing delivered for"
-    return Symptom(f"{text} {f.waiting_s:.0f} s", f.waiting_since_us, f.first_unacked_seqs)
+    return Symptom(_undelivered_to_subscriber_text(f), f.waiting_since_us, f.first_unacked_seqs)
+
+
+def _undelivered_to_subscriber_text(f: Facts) -> str:
+    waiting_text = duration_text(f.waiting_s)
+    return f"{f.pending} pending, a client is subscribed, nothing delivered for {waiting_text}"
 
 
 def find_pull_stall(f: Facts, is_finding_open: bool) -> Symptom | None:
@@ -777,7 +781,7 @@ def find_pull_stall(f: Facts, is_finding_open: bool) -> Symptom | None:
         return None
     if not _has_recent_pulls(f):
         return None
-    text = f"{f.pending} pending, clients pull, nothing delivered for {f.waiting_s:.0f} s"
+    text = f"{f.pending} pending, clients pull, nothing delivered for {duration_text(f.waiting_s)}"
     return _symptom_of_three_polls(f, is_finding_open, text)
 
 
@@ -787,8 +791,7 @@ def find_push_stall(f: Facts, is_finding_open: bool) -> Symptom | None:
         return None
     if not _is_delivery_stalled(f, PULLS_STALLED_S):
         return None
-    text = f"{f.pending} pending, a client is subscribed, nothing delivered for"
-    return _symptom_of_three_polls(f, is_finding_open, f"{text} {f.waiting_s:.0f} s")
+    return _symptom_of_three_polls(f, is_finding_open, _undelivered_to_subscriber_text(f))
 
 
 def find_old_next_message(f: Facts, is_finding_open: bool) -> Symptom | None:

@@ -204,10 +204,10 @@ _SOURCE_KEYS_WITH_TEXT_VALUES = {
     "deliver",
     "domain",
 }
-_KINDS_ABOUT_ASSETS: tuple[AssetKind, ...] = ("stream", "consumer")
+_ASSET_KINDS: tuple[AssetKind, ...] = ("stream", "consumer")
 _KEYS_WITH_TEXT_VALUES = _SOURCE_KEYS_WITH_TEXT_VALUES | {
     field.path.rpartition(".")[2]
-    for kind in _KINDS_ABOUT_ASSETS
+    for kind in _ASSET_KINDS
     for field in fields_of(kind)
     if field.kind in _TEXT_FIELD_KINDS
 }

@@ -155,7 +155,7 @@ def write_atomic_file(target: Path, content: bytes, *, mode: int | None = None) 
 
 
 def sync_folder(folder: Path) -> None:
-    """Make renames in a folder durable; raises OSError if the disk fails."""
+    """Make renames in a folder durable; raises OSError if that is impossible."""
     descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         os.fsync(descriptor)

@@ -227,7 +227,7 @@ def _print_backup_results(
         consumers = consumers_text(result)
         size_text = f"{bytes_text(result.data_bytes)} in {target}"
         text = f"{result.stream}: {state_text(read_state(result.state))}, {consumers}; {size_text}"
-        remark = result.remark if result.is_complete else ""
+        remark = result.remark if result.is_whole else ""
         click.echo(clean_line("; ".join(filter(None, (text, remark)))))
     if problems := incomplete_texts(backup_results, left_out_stream_texts):
         raise RequestFailed(f"the backup is not complete: {'; '.join(problems)}")

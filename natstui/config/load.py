@@ -65,8 +65,9 @@ def default_file() -> Path:
 def load(file: Path | None = None, flags: Mapping[str, Any] | None = None) -> LoadedSettings:
     """Return the settings; `flags` are nested like the file and override it.
 
-    A file that is named must exist; the default file need not. Raises UsageError for an invalid
-    or unknown setting; it names the file or variable, the key, and the nearest valid name.
+    A file that is named must exist; the default file need not. Raises UsageError for a
+    file that cannot be read, and for an invalid or unknown setting; it names the file or
+    variable, the key, and the nearest valid name.
     """
     config_path = str(file) if file else os.environ.get(FILE_VARIABLE)
     _refuse_unknown_variables()

@@ -47,7 +47,8 @@ class BenchmarkRecorder:
     ) -> None:
         """Begin a session called `name`; `viewer` also receives every record.
 
-        `report` is called with a sentence for each problem of the recorder.
+        `report` is called with each sentence about the recording: notices, problems, and at the
+        end its size and folder.
 
         Raises SessionError if the session cannot begin.
         """
@@ -98,5 +99,8 @@ class BenchmarkRecorder:
             watch_future.result()
 
     def close(self) -> None:
-        """Complete the session."""
+        """Complete the session, and report its size and folder.
+
+        Raises SessionError if the recording is not complete.
+        """
         self._log.log(asyncio.run(self._recorder.stop()))

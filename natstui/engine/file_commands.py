@@ -192,7 +192,7 @@ async def back_up(
         stored_text = state_text(read_state(backups[0].state))
         summary = f"{command.stream}: {stored_text}, {consumers}; {size_text} in "
         summary += str(target_folder.absolute())
-    remarks = [backup.remark for backup in backups if backup.remark and backup.is_complete]
+    remarks = [backup.remark for backup in backups if backup.remark and backup.is_whole]
     summary = "; ".join([summary, *remarks])
     if problems := incomplete_texts(backups, left_out_reasons):
         raise RequestFailed(f"{summary}; not complete: {'; '.join(problems)}")

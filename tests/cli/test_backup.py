@@ -111,12 +111,21 @@ def test_an_account_is_the_same_after_it_was_restored_elsewhere(
     assert sorted(one.name for one in Path(folder, "S").iterdir()) == [
         "backup.json", "natstui.json", "stream.tar.s2",
     ]  # fmt: skip
+    written = json.loads(shell.ok("backup", str(tmp_path / "again"), "--json"))["streams"]
+    assert set(written[0]) == {
+        "stream", "state", "consumers_count", "data_bytes", "remark", "removed_msgs", "is_whole",
+    }  # fmt: skip
     verified = json.loads(shell.ok("backup", "verify", folder, "--json"))
     assert [one["stream"] for one in verified["streams"]] == names
     other = new_account()
     target = other_shell(other, tmp_path)
     assert target.run("restore", folder, "--read-only").returncode == 5
-    target.ok("restore", folder)
+    restored = {
+        one["name"]: one for one in json.loads(target.ok("restore", folder, "--json"))["streams"]
+    }
+    assert set(restored["S"]) == {"name", "state", "consumers_count", "remarks", "is_same"}
+    info = json.loads(target.ok("stream", "info", "S", "--json"))
+    assert restored["S"]["state"].keys() == info["state"].keys()
     for name in names:
         assert asyncio.run(everything(other.url, name)) == asyncio.run(
             everything(account.url, name)

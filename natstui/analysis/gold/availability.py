@@ -121,7 +121,8 @@ def _clock_steps(poll: DataFrame) -> DataFrame:
 def _unreachable_periods(poll: DataFrame) -> DataFrame:
     """Return the periods in which the leader of a stream or consumer did not reply.
 
-    A period ends at the next poll that does not report this, or at the last poll before a gap.
+    A period ends at the poll after the last one that reports this, or at the last poll before a
+    gap; reports up to `MAX_POLLS_BETWEEN_UNREACHABLE` polls apart are of one period.
     """
     order = Window.partitionBy("session").orderBy("mono_us")
     is_after_gap = F.col("gap_before_us").isNotNull()

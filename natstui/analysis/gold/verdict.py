@@ -42,7 +42,7 @@ _MAX_NAMED_FINDINGS_COUNT = 6
 _TIMED_KINDS = ("stuck", "lag", "poison", "availability", RECORDED_KIND)
 """Kinds of findings with a start time."""
 _KINDS_ABOUT_ASSETS = ("stuck", "lag", "redelivery", "poison", "delay", "capacity", "identity",
-                "change", "availability", RECORDED_KIND)  # fmt: skip
+                        "change", "availability", RECORDED_KIND)  # fmt: skip
 """Kinds of findings that are merged if they are about the same stream or consumer."""
 _RECORDING_FINDINGS_COUNT = 3
 """Number of findings about recordings that are always in the verdict, whatever their weight."""

@@ -151,7 +151,7 @@ class RunAssets:
     _largest_sender_by_role: dict[str, Role] = field(default_factory=dict)
     """Name of a role → the role with its largest payload so far."""
     _created_at_us_by_name: dict[str, int] = field(default_factory=dict)
-    """API verb that reads the stream or a shared consumer → creation time (UTC µs) in the first
+    """Name of a stream, or `consumer NAME of STREAM` → creation time (UTC µs) in the first
     reply.
     """
 

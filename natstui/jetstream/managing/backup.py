@@ -68,7 +68,7 @@ class WrittenBackup:
     """Reason why the backup may be incomplete; empty without any sign of it."""
     removed_msgs: int = 0
     """Maximum number of messages of `state` that are not in the data: removed meanwhile."""
-    is_complete: bool = True
+    is_whole: bool = True
     """Whether the data has all messages that the stream had to keep until the end of the backup.
     """
 
@@ -89,7 +89,7 @@ def incomplete_texts(
 ) -> list[str]:
     """Return a clause for each incomplete backup and each stream without one."""
     stream_texts = [
-        f"{backup.stream}: {backup.remark}" for backup in backups if not backup.is_complete
+        f"{backup.stream}: {backup.remark}" for backup in backups if not backup.is_whole
     ]
     return [*stream_texts, *left_out_stream_texts]
 

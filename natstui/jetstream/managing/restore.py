@@ -152,16 +152,14 @@ class RestoredStream:
     consumers_count: int
     remarks: tuple[str, ...] = ()
     """Acceptable differences from the backup."""
-    is_same_as_backup: bool = True
+    is_same: bool = True
     """Whether the stream has exactly the messages of the backup."""
 
 
 def restored_text(stream: RestoredStream) -> str:
     """Return a text with the comparison and state of a restored stream, without its remarks."""
     comparison_text = (
-        "the same as in its backup"
-        if stream.is_same_as_backup
-        else "not the same as in its backup"
+        "the same as in its backup" if stream.is_same else "not the same as in its backup"
     )
     return f"{stream.name} restored, {comparison_text}: {state_text(stream.state)}"
 

@@ -70,7 +70,10 @@ class Player:
         )
 
     def marks(self) -> Iterator[bytes]:
-        """Yield all marks as one line of JSON if they changed since the last call."""
+        """Yield the marks, at most `_MAX_MARKS`, as one line of JSON.
+
+        Nothing if they are those of the last call.
+        """
         marks, self._damaged_segments_count = (
             self._recording.marks(),
             self._recording.damaged_segments_count,
@@ -84,7 +87,9 @@ class Player:
             yield encode_record(ReplayMarks(self.at_us, sent_marks, left_out_count))
 
     def new_damage_marks(self) -> Iterator[bytes]:
-        """Yield all marks as one line of JSON if damage was found since the last line of marks."""
+        """Yield the marks, at most `_MAX_MARKS`, as one line of JSON if damage was found since the
+        last line of marks.
+        """
         if self._recording.damaged_segments_count != self._damaged_segments_count:
             yield from self.marks()
 

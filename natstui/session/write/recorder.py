@@ -131,8 +131,8 @@ class ClockStepDetector:
 
 
 def prepare_for_recording(record: Record, *, payloads: bool) -> Record | None:
-    """Return a record without secrets, and without a body unless `payloads`; None for a record
-    that is never written.
+    """Return a record without secrets, without a body unless `payloads`, and with at most
+    `MAX_RECORDED_ACCOUNTS` accounts; None for a record that is never written.
     """
     if isinstance(record, NEVER_RECORDED):
         return None

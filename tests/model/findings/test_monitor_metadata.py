@@ -22,7 +22,7 @@ from tests.model.findings.life import Life
 
 S = 1_000_000_000
 STREAM = StreamFacts(
-    stored_msgs=100, subjects_count=10, clustered=False, leader="n1", peers=(), upstreams=(),
+    stored_msgs=100, subjects_count=10, is_clustered=False, leader="n1", peers=(), upstreams=(),
     mirror=False,
 )  # fmt: skip
 CONSUMER = ConsumerFacts(
@@ -40,7 +40,7 @@ def upstream(lag: int = 0, active_ns: int | None = S, *, mirror: bool = False) -
 
 
 def clustered(*peers: Peer, leader: str | None = "n1") -> StreamFacts:
-    return replace(STREAM, clustered=True, peers=peers, leader=leader)
+    return replace(STREAM, is_clustered=True, peers=peers, leader=leader)
 
 
 def sourcing(*sources: Upstream) -> StreamFacts:

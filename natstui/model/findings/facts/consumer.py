@@ -467,7 +467,8 @@ class ConsumerFacts:
         return self._pull_gap_s(activity.last_active_mono_us if activity else None)
 
     def _pull_gap_s(self, active_mono_us: int | None) -> float | None:
-        """Return the time since a client pulled, received or acked; 0 while it pulls.
+        """Return the time since a client pulled, received or acked; 0 with an open pull request or
+        a bound subscriber.
 
         `active_mono_us` is the time of the last seen pull or delivery.
         """

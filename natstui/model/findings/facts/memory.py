@@ -26,8 +26,8 @@ RowName = tuple[str | int, ...]
 class ClientActivity:
     """Times of a consumer's pull requests or deliveries, and the gaps between them.
 
-    Times are of the engine's clock, which nobody sets. Time without polls does not count: all
-    times but `last_seen_mono_us` are moved forward by it.
+    Times are of the engine's clock, which nobody sets. Time without polls does not count:
+    `first_mono_us` and `last_active_mono_us` are moved forward by it.
     """
 
     first_mono_us: int

@@ -94,6 +94,13 @@ def duration_text(duration_s: float | None) -> str:
     return f"{seconds // 86_400}d{seconds % 86_400 // 3600}h"
 
 
+def seconds_text(duration_s: float) -> str:
+    """Return a duration as `4.5 s` below a minute, else as `duration_text` does."""
+    if duration_s >= 60:
+        return duration_text(duration_s)
+    return f"{duration_s:,.10g} s"
+
+
 def moment_text(at_us: int | float | None) -> str:
     """Return a time in UTC to the second; `–` for None and for a time outside the calendar."""
     if at_us is None:

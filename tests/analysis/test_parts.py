@@ -32,7 +32,7 @@ def test_small_sessions_that_are_read_together_lie_together() -> None:
         plan.fingerprint_by_session_to_read.keys() == plan.part_by_session.keys()
         and not plan.kept_parts
     )
-    assert plan_sessions(files("a"), {}, many).parts == {"a": "a"}
+    assert plan_sessions(files("a"), {}, many).part_by_session == {"a": "a"}
 
 
 def test_what_has_not_changed_is_not_read_again() -> None:

@@ -10,6 +10,7 @@ import pytest
 
 from natstui.config import Connection, Secret
 from natstui.jetstream.connection.client import Client, connect
+from natstui.jetstream.connection.decode.consumers import read_consumers
 from natstui.jetstream.connection.writer import Asset
 from natstui.jetstream.managing.losses import count_loss
 from natstui.jetstream.managing.names_in_use import read_names_in_use
@@ -49,12 +50,13 @@ async def test_a_consumer_that_cannot_be_reached_counts_for_a_change_of_its_stre
         connected_server = str(client.nc.server_info["server_name"])
         servers = {connected_server, str(stream["cluster"]["leader"])}
         name, server = await consumer_elsewhere(client, servers)
-        nats_cluster.node(server).kill()
+        # It tells the others that it leaves, so that they list what only it has as offline.
+        nats_cluster.node(server).stop()
         async with asyncio.timeout(PATIENCE_S):
-            while not (await api(client, "CONSUMER.LIST.S", {"offset": 0})).get("missing"):
+            while not (rows := [row async for row in client.consumer_rows("S")]):
                 await asyncio.sleep(0.2)
-        (row,) = [row async for row in client.consumer_rows("S")]
-        assert row.name == name
+        page = read_consumers(await client.request("CONSUMER.LIST.S", {"offset": 0}))
+        assert [row.name for row in rows] == [name] and page.missing == (name,)
         info = await client.stream_info("S")
         limits = {"consumer_limits": {"inactive_threshold": 3600 * 10**9}}
         change = Change(1, "edit_stream", "S", body_json=json.dumps(info.read_config() | limits))
@@ -62,6 +64,6 @@ async def test_a_consumer_that_cannot_be_reached_counts_for_a_change_of_its_stre
         loss = await count_loss(client, change, asset)
         assert "1 consumer without" in loss.text
         names_in_use = await read_names_in_use(client, "S")
-        assert names_in_use.filters_by_consumer == {name: (f"s.{name[1:]}",)}
+        assert names_in_use.consumer_filters == {name: (f"s.{name[1:]}",)}
     finally:
         await client.close()

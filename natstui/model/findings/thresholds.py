@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from natstui.units import bytes_text, duration_text
+from natstui.units import bytes_text, seconds_text
 
 Unit = Literal[
     "s", "share", "msgs", "msgs/s", "subjects", "times", "requests", "requests/s", "errors/s",
@@ -31,8 +31,8 @@ class Threshold:
         """Return the value with its unit: `10 s`, `14d0h`, `80 %`."""
         if self.unit == "share":
             return f"{100 * self.value:g} %"
-        if self.unit == "s" and self.value >= 60:
-            return duration_text(self.value)
+        if self.unit == "s":
+            return seconds_text(self.value)
         if self.unit == "bytes":
             return bytes_text(round(self.value))
         return f"{self.value:,.10g} {self.unit}"

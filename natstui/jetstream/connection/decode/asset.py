@@ -26,7 +26,7 @@ Time = Annotated[datetime, msgspec.Meta(tz=True)]
 class PeerRow(msgspec.Struct):
     """One replica in `cluster.replicas`."""
 
-    name: str = ""
+    name: str
     current: bool = False
     offline: bool = False
     active: int = 0

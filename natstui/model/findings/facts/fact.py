@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal, TypeVar
 
-from natstui.units import duration_text
+from natstui.units import seconds_text
 
 FactUnit = Literal[
     "s", "msgs", "msgs/s", "msgs/min", "share", "deliveries", "pulls", "polls", "count"
@@ -81,7 +81,7 @@ def fact_text(fact: Fact, value: float) -> str:
     """Return the value of a fact with its unit, for people: `3 msgs`, `12.5 %`, `4 s`, `3d4h`."""
     if fact.unit == "share":
         return f"{100 * value:.0f} %"
-    if fact.unit == "s" and value >= 60:
-        return duration_text(value)
+    if fact.unit == "s":
+        return seconds_text(round(value, 1))
     number = f"{value:,.1f}".rstrip("0").rstrip(".")
     return number if fact.unit == "count" else f"{number} {fact.unit}"

@@ -261,9 +261,10 @@ def _run_app(app: NatstuiApp, *, uses_mouse: bool) -> NoReturn:
         app_exit_code = app.run_guarded(mouse=uses_mouse)
     finally:
         exit_code = _close_engines(app.parts.engines.links)[0]
-    if app_exit_code == 0 and exit_code == SessionError.exit_code:
+    engine = app.link.engine
+    if app_exit_code == 0 and exit_code == SessionError.exit_code and engine.last_stderr_line():
         # A replay ended where its recording is damaged: the user sees why when the viewer ends.
-        sys.stderr.write(f"natstui: {clean_line(app.link.engine.end_reason())}\n")
+        sys.stderr.write(f"natstui: {clean_line(engine.end_reason())}\n")
         app_exit_code = exit_code
     sys.exit(app_exit_code)
 

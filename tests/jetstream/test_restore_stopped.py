@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import io
 import json
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
 import nats
 import pytest
+from nats.aio.msg import Msg
 
 from natstui.config import Connection
 from natstui.errors import Conflict, NotFound, RequestFailed
@@ -24,7 +27,11 @@ from natstui.jetstream.managing.restore import (
     _remove_remains,
     restore_stream,
 )
-from natstui.jetstream.managing.snapshot import RateLimit, finish_uninterrupted
+from natstui.jetstream.managing.snapshot import (
+    RateLimit,
+    finish_uninterrupted,
+    send_snapshot,
+)
 from natstui.jetstream.testbed.broker import Broker
 from tests.jetstream.flushing import flushed
 
@@ -177,3 +184,43 @@ async def _info(client: Client) -> Config | None:
     except NotFound:
         return None
     return info
+
+
+_DATA_SUBJECT = "$JS.SNAPSHOT.RESTORE.S.x"
+
+
+@pytest.mark.server
+@pytest.mark.parametrize("subscribes", [True, False])
+async def test_the_subscription_to_the_data_may_arrive_after_the_reply(
+    nats_server_factory: Callable[..., Broker], subscribes: bool
+) -> None:
+    """In a cluster they come on different connections; a scripted server makes it certain."""
+    broker = nats_server_factory(jetstream=False)
+    server = await nats.connect(broker.url)
+    client = await connect(Connection(servers=(broker.url,)))
+    received = list[bytes]()
+
+    async def on_data(message: Msg) -> None:
+        received.append(message.data)
+        await message.respond(b"" if message.data else json.dumps({"config": {}}).encode())
+
+    async def on_restore(message: Msg) -> None:
+        await message.respond(json.dumps({"deliver_subject": _DATA_SUBJECT}).encode())
+
+    await server.subscribe("$JS.API.STREAM.RESTORE.S", cb=on_restore)
+    await flushed(server)
+    config: Config = {"name": "S"}
+    data = io.BytesIO(b"x" * 200_000)
+    sending = asyncio.create_task(
+        send_snapshot(client, config, {"bytes": 1}, data, RateLimit(), lambda _bytes: None)
+    )
+    if subscribes:
+        await asyncio.sleep(0.5)
+        await server.subscribe(_DATA_SUBJECT, cb=on_data)
+        assert await sending == {"config": {}}
+        assert b"".join(received) == b"x" * 200_000
+    else:
+        with pytest.raises(RequestFailed, match="accepts no more data: it has aborted"):
+            await sending
+    await client.close()
+    await server.close()

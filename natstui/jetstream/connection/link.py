@@ -145,7 +145,7 @@ class PendingRequests:
             future.set_result(message)
 
     def deny(self, violation: PermissionViolation) -> None:
-        """Fail every open request on the denied subject, in upper or lower case."""
+        """Fail every open request on the denied subject, whatever its case."""
         for subject, future in list(self._subject_and_reply_by_token.values()):
             if subject.lower() == violation.subject and not future.done():
                 future.set_exception(PermissionDenied(subject))

@@ -445,7 +445,10 @@ class Writer:
         if draft.target is None and isinstance(result, dict):
             created_at_us = created_at_us_in(result)
         if draft.action in ("create_stream", "create_consumer"):
-            use_text = describe_use_by_others(draft.action, cast("Config", result))
+            try:
+                use_text = describe_use_by_others(draft.action, cast("Config", result))
+            except ReplyUnreadable as error:
+                use_text = f"what it has already is unknown: {error}"
         add_entry(make_result(result), "done", use_text, created_at_us)
         return result
 
@@ -504,7 +507,7 @@ def describe_use_by_others(action: JournalAction, reply: Config) -> str | None:
     If it has any, another client may have created it just before: the server sends both clients
     the same reply.
     """
-    data, config = json.dumps(reply).encode(), reply["config"]
+    data, config = json.dumps(reply).encode(), reply.get("config") or {}
     if action == "create_consumer":
         consumer = read_consumer(data)
         deliveries_count = 0 if config.get("deliver_subject") else consumer.delivered.consumer_seq

@@ -288,7 +288,7 @@ class _ConsumerConfig(msgspec.Struct):
     deliver_subject: str | None = None
 
 
-class _AckFloor(msgspec.Struct):
+class _StreamPosition(msgspec.Struct):
     stream_seq: int = 0
 
 
@@ -296,13 +296,16 @@ class _BackupConsumer(msgspec.Struct):
     name: str
     config: _ConsumerConfig | None = None
     num_pending: int | None = None
-    delivered: _AckFloor | None = None
-    ack_floor: _AckFloor | None = None
+    delivered: _StreamPosition | None = None
+    ack_floor: _StreamPosition | None = None
 
     @property
     def waiting_msgs(self) -> int:
         """Return the maximum number of messages that the consumer delivers after a restore."""
-        delivered, ack_floor = self.delivered or _AckFloor(), self.ack_floor or _AckFloor()
+        delivered, ack_floor = (
+            self.delivered or _StreamPosition(),
+            self.ack_floor or _StreamPosition(),
+        )
         return (self.num_pending or 0) + max(0, delivered.stream_seq - ack_floor.stream_seq)
 
 

@@ -551,7 +551,10 @@ async def _unexpired_info(client: Client, name: str) -> StreamRow:
 
 
 def is_expired(config: Config, stored_at_us: int | None, now_us: int) -> bool:
-    """Return whether a message is older than its stream's max age; True for an unknown time."""
+    """Return whether a message is older than its stream's max age.
+
+    With a max age, True for an unknown time.
+    """
     max_age_us = number_at(config, "max_age") // 1000
     return max_age_us > 0 and (stored_at_us or 0) + max_age_us <= now_us
 

@@ -45,6 +45,11 @@ _ACK_PREFIX = "$JS.SNAPSHOT.ACK."
 """Prefix of the subjects for confirmations of snapshot chunks."""
 _CANCEL_TIMEOUT_S = 2.0
 """Time that a cancellation waits for work that must not be interrupted."""
+_SUBSCRIBE_TIMEOUT_S = 5.0
+"""How long the first part of the data may be received by nobody: in a cluster the reply of the
+server that restores can arrive before its subscription.
+"""
+_RETRY_PAUSE_S = 0.1
 
 
 @dataclass
@@ -252,7 +257,8 @@ async def send_snapshot(
         )
     size_bytes = 0
     while chunk := file.read(rate_limit.chunk_bytes):
-        await _send_chunk(client, verb, subject, chunk, _BEGIN_TIMEOUT_S)
+        subscribe_timeout_s = 0.0 if size_bytes else _SUBSCRIBE_TIMEOUT_S
+        await _send_chunk(client, verb, subject, chunk, _BEGIN_TIMEOUT_S, subscribe_timeout_s)
         size_bytes += len(chunk)
         progress(size_bytes)
         await rate_limit.wait(len(chunk))
@@ -294,11 +300,24 @@ async def finish_uninterrupted(
 
 
 async def _send_chunk(
-    client: Client, verb: str, subject: str, chunk: bytes, timeout_s: float
+    client: Client,
+    verb: str,
+    subject: str,
+    chunk: bytes,
+    timeout_s: float,
+    subscribe_timeout_s: float = 0.0,
 ) -> bytes:
+    """Return the reply to a part of the data; raises RequestFailed if nobody subscribes to it.
+
+    A part that nobody receives is sent again for `subscribe_timeout_s`.
+    """
+    until_s = time.monotonic() + subscribe_timeout_s
     reply = await client.request_subject(subject, chunk, timeout_s=timeout_s)
-    if status_of(reply.headers) == "503":
-        raise RequestFailed(f"{verb}: the server accepts no more data: it has aborted")
+    while status_of(reply.headers) == "503":
+        if time.monotonic() >= until_s:
+            raise RequestFailed(f"{verb}: the server accepts no more data: it has aborted")
+        await asyncio.sleep(_RETRY_PAUSE_S)
+        reply = await client.request_subject(subject, chunk, timeout_s=timeout_s)
     data: bytes = reply.data
     check_reply(verb, data)
     return data

@@ -115,7 +115,7 @@ class _Poller:
         return self._budget.interval_s
 
     async def close(self) -> None:
-        """Cancel the open requests; discard bulk rows and measurements of the lost connection."""
+        """Cancel the open requests; discard bulk rows and measurements of this connection."""
         self._are_all_streams_listed = False
         await self._requests.close()
         await self._stream_poller.close()

@@ -444,7 +444,9 @@ class MessageWindow:
         self._copy_account.confirmed_msgs += outgoing.sent_count > 1
 
     async def _check_duplicates(self) -> None:
-        """Count duplicates as stored, but as refused if deleted or if only the id is equal."""
+        """Count duplicates: as stored before if sent once, as stored if sent again, as refused if
+        deleted or if only the id is equal.
+        """
         seq_by_token_by_stream: dict[str, dict[str, int]] = {}
         for token, (stream, seq) in self._duplicates_by_token.items():
             seq_by_token_by_stream.setdefault(stream, {})[token] = seq

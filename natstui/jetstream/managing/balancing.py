@@ -157,7 +157,7 @@ def _check_candidates(
 
 
 async def move_leader(writer: Writer, move: Move, confirmed_name: str | None) -> str:
-    """Move one leader of a plan, unless its leader has changed or is unknown; return the result as text."""
+    """Move one leader of a plan, unless it changed or is unknown; return the result as text."""
     group = move.group
     leader = await read_leader(writer.client, group.stream, group.consumer)
     if leader != group.leader:

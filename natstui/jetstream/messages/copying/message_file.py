@@ -199,7 +199,7 @@ class SourceFile:
     """A file from which messages are read, and the part of it that a stopped copy has read."""
 
     def __init__(self, path: Path, part: FilePart) -> None:
-        """Create the reader of `path`, of which a stopped copy has read `part`, perhaps no lines."""
+        """Create the reader of `path`; a stopped copy has read `part` of it, perhaps no lines."""
         self._path = path
         self._previously_read_part = part
         self._newly_read_parts: deque[FilePart] = deque(maxlen=_MAX_STORED_FILE_PARTS)

@@ -172,3 +172,13 @@ def makes_a_decoder(call: ast.Call) -> bool:
         case ast.Attribute(attr="decode", value=ast.Attribute(value=ast.Name(id="msgspec"))):
             return any(keyword.arg == "type" for keyword in call.keywords)
     return False
+
+
+def test_parallel_requests_of_polls_are_created_where_their_errors_are_retrieved() -> None:
+    """Python logs the error of a task that nobody awaits; `PollingApi.spawn` retrieves it."""
+    polling = "natstui.jetstream.polling"
+    creators = {
+        name for name in users(r"\b(create_task|ensure_future)\(") if name.startswith(polling)
+    }
+    names = ("budget.requests", "bulk.poller", "open_requests")
+    assert creators == {f"{polling}.{name}" for name in names}

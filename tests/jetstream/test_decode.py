@@ -27,6 +27,7 @@ from natstui.jetstream.connection.decode.streams import (
     stream_configuration,
 )
 from natstui.jetstream.connection.times import time_or_never_us, time_us
+from natstui.jetstream.connection.writer import describe_use_by_others
 from natstui.jetstream.events.advisories import read_ack_sample, read_advisory
 from natstui.jetstream.polling.lag import first_or_last_stored_us
 from natstui.jetstream.polling.snapshot import PolledConsumers, PolledStreams, make_snapshot
@@ -381,3 +382,12 @@ def test_an_invalid_time_in_info_is_an_error_of_the_reply() -> None:
     row = read_stream(json.dumps(_stream("S") | {"created": "yesterday"}).encode())
     with pytest.raises(RequestFailed, match="is not a time"):
         _ = row.created_at_us
+
+
+def test_what_a_new_stream_has_already_is_unknown_if_the_reply_cannot_be_read() -> None:
+    new = _stream("S") | {"state": {"messages": 0}}
+    assert describe_use_by_others("create_stream", new) is None
+    text = describe_use_by_others("create_stream", _stream("S"))
+    assert text is not None and text.startswith("it has 1 message already")
+    text = describe_use_by_others("create_stream", new | {"ts": "now"})
+    assert text is not None and "unknown" in text and "'now' is not a time" in text

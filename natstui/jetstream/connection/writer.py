@@ -445,10 +445,7 @@ class Writer:
         if draft.target is None and isinstance(result, dict):
             created_at_us = created_at_us_in(result)
         if draft.action in ("create_stream", "create_consumer"):
-            try:
-                use_text = describe_use_by_others(draft.action, cast("Config", result))
-            except ReplyUnreadable as error:
-                use_text = f"what it has already is unknown: {error}"
+            use_text = describe_use_by_others(draft.action, cast("Config", result))
         add_entry(make_result(result), "done", use_text, created_at_us)
         return result
 
@@ -505,8 +502,19 @@ def describe_use_by_others(action: JournalAction, reply: Config) -> str | None:
     """Return a text of the messages and users that a new stream or consumer already has, or None.
 
     If it has any, another client may have created it just before: the server sends both clients
-    the same reply.
+    the same reply. If the reply cannot be read, the text says so: the stream or consumer exists.
     """
+    try:
+        use_texts = _describe_use(action, reply)
+    except ReplyUnreadable as error:
+        return f"what it has already is unknown: {error}"
+    if not use_texts:
+        return None
+    return f"it has {' and '.join(use_texts)} already, and may be of somebody else"
+
+
+def _describe_use(action: JournalAction, reply: Config) -> list[str]:
+    """Return texts of the messages and users of a stream or consumer; raises ReplyUnreadable."""
     data, config = json.dumps(reply).encode(), reply.get("config") or {}
     if action == "create_consumer":
         consumer = read_consumer(data)
@@ -517,10 +525,7 @@ def describe_use_by_others(action: JournalAction, reply: Config) -> str | None:
         has_upstreams = config.get("mirror") or config.get("sources")
         stored_msgs = 0 if has_upstreams else state.messages
         counts_by_kind = {"message": stored_msgs, "consumer": state.consumer_count}
-    use_texts = [counted(count, kind) for kind, count in counts_by_kind.items() if count]
-    if not use_texts:
-        return None
-    return f"it has {' and '.join(use_texts)} already, and may be of somebody else"
+    return [counted(count, kind) for kind, count in counts_by_kind.items() if count]
 
 
 async def add_state_if_unknown(work: Awaitable[T], read_state: Callable[[], Awaitable[str]]) -> T:

@@ -81,15 +81,23 @@ def _print_ratios(name: str, limit_ratio: float, costs: list[tuple[Cost, Cost]])
               flush=True)  # fmt: skip
 
 
-def main() -> None:
-    """Measure all sizes, or those named."""
+def base_tree() -> Path | None:
+    """Return the tree that NATSTUI_BENCH_BASE names; None, with a message, if it is not set."""
     given = os.environ.get("NATSTUI_BENCH_BASE")
     if not given:
         print("left out: NATSTUI_BENCH_BASE names no other tree")
-        return
+        return None
     base = Path(given).resolve()
     if not (base / "natstui").is_dir():
         sys.exit(f"{base} is not a tree of natstui")
+    return base
+
+
+def main() -> None:
+    """Measure all sizes, or those named."""
+    base = base_tree()
+    if base is None:
+        return
     with tempfile.TemporaryDirectory(prefix="natstui-bench-") as place:
         root = Path(place)
         session = write_session(root / "warm", SMALL)

@@ -1,4 +1,4 @@
-"""What the tables of benchmarks must hold: NumPy and the model's histograms over the reports."""
+"""What the tables of benchmarks must hold, with NumPy over the reports."""
 
 from __future__ import annotations
 
@@ -7,16 +7,21 @@ from typing import Any
 
 import numpy as np
 
-from natstui.model.bench.counts import LATENCY_FIELDS
-from natstui.model.bench.latency import LatencyCounts
-from natstui.model.bench.patterns import PatternTraits, traits
-from natstui.model.records.benchmark import BenchmarkFinished, BenchmarkPhase, BenchmarkReport
-from natstui.model.records.record import Record
+from tests.analysis.by_format import Record, of_kind
 from tests.session.by_document.sessions import middle_ns
 
 Row = dict[str, Any]
 COUNTERS = ("sent", "acked", "received", "acks_sent")
 METRICS = ("ack", "e2e", "store", "rtt", "response", "late")
+UNCORRECTED = ("ack", "e2e", "rtt")
+STORING = ("js-publish-sync", "js-publish-async", "js-publish-atomic", "js-publish-fast",
+           "js-request", "kv-put")  # fmt: skip
+"""Patterns whose messages are stored and acked."""
+SENDING = ("publish", "request", *STORING)
+TAKING = ("subscribe", "js-consume", "js-fetch", "js-push", "js-ordered", "js-respond")
+"""Patterns that receive what others send."""
+TAKING_REPLIES = ("request", "js-request", "js-get", "js-get-batch", "kv-get")
+"""Patterns that receive what they asked for."""
 SUMMED = (
     "sent_msgs", "acked_msgs", "duplicate_acked_msgs", "refused_msgs", "unanswered_msgs",
     "missed_msgs", "received_msgs", "redelivered_msgs", "duplicate_msgs",
@@ -24,24 +29,32 @@ SUMMED = (
 PERCENTS = {"p50_us": 50, "p90_us": 90, "p99_us": 99, "p999_us": 99.9, "p9999_us": 99.99}
 
 
-def _reports(records: list[Record]) -> dict[str, list[BenchmarkReport]]:
+def _reports(records: list[Record]) -> dict[str, list[Record]]:
     runs = defaultdict(list)
-    for record in records:
-        if isinstance(record, BenchmarkReport):
-            runs[record.run_id].append(record)
+    for record in of_kind(records, "benchmark_report"):
+        runs[record.run_id].append(record)
     return runs
 
 
-def traits_by_role(records: list[Record]) -> dict[str, dict[str, PatternTraits]]:
-    """Return, by run and role, what a role does; only for runs that ended."""
+def patterns(records: list[Record]) -> dict[str, dict[str, str]]:
+    """Return, by run and role, the pattern of a role; only for runs that ended."""
     return {
-        record.run_id: {one.role: traits(one.pattern) for one in record.result.workers}
-        for record in records
-        if isinstance(record, BenchmarkFinished)
+        record.run_id: {one.role: one.pattern for one in record.result.workers}
+        for record in of_kind(records, "benchmark_finished")
     }
 
 
-def _seconds(reports: list[BenchmarkReport], counter: str) -> dict[str, dict[int, dict[int, int]]]:
+def is_summed(pattern: str, counter: str) -> bool:
+    """Return whether a counter of a role is part of the sum over all roles.
+
+    A service's replies are no load, and responses are not what others sent.
+    """
+    if counter == "sent":
+        return pattern in SENDING
+    return counter != "received" or pattern != "js-request"
+
+
+def _seconds(reports: list[Record], counter: str) -> dict[str, dict[int, dict[int, int]]]:
     """Return messages by role, worker and second."""
     found: dict[str, dict[int, dict[int, int]]] = {}
     for report in reports:
@@ -113,16 +126,16 @@ def _spread(worker_id: int | None, values: Any, fairness: float | None) -> Row:
     }
 
 
-def _measured(report: BenchmarkReport) -> list[tuple[str, bool, LatencyCounts]]:
+def _measured(report: Record) -> list[tuple[str, bool, Record]]:
     found = []
     for metric in METRICS:
         found.append((metric, True, getattr(report.latencies, metric)))
-        if f"{metric}_uncorrected" in LATENCY_FIELDS:
+        if metric in UNCORRECTED:
             found.append((metric, False, getattr(report.latencies, f"{metric}_uncorrected")))
     return found
 
 
-def _values_us(histogram: LatencyCounts) -> list[float]:
+def _values_us(histogram: Record) -> list[float]:
     """Return every latency of a histogram by itself."""
     pairs = zip(histogram.buckets, histogram.counts, strict=True)
     return [middle_ns(bucket) / 1e3 for bucket, count in pairs for _ in range(count)]
@@ -130,7 +143,7 @@ def _values_us(histogram: LatencyCounts) -> list[float]:
 
 def bench_latency_summary(session: str, records: list[Record]) -> list[Row]:
     """Return the rows of a session."""
-    phases = sorted((r.at_us, r.run_id, r.phase) for r in records if isinstance(r, BenchmarkPhase))
+    phases = sorted((r.at_us, r.run_id, r.phase) for r in of_kind(records, "benchmark_phase"))
     values: dict[tuple[str, str, bool], list[float]] = defaultdict(list)
     for run_id, reports in _reports(records).items():
         for report in reports:
@@ -154,18 +167,18 @@ def _percentile(values: list[float], percent: float) -> float:
 
 def bench_account(session: str, records: list[Record]) -> list[Row]:
     """Return the rows of a session."""
-    ends = {r.run_id: r.result for r in records if isinstance(r, BenchmarkFinished) and r.result}
-    rows, known = [], traits_by_role(records)
+    ends = {r.run_id: r.result for r in of_kind(records, "benchmark_finished")}
+    rows, known = [], patterns(records)
     for run_id, reports in _reports(records).items():
         sums = {name: sum(getattr(r.counts, name) for r in reports) for name in SUMMED}
-        stored: list[BenchmarkReport] = []
+        stored: list[Record] = []
         if roles := known.get(run_id):
-            sending = [r.counts for r in reports if roles[r.role].sends]
+            sending = [r.counts for r in reports if roles[r.role] in SENDING]
             sums["sent_msgs"] = sum(counts.sent_msgs for counts in sending)
-            takers = [r.counts for r in reports if roles[r.role].receives]
-            takers = takers or [r.counts for r in reports if roles[r.role].receives_replies]
+            takers = [r.counts for r in reports if roles[r.role] in TAKING]
+            takers = takers or [r.counts for r in reports if roles[r.role] in TAKING_REPLIES]
             sums["received_msgs"] = sum(counts.received_msgs for counts in takers)
-            stored = [r for r in reports if roles[r.role].is_stored]
+            stored = [r for r in reports if roles[r.role] in STORING]
         outcomes = sum(getattr(r.counts, name) for r in stored for name in SUMMED[1:5])
         end = ends.get(run_id)
         alike = [
@@ -187,12 +200,12 @@ def bench_account(session: str, records: list[Record]) -> list[Row]:
 
 def bench_knee(session: str, records: list[Record]) -> list[Row]:
     """Return the rows of a session."""
-    rows, known = [], traits_by_role(records)
+    rows, known = [], patterns(records)
     for run_id, reports in _reports(records).items():
         load: dict[int, int] = defaultdict(int)
         roles = known.get(run_id)
         for report in reports:
-            if roles is None or roles[report.role].sends:
+            if roles is None or roles[report.role] in SENDING:
                 load[report.at_us // 1_000_000] += report.counts.sent_msgs
         order = sorted((msgs, second) for second, msgs in load.items() if msgs)
         # The first levels take one more when it does not come out even, as SQL's ntile.
@@ -214,9 +227,7 @@ def bench_knee(session: str, records: list[Record]) -> list[Row]:
     return rows
 
 
-def _level(
-    part: list[list[int]], reports: list[BenchmarkReport], metric: str
-) -> tuple[float, float]:
+def _level(part: list[list[int]], reports: list[Record], metric: str) -> tuple[float, float]:
     seconds = {second for _, second in part}
     values = [
         value

@@ -11,13 +11,9 @@ from typing import Any
 
 import numpy as np
 
-from natstui.analysis.gold.comparison.statistics import SeriesStatistics, batch_length
-from natstui.model.records.benchmark import BenchmarkPhase, BenchmarkReport
-from natstui.model.records.evidence import AcksCounted
-from natstui.model.records.record import AckSample, Record
-from tests.analysis.oracle_bench import traits_by_role
-from tests.analysis.oracle_rates import load, pieces, polls_of
-from tests.analysis.planted import consumer_series, stream_series
+from tests.analysis.by_format import Record, consumer_series, of_kind, polls_of, stream_series
+from tests.analysis.oracle_bench import is_summed, patterns
+from tests.analysis.oracle_rates import load, pieces
 from tests.session.by_document.sessions import bucket_of, middle_ns
 
 Row = dict[str, Any]
@@ -106,13 +102,11 @@ def _of_block(parts: list[Row]) -> dict[str, float | None]:
 
 def _ack_times(records: list[Record]) -> Values:
     found: dict[Any, dict[int, list[tuple[int, int]]]] = defaultdict(lambda: defaultdict(list))
-    for record in records:
-        if isinstance(record, AckSample):
+    for record in of_kind(records, "ack_sample", "acks_counted"):
+        if record.kind == "ack_sample":
             pairs = [(bucket_of(record.ack_ns), 1)]
-        elif isinstance(record, AcksCounted):
-            pairs = [*zip(record.times.buckets, record.times.counts, strict=True)]
         else:
-            continue
+            pairs = [*zip(record.times.buckets, record.times.counts, strict=True)]
         if pairs:
             found[record.stream, record.consumer][record.at_us // BLOCK_US] += pairs
     values: Values = {}
@@ -126,16 +120,16 @@ def _ack_times(records: list[Record]) -> Values:
 
 
 def _bench_blocks(records: list[Record]) -> dict[str, list[float]]:
-    phases = sorted((r.at_us, r.phase) for r in records if isinstance(r, BenchmarkPhase))
+    phases = sorted((r.at_us, r.phase) for r in of_kind(records, "benchmark_phase"))
     counted: dict[str, dict[int, float]] = defaultdict(lambda: defaultdict(float))
     timed: dict[str, dict[int, list[tuple[float, int]]]] = defaultdict(lambda: defaultdict(list))
-    known = traits_by_role(records)
-    for report in (r for r in records if isinstance(r, BenchmarkReport)):
+    known = patterns(records)
+    for report in of_kind(records, "benchmark_report"):
         second, roles = report.at_us // 1_000_000, known.get(report.run_id)
         for counter in ("sent", "acked", "received", "acks_sent"):
-            name = f"{counter}_msgs"
-            if roles is None or roles[report.role].is_summed(name):
-                counted[f"bench {counter} (msg/s)"][second] += getattr(report.counts, name)
+            if roles is None or is_summed(roles[report.role], counter):
+                msgs = getattr(report.counts, f"{counter}_msgs")
+                counted[f"bench {counter} (msg/s)"][second] += msgs
         phase = [name for at, name in phases if at <= report.at_us][-1]
         if phase in ("starting", "warmup", "ramp"):
             continue
@@ -158,7 +152,7 @@ def _bench_blocks(records: list[Record]) -> dict[str, list[float]]:
 
 
 def comparison(first: str, second: str, values: dict[str, Values]) -> list[Row]:
-    """Return the rows of one session against another, but for their words."""
+    """Return the rows of one session against another."""
     rows: list[Row] = []
     for alone in (False, True):
         part: list[Row] = []
@@ -171,7 +165,7 @@ def comparison(first: str, second: str, values: dict[str, Values]) -> list[Row]:
             names = ("baseline", "compared", "metric", "stream", "consumer", "baseline_mean",
                      "compared_mean")  # fmt: skip
             row = dict(zip(names, head, strict=True)) | _welch(before, after)
-            part.append(row | {"waited": [statistics.fmean(one) for one in waited]})
+            part.append(row | _worded(row) | {"waited": [statistics.fmean(one) for one in waited]})
         known = sorted((r for r in part if r["p_value"] is not None), key=lambda r: r["p_value"])
         worst = 0.0
         for place, row in enumerate(known):
@@ -180,7 +174,30 @@ def comparison(first: str, second: str, values: dict[str, Values]) -> list[Row]:
         part = [{**row, "verdict": _verdict(row)} for row in part]
         told = ("slower", "faster", "more", "less")
         rows += [row for row in part if not alone or row["verdict"] in told]
-    return [{k: v for k, v in row.items() if k not in ("waited", "gap")} for row in rows]
+    return [{k: v for k, v in row.items() if k not in ("waited", "gap", "ends")} for row in rows]
+
+
+def _worded(row: Row) -> Row:
+    """Return the difference and its interval as people read them."""
+    if row["p_value"] is None:
+        return {"words": None, "interval": None}
+    name, unit = row["metric"][:-1].rsplit(" (", 1)
+    words = f"{_number(row['compared_mean'])} instead of {_number(row['baseline_mean'])} {unit}"
+    if row["mean_change"] is None:
+        low, high = map(_number, row["ends"])
+        return {
+            "words": f"{name} {words}",
+            "interval": f"{name} between {low} and {high} {unit} more",
+        }
+    change, low, high = (100 * row[of] for of in ("mean_change", "low_change", "high_change"))
+    return {
+        "words": f"{name} {change:+.1f} % ({words})",
+        "interval": f"{name} between {low:+.1f} and {high:+.1f} %",
+    }
+
+
+def _number(value: float) -> str:
+    return f"{value:,.0f}" if abs(value) >= 100 else f"{value:.3g}"
 
 
 LEAST = {"pending (messages)": 10, "behind its origin (messages)": 10, "lag (s)": 0.1,
@@ -219,9 +236,10 @@ def _welch(before: Any, after: Any) -> Row:
         reach, p_value = _students_t(gap / whole, sum(parts) ** 2 / below)
         told = {"mean_change": gap, "low_change": gap - reach * whole,
                 "high_change": gap + reach * whole, "p_value": p_value}  # fmt: skip
+    ends = told["low_change"], told["high_change"]
     for name in ("mean_change", "low_change", "high_change"):
         told[name] = told[name] / mean if mean > 0 else None
-    return {**told, "gap": gap}
+    return {**told, "gap": gap, "ends": ends}
 
 
 def _weighed(values: Any) -> tuple[float, float]:
@@ -264,22 +282,22 @@ def _students_t(t: float, freedom: float) -> tuple[float, float]:
     return reach, 1 - float(np.interp(math.atan(abs(t)), angles, below))
 
 
-def series_of(values: Sequence[float]) -> SeriesStatistics:
-    """The statistics of values in order of time: in Spark, `summarize_metrics` computes them."""
-    length = batch_length(len(values))
+def series_of(values: Sequence[float]) -> dict[str, Any]:
+    """Return the statistics of values in order of time, of which at most 24 batches are made."""
+    length = math.ceil(len(values) / 24)
     ends = range(0, len(values) + 1, length)
     means = [_mean(values[start:end]) for start, end in pairwise(ends)]
     steps = [now - before for before, now in pairwise(means)]
-    return SeriesStatistics(
-        len(values),
-        _mean(values),
-        _sample_variance(values),
-        _neighbours(values),
-        _sample_variance(means),
-        _neighbours(means),
-        _sample_variance(steps),
-        _neighbours(steps),
-    )
+    return {
+        "n": len(values),
+        "mean": _mean(values),
+        "variance": _sample_variance(values),
+        "autocorrelation": _neighbours(values),
+        "batch_means_variance": _sample_variance(means),
+        "batch_means_autocorrelation": _neighbours(means),
+        "steps_variance": _sample_variance(steps),
+        "steps_autocorrelation": _neighbours(steps),
+    }
 
 
 def _mean(values: Sequence[float]) -> float:

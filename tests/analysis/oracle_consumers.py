@@ -10,17 +10,20 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from natstui.model.records.evidence import AcksCounted
-from natstui.model.records.record import AckSample, Advisory, Configured, Record
+from tests.analysis.by_format import (
+    Record,
+    consumer_series,
+    of_kind,
+    polls_of,
+    stream_series,
+)
 from tests.analysis.oracle_rates import (
     BUCKET_US,
     between_gaps,
     bucket,
     consumer_rate,
-    polls_of,
     stream_rate,
 )
-from tests.analysis.planted import consumer_series, stream_series
 from tests.session.by_document.sessions import bucket_of, middle_ns
 
 Row = dict[str, Any]
@@ -153,9 +156,13 @@ def _period(run: list[Row], end_us: int) -> Row:
     }
 
 
+def _configurations(records: list[Record]) -> list[Record]:
+    return sorted(of_kind(records, "configured"), key=lambda record: record.at_us)
+
+
 def _configured(records: list[Record]) -> dict[Identity, Any]:
     newest: dict[Identity, Any] = {}
-    for record in sorted((r for r in records if isinstance(r, Configured)), key=lambda r: r.at_us):
+    for record in _configurations(records):
         newest |= {(c.stream, c.name, c.created_at_us): c for c in record.consumers}
     return newest
 
@@ -238,18 +245,14 @@ def _cause(row: Row, quiet_share: float, *, push: bool) -> str:
     return next(name for name, fits in causes.items() if fits)
 
 
-def _advised(records: list[Record]) -> list[Advisory]:
-    return [record for record in records if isinstance(record, Advisory)]
-
-
-def _about(records: list[Record], who: Identity, every: Iterable[Identity]) -> list[Advisory]:
+def _about(records: list[Record], who: Identity, every: Iterable[Identity]) -> list[Record]:
     """Return the advisories about a consumer: those of its name while it was there."""
     created = sorted({other[2] for other in every if other[:2] == who[:2]})
     begin = 0 if who[2] == created[0] else who[2]
     end = next((at_us for at_us in created if at_us > who[2]), math.inf)
     return [
         advisory
-        for advisory in _advised(records)
+        for advisory in of_kind(records, "advisory")
         if (advisory.stream, advisory.consumer) == who[:2] and begin <= advisory.at_us < end
     ]
 
@@ -285,7 +288,7 @@ def _changes(records: list[Record]) -> dict[Identity, list[int]]:
     """Return when the configuration of each consumer became another one."""
     found: dict[Identity, list[int]] = defaultdict(list)
     before: dict[Identity, str] = {}
-    for record in sorted((r for r in records if isinstance(r, Configured)), key=lambda r: r.at_us):
+    for record in _configurations(records):
         for one in record.consumers:
             who = (one.stream, one.name, one.created_at_us)
             if before.setdefault(who, one.config_json) != one.config_json:
@@ -303,7 +306,11 @@ def hot_spot(session: str, records: list[Record]) -> list[Row]:
             continue
         who, start = _identity(minute), minute["bucket_at_us"]
         end = start + BUCKET_US
-        here = [a for a in _advised(records) if bucket(a.at_us) == start and a.stream == who[0]]
+        here = [
+            a
+            for a in of_kind(records, "advisory")
+            if bucket(a.at_us) == start and a.stream == who[0]
+        ]
         own = [a.type for a in _about(records, who, every) if bucket(a.at_us) == start]
         of_stream = [a.type for a in here if a.consumer is None]
         near = [at for at in changes[who] if end - 300_000_000 <= at < end]
@@ -326,12 +333,12 @@ def poison(session: str, records: list[Record]) -> list[Row]:
     """Return the rows of a session."""
     told: dict[tuple[Any, ...], list[tuple[str, int | None, int]]] = defaultdict(list)
     for record in records:
-        if isinstance(record, Advisory):
+        if record.kind == "advisory":
             body = json.loads(record.body_json)
             if "stream_seq" in body:
                 who = (record.stream, record.consumer, body["stream_seq"])
                 told[who].append((record.type, body.get("deliveries"), record.at_us))
-        elif isinstance(record, AckSample) and record.deliveries_count > 1:
+        elif record.kind == "ack_sample" and record.deliveries_count > 1:
             who = (record.stream, record.consumer, record.stream_seq)
             told[who].append(("ack", record.deliveries_count, record.at_us))
     rows = []
@@ -356,17 +363,16 @@ def ack_time(session: str, records: list[Record]) -> list[Row]:
     times: dict[tuple[str, str], Counter[int]] = defaultdict(Counter)
     repeated: Counter[tuple[str, str]] = Counter()
     left_out: Counter[tuple[str, str]] = Counter()
-    for record in records:
-        if isinstance(record, AckSample | AcksCounted):
-            who = (record.stream, record.consumer)
-            if isinstance(record, AckSample):
-                times[who][bucket_of(record.ack_ns)] += 1
-                repeated[who] += record.deliveries_count > 1
-            else:
-                counts = zip(record.times.buckets, record.times.counts, strict=True)
-                times[who].update(dict(counts))
-                repeated[who] += record.repeated_count
-                left_out[who] += record.left_out_count
+    for record in of_kind(records, "ack_sample", "acks_counted"):
+        who = (record.stream, record.consumer)
+        if record.kind == "ack_sample":
+            times[who][bucket_of(record.ack_ns)] += 1
+            repeated[who] += record.deliveries_count > 1
+        else:
+            counts = zip(record.times.buckets, record.times.counts, strict=True)
+            times[who].update(dict(counts))
+            repeated[who] += record.repeated_count
+            left_out[who] += record.left_out_count
     rows = []
     for who, buckets in times.items():
         values = [middle_ns(bucket) / 1e3 for bucket in sorted(buckets.elements())]

@@ -6,11 +6,9 @@ import statistics
 from collections import defaultdict
 from typing import Any
 
-from natstui.model.live.snapshot import Snapshot
-from natstui.model.records.record import Record
+from tests.analysis.by_format import Record, Series, consumer_series, polls_of, stream_series
 from tests.analysis.oracle_consumers import lag, redelivery, stuck
-from tests.analysis.oracle_rates import Series, members_of, pieces, polls_of
-from tests.analysis.planted import consumer_series, stream_series
+from tests.analysis.oracle_rates import members_of, pieces
 
 Row = dict[str, Any]
 COUNTERS = ("delivered_consumer_seq", "ack_floor_stream_seq")
@@ -96,7 +94,7 @@ def _bucket(many: list[Row], members: float) -> Row:
     }
 
 
-def _published(polls: list[Snapshot], width_s: int) -> dict[int, Row]:
+def _published(polls: list[Record], width_s: int) -> dict[int, Row]:
     series = stream_series(polls)
     members = members_of(polls, series, width_s)
     return {

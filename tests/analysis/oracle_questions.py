@@ -9,7 +9,7 @@ from collections import defaultdict
 from collections.abc import Callable
 from typing import Any
 
-from natstui.model.records.record import Advisory, Configured, Record
+from tests.analysis.by_format import Record, consumer_series, of_kind, polls_of, stream_series
 from tests.analysis.oracle_consumers import hot_spot, lag_period, redelivery, stuck
 from tests.analysis.oracle_growth import T_975, forecast
 from tests.analysis.oracle_picture import picture
@@ -19,10 +19,8 @@ from tests.analysis.oracle_rates import (
     full_in_s,
     may_tell,
     pieces,
-    polls_of,
 )
 from tests.analysis.oracle_rest import availability
-from tests.analysis.planted import consumer_series, stream_series
 
 Row = dict[str, Any]
 HOUR_US = 3_600_000_000
@@ -103,8 +101,8 @@ def hour(session: str, records: list[Record]) -> list[Row]:
     still = _spent([row for row in stuck(session, records) if row["cause"] != "paused"])
     behind = _spent(lag_period(session, records))
     lost: dict[int, int] = defaultdict(int)
-    for record in records:
-        if isinstance(record, Advisory) and record.type == "max_deliver":
+    for record in of_kind(records, "advisory"):
+        if record.type == "max_deliver":
             lost[record.at_us - record.at_us % HOUR_US] += 1
     again: dict[int, int] = defaultdict(int)
     for row in consumer_rate(session, records):
@@ -215,7 +213,7 @@ def _text(value: Any) -> str:
 def _changes(records: list[Record]) -> list[tuple[int, str, str | None, str]]:
     """Return moment, stream, consumer (None for a stream) and words of each change."""
     found, before = [], dict[tuple[Any, ...], Any]()
-    for record in sorted((r for r in records if isinstance(r, Configured)), key=lambda r: r.at_us):
+    for record in sorted(of_kind(records, "configured"), key=lambda record: record.at_us):
         told = [((one.name, None, one.created_at_us), one, _OF_STREAM) for one in record.streams]
         told += [
             ((one.stream, one.name, one.created_at_us), one, _OF_CONSUMER)  # type: ignore[misc]
@@ -384,9 +382,8 @@ def _elections(
 ) -> set[int]:
     moments = [
         record.at_us
-        for record in records
-        if isinstance(record, Advisory)
-        and record.type in ("stream_leader_elected", "consumer_leader_elected")
+        for record in of_kind(records, "advisory")
+        if record.type in ("stream_leader_elected", "consumer_leader_elected")
         and record.stream == stream
         and record.consumer in (None, consumer)
     ]

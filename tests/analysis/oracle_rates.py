@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import itertools
 from collections import Counter, defaultdict
-from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from natstui.model.live.snapshot import Snapshot
-from natstui.model.records.record import Configured, Record
+from tests.analysis.by_format import (
+    Record,
+    Series,
+    consumer_series,
+    of_kind,
+    polls_of,
+    stream_series,
+)
 from tests.analysis.oracle_growth import forecast
-from tests.analysis.planted import consumer_series, stream_series
 
 Row = dict[str, Any]
-Series = dict[tuple[Any, ...], list[Row]]
 BUCKET_US = 60_000_000
 LARGEST_PAUSE_US = 5_000_000
 
@@ -22,12 +25,6 @@ LARGEST_PAUSE_US = 5_000_000
 def bucket(at_us: int) -> int:
     """Return the start of the minute."""
     return at_us - at_us % BUCKET_US
-
-
-def polls_of(records: Iterable[Record]) -> list[Snapshot]:
-    """Return the polls in order."""
-    polls = [record for record in records if isinstance(record, Snapshot)]
-    return sorted(polls, key=lambda poll: poll.taken_mono_us)
 
 
 def between_gaps(samples: list[Row]) -> list[list[Row]]:
@@ -140,7 +137,7 @@ def _consumer_row(row: Row, piece: dict[str, Any]) -> Row:
     }
 
 
-def members_of(polls: list[Snapshot], series: Series, width_s: int) -> dict[int, float]:
+def members_of(polls: list[Record], series: Series, width_s: int) -> dict[int, float]:
     """Return how many of the series there were, on average over each bucket."""
     begun, over = polls[0].taken_at_us, polls[-1].taken_at_us
     width_us = width_s * 1_000_000
@@ -229,9 +226,8 @@ def _paces(samples: list[Row], steps: list[tuple[Row, Row]], what: str) -> list[
 def capacity(session: str, records: list[Record]) -> list[Row]:
     """Return the rows of a session."""
     limits: dict[tuple[str, int], Any] = {}
-    for record in records:
-        if isinstance(record, Configured):
-            limits |= {(one.name, one.created_at_us): one for one in record.streams}
+    for record in of_kind(records, "configured"):
+        limits |= {(one.name, one.created_at_us): one for one in record.streams}
     rows = []
     series = stream_series(polls_of(records))
     ended_us = max(samples[-1]["at_us"] for samples in series.values())

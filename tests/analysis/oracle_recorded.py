@@ -6,13 +6,15 @@ import itertools
 from collections.abc import Iterator
 from typing import Any
 
-from natstui.analysis.gold.shared.harm import ADVICE_BY_KIND_AND_CAUSE
+from tests.analysis.oracle_advice import advice, harm_of
 
 Row = dict[str, Any]
 Gold = dict[str, list[Row]]
-HELD_BACK = ("C01", "C02", "C03", "C27", "C05", "C04", "C06", "C08", "C07", "C39", "C34", "C09",
-             "C11", "C28", "C24", "C29", "C26", "C25", "C52", "C53")  # fmt: skip
-REPEATED = ("C04", "C05", "C29", "C28", "C24")
+HELD_BACK = ("C01", "C02", "C03", "C27", "C04", "C05", "C42", "C09", "C29", "C26", "C53", "C41",
+             "C40", "C39", "C16", "C17", "C08", "C07", "C44", "C45", "C06", "C11", "C15", "C25",
+             "C52")  # fmt: skip
+"""Findings that explain why messages waited; of several the first."""
+REPEATED = ("C04", "C05", "C42", "C29", "C26")
 REASONS = {"stuck": HELD_BACK, "lag": (*HELD_BACK, "C23"), "redelivery": REPEATED}
 JUDGED = {"stuck", "lag", "redelivery", "poison", "availability", "capacity"}
 
@@ -127,19 +129,15 @@ def _worst(gold: Gold) -> Iterator[Row]:
 
 
 def _loses(code: str) -> bool:
-    return ADVICE_BY_KIND_AND_CAUSE["finding", code].harm == "lost"
+    return harm_of(code) == "lost"
 
 
 def _told_already(row: Row, found: list[Row]) -> bool:
     same = [one for one in found if all(one[n] == row[n] for n in ("session", "subject"))]
     if _loses(row["cause"]):
-        same = [
-            one
-            for one in same
-            if ADVICE_BY_KIND_AND_CAUSE[one["kind"], one["cause"]].harm == "lost"
-        ]
+        same = [one for one in same if advice(one["kind"], one["cause"]).harm == "lost"]
     return any(
-        ADVICE_BY_KIND_AND_CAUSE[one["kind"], one["cause"]].code == row["cause"]
+        advice(one["kind"], one["cause"]).code == row["cause"]
         or (one["kind"] in JUDGED and one["weight"] >= row["weight"])
         for one in same
     )

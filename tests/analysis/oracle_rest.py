@@ -11,17 +11,14 @@ from typing import Any
 
 import numpy as np
 
-from natstui.model.live.snapshot import Peer
-from natstui.model.records.record import LinkChanged, Noted, Record, Restored, Unavailable
+from tests.analysis.by_format import Record, consumer_series, of_kind, polls_of, stream_series
 from tests.analysis.oracle_rates import (
     BUCKET_US,
     LARGEST_PAUSE_US,
     between_gaps,
     bucket,
     pieces,
-    polls_of,
 )
-from tests.analysis.planted import consumer_series, stream_series
 
 Row = dict[str, Any]
 SURE = 0.998
@@ -30,7 +27,7 @@ SURE = 0.998
 def availability(session: str, records: list[Record]) -> list[Row]:
     """Return the rows of a session."""
     found = [*_gaps(records), *_unavailable(records), *_disconnected(records), *_slow(records),
-             *_streams(records)]  # fmt: skip
+             *_streams(records), *_unreachable(records)]  # fmt: skip
     return [{"session": session, **row, "duration_s": _duration(row)} for row in found]
 
 
@@ -52,11 +49,39 @@ def _gaps(records: list[Record]) -> Iterator[Row]:
             yield _row("gap", None, start, now.taken_at_us, pause_us / 1e6, None)
 
 
+def _unreachable(records: list[Record]) -> Iterator[Row]:
+    """Yield the periods in which a leader did not reply, until the poll in which it did."""
+    polls = polls_of(records)
+    seen: dict[tuple[str, str | None], list[int]] = defaultdict(list)
+    for place, poll in enumerate(polls):
+        for stream in poll.unreachable_streams:
+            seen[stream, None].append(place)
+        for stream, consumer in poll.unreachable_consumers:
+            seen[stream, consumer].append(place)
+
+    def is_gap(before: int, now: int) -> bool:
+        between = itertools.pairwise(polls[before : now + 1])
+        return any(b.taken_mono_us - a.taken_mono_us > LARGEST_PAUSE_US for a, b in between)
+
+    for (stream, consumer), places in seen.items():
+        runs = [[places[0]]]
+        for before, now in itertools.pairwise(places):
+            if now - before > 3 or is_gap(before, now):
+                runs.append([])
+            runs[-1].append(now)
+        for run in runs:
+            end = run[-1] + 1 if run[-1] + 1 < len(polls) else run[-1]
+            end = run[-1] if is_gap(run[-1], end) else end
+            times = polls[run[0]].taken_at_us, polls[end].taken_at_us
+            told = "its leader did not reply to the server"
+            yield _row("unreachable", stream, *times, None, told) | {"consumer": consumer}
+
+
 def _unavailable(records: list[Record]) -> Iterator[Row]:
-    open_: dict[str, Unavailable] = {}
-    news = [r for r in records if isinstance(r, Unavailable | Restored)]
+    open_: dict[str, Record] = {}
+    news = of_kind(records, "unavailable", "restored")
     for record in sorted(news, key=lambda record: record.at_us):
-        if isinstance(record, Unavailable):
+        if record.kind == "unavailable":
             open_.setdefault(record.what, record)
         elif begin := open_.pop(record.what, None):
             detail = f"{begin.what}: {begin.reason}"
@@ -67,8 +92,8 @@ def _unavailable(records: list[Record]) -> Iterator[Row]:
 
 
 def _disconnected(records: list[Record]) -> Iterator[Row]:
-    links = sorted((r for r in records if isinstance(r, LinkChanged)), key=lambda r: r.at_us)
-    lost: LinkChanged | None = None
+    links = sorted(of_kind(records, "link_changed"), key=lambda link: link.at_us)
+    lost: Record | None = None
     for link in links:
         if link.state == "connected":
             if lost:
@@ -81,7 +106,7 @@ def _disconnected(records: list[Record]) -> Iterator[Row]:
         yield _row("disconnected", None, lost.at_us, None, None, _link_detail(lost))
 
 
-def _link_detail(link: LinkChanged) -> str:
+def _link_detail(link: Record) -> str:
     return f"link: {link.reason}"
 
 
@@ -128,18 +153,17 @@ def _trouble(sample: Row) -> str | None:
     return "replica_lag" if any(peer.lag_msgs > 1000 for peer in peers) else None
 
 
-def _is_away(peer: Peer) -> bool:
+def _is_away(peer: Record) -> bool:
     if peer.offline:
         return True
-    return peer.active_ns > 5_000_000_000 if peer.active_ns else not peer.current
+    return bool(peer.active_ns > 5_000_000_000 if peer.active_ns else not peer.current)
 
 
 def notes(session: str, records: list[Record]) -> list[Row]:
     """Return the notes of a session."""
     return [
         {"session": session, "at_us": record.at_us, "text": record.text}
-        for record in records
-        if isinstance(record, Noted)
+        for record in of_kind(records, "noted")
     ]
 
 

@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
-from natstui.analysis.gold.shared.harm import ADVICE_BY_KIND_AND_CAUSE
+from tests.analysis.oracle_advice import advice
 from tests.analysis.oracle_asked import asked
 from tests.analysis.oracle_recorded import time_text, with_recorded
 
@@ -17,8 +17,8 @@ Row = dict[str, Any]
 HARMS = ("lost", "stuck", "soon", "late", "wasteful", "blind", "none")
 Gold = dict[str, list[Row]]
 T_NEEDED = ((3, 63.7), (4, 9.92), (5, 5.84), (6, 4.60), (8, 4.03), (12, 3.50), (22, 3.17))
-AVAILABILITY = {"leader_absent": 75, "disconnected": 45, "unavailable": 38, "replica_away": 42,
-                "replica_lag": 40,
+AVAILABILITY = {"leader_absent": 75, "unreachable": 70, "disconnected": 45, "unavailable": 38,
+                "replica_away": 42, "replica_lag": 40,
                 "gap": 35, "api_slow": 33, "leader_change": 28}  # fmt: skip
 
 
@@ -47,9 +47,7 @@ def verdict(gold: Gold) -> list[Row]:
     others = [finding for finding in by_weight if finding not in sure][: 10 - len(sure)]
     top = [finding for finding in by_weight if finding in sure or finding in others]
     for finding in top:
-        advised = ADVICE_BY_KIND_AND_CAUSE[finding["kind"], finding["cause"]]
-        told = {"harm": advised.harm, "code": advised.code or None, "advice": advised.advice}
-        finding.update(told)
+        finding.update(advice(finding["kind"], finding["cause"])._asdict())
         finding["advice"] = _named(finding)
     top.sort(key=lambda finding: HARMS.index(finding["harm"]))
     return [
@@ -193,7 +191,7 @@ def _one_place(found: list[Row]) -> list[Row]:
     for many in groups.values():
         many.sort(
             key=lambda r: (
-                ADVICE_BY_KIND_AND_CAUSE[r["kind"], r["cause"]].harm != "lost",
+                advice(r["kind"], r["cause"]).harm != "lost",
                 -r["weight"],
                 r["kind"],
                 r["cause"],
@@ -278,10 +276,10 @@ def _messages(gold: Gold) -> Iterator[Row]:
 
 def _server(gold: Gold) -> Iterator[Row]:
     for row in gold["availability"]:
-        length = row["duration_s"]
+        length, names = row["duration_s"], (row["stream"], row["consumer"])
         sentence = row["kind"].replace("_", " ")
         yield _told(
-            row, "availability", row["stream"] or "monitoring",
+            row, "availability", " > ".join(filter(None, names)) or "monitoring",
             AVAILABILITY[row["kind"]] + min((length or 0.0) / 60, 10),
             sentence if length is None else f"{sentence} for {time_text(length)}",
             row["detail"] or "", row["kind"],

@@ -11,15 +11,10 @@ from benchmarks._bench_run import bench_records
 from benchmarks._fleet import START_AT_US, Fault, Plan
 from benchmarks._sessions import write_session
 from natstui.analysis.silver.layer import Silver
-from natstui.lines import decode_record
-from natstui.model.live.snapshot import Snapshot
-from natstui.model.records.record import LinkChanged, Record
-from natstui.session.share.format import format_text
+from natstui.model.records.record import LinkChanged
+from tests.analysis.by_format import Record, polls_of, read
 from tests.analysis.locally import GOLD_TABLES, AnswersOfSome
 from tests.analysis.troubled import damage, write_troubled
-from tests.session.by_document.sessions import Reader
-from tests.session.by_document.tables import tables_of
-from tests.session.test_by_document import line_of
 
 FIRST, SECOND = "20260921T141320Z-first", "20260928T141320Z-second"
 THIRD = "20261005T141320Z-third"
@@ -42,10 +37,10 @@ WEEK_US = 7 * 86_400_000_000
 
 
 def write_first(folder: Path) -> Path:
-    """Write a session with every fault and a benchmark."""
+    """Write a session with every fault and a benchmark, and with its findings."""
     bench = bench_records(START_AT_US + 410_000_000, "run-1", 11)
     plan = Plan(15, 15, TICKS, INTERVAL_S, faults=FAULTS, gaps=(GAP,), extra=bench)
-    return write_session(folder / FIRST, plan, records_per_segment=100)
+    return write_session(folder / FIRST, plan, records_per_segment=100, findings=True)
 
 
 def write_second(folder: Path) -> Path:
@@ -59,11 +54,11 @@ def write_second(folder: Path) -> Path:
     ends = LinkChanged(max(record.at_us for record in bench) + 1, "closed", None)
     extra = (begins, *bench, ends)
     plan = Plan(8, 10, TICKS, INTERVAL_S, seed=2, rtt_us=990, started_at_us=start, extra=extra)
-    return write_session(folder / SECOND, plan, records_per_segment=100)
+    return write_session(folder / SECOND, plan, records_per_segment=100, findings=True)
 
 
 def write_third(folder: Path) -> Path:
-    """Write a session with the troubles the first has not."""
+    """Write a session with the troubles the first has not; without findings, as older ones."""
     return write_troubled(folder / THIRD, START_AT_US + 2 * WEEK_US)
 
 
@@ -106,39 +101,10 @@ class Analysed(Planted):
         return self.records[FIRST]
 
     @cached_property
-    def polls(self) -> list[Snapshot]:
+    def polls(self) -> list[Record]:
         """The polls of the first session, in order."""
-        polls = [record for record in self.first if isinstance(record, Snapshot)]
-        return sorted(polls, key=lambda poll: poll.taken_mono_us)
+        return polls_of(self.first)
 
     def rows(self, table: str, session: str = FIRST) -> list[dict[str, Any]]:
         """The gold rows of one session."""
         return [row for row in self.gold[table] if row["session"] == session]
-
-
-def read(folder: Path) -> list[Record]:
-    """Return every record of a session, read as FORMAT.md says."""
-    reader = Reader(folder, tables_of(format_text()))
-    assert not any(reader.faults), [*filter(None, reader.faults)]
-    return [decode_record(line_of(record).rstrip(b"\n")) for record in reader.records]
-
-
-def consumer_series(polls: list[Snapshot]) -> dict[tuple[str, str, int], list[dict[str, Any]]]:
-    """Return every consumer's samples by identity, in order of time."""
-    return _series(polls, "consumers", ("stream", "name", "created_at_us"))
-
-
-def stream_series(polls: list[Snapshot]) -> dict[tuple[str, str, int], list[dict[str, Any]]]:
-    """Return every stream's samples by identity, in order of time."""
-    return _series(polls, "streams", ("name", "created_at_us"))
-
-
-def _series(polls: list[Snapshot], where: str, key: tuple[str, ...]) -> dict[Any, Any]:
-    found: dict[Any, list[dict[str, Any]]] = {}
-    for poll in polls:
-        columns = getattr(poll, where)
-        for place in range(len(columns.name)):
-            row = {name: getattr(columns, name)[place] for name in columns.__slots__}
-            row["at_us"] = poll.taken_at_us + row["sampled_mono_us"] - poll.taken_mono_us
-            found.setdefault(tuple(row[name] for name in key), []).append(row)
-    return found

@@ -8,24 +8,25 @@ from collections import defaultdict
 import pytest
 
 from benchmarks._bench_run import COOL_S, STEADY_S, WARM_S
-from natstui.model.bench.latency import bucket_middle_ns, merge
-from natstui.model.records.benchmark import BenchmarkFinished, BenchmarkReport
+from natstui.model.bench.latency import LatencyCounts, bucket_middle_ns, merge
+from tests.analysis.by_format import Record, of_kind
 from tests.analysis.planted import Analysed
 
 pytestmark = pytest.mark.spark
 
 
-def reports(analysed: Analysed) -> list[BenchmarkReport]:
-    return [record for record in analysed.first if isinstance(record, BenchmarkReport)]
+def reports(analysed: Analysed) -> list[Record]:
+    return of_kind(analysed.first, "benchmark_report")
 
 
-def steady(analysed: Analysed) -> list[BenchmarkReport]:
+def steady(analysed: Analysed) -> list[Record]:
     """The reports that are no warm-up: those whose phase had come by then."""
     return reports(analysed)[WARM_S * 3 :]
 
 
 def test_percentiles_are_those_of_the_merged_histogram(analysed: Analysed) -> None:
-    merged = merge(report.latencies.ack for report in steady(analysed))
+    acks = [report.latencies.ack for report in steady(analysed)]
+    merged = merge(LatencyCounts(one.buckets, one.counts) for one in acks)
     rows = analysed.rows("bench_latency_summary")
     assert {(row["metric"], row["corrected"]) for row in rows} == {("ack", True), ("ack", False)}
     for row in rows:
@@ -85,7 +86,7 @@ def test_the_account_sums_the_reports_and_closes(analysed: Analysed) -> None:
     assert row["acked_msgs"] == sum(c.acked_msgs for c in counts)
     assert row["unanswered_msgs"] == sum(c.unanswered_msgs for c in counts) > 0
     assert (row["unaccounted_msgs"], row["lost_msgs"], row["closes"]) == (0, 0, True)
-    (finished,) = [r for r in analysed.first if isinstance(r, BenchmarkFinished)]
+    (finished,) = of_kind(analysed.first, "benchmark_finished")
     assert row["sent_msgs"] == finished.result.accounting.sent_msgs
 
 

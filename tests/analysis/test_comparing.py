@@ -85,7 +85,7 @@ def reduced(
             continue
         whose = None if metric == PUBLISHED_RATE else consumer
         waiting = values["waiting"] if metric == THROUGHPUT else None
-        told = series_of([float(value) for value in series])
+        told = statistics.SeriesStatistics(**series_of([float(value) for value in series]))
         yield MetricSummary(session, metric, f"S-{consumer}", whose, at_us, waiting, told)
 
 
@@ -215,7 +215,7 @@ def test_too_few_values_are_no_verdict() -> None:
 
 
 def test_the_same_values_are_no_change() -> None:
-    told = series_of([5.0] * 30)
+    told = statistics.SeriesStatistics(**series_of([5.0] * 30))
     rows = [MetricSummary(name, "m", None, None, 0, None, told) for name in "ab"]
     assert [row[-1] for row in compare(rows, ())] == [NO_CHANGE]
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections import Counter
+import ast
+import json
 from collections.abc import Callable
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -13,13 +15,15 @@ from natstui.analysis.gold import build as gold
 from natstui.analysis.gold.session import SESSION_SUMMARY, find_damaged_recordings
 from natstui.analysis.silver.tables import TABLES as SILVER_TABLES
 from natstui.model.findings.evaluate import apply_and_evaluate
-from natstui.model.findings.finding import Finding
+from natstui.model.findings.recorded import make_report
 from natstui.model.live.state import State
-from natstui.model.records.record import Record
+from natstui.session.read.recording import Recording
 from tests.analysis import (
+    by_format,
     oracle_bench,
     oracle_comparison,
     oracle_consumers,
+    oracle_findings,
     oracle_picture,
     oracle_questions,
     oracle_rates,
@@ -28,6 +32,10 @@ from tests.analysis import (
     oracle_verdict,
 )
 from tests.analysis.alike import assert_alike, assert_keyed
+from tests.analysis.by_format import Record, polls_of, read_segments
+from tests.analysis.clocks import KNOWN
+from tests.analysis.happened import SHORT
+from tests.analysis.locally import Answers
 from tests.analysis.planted import FIRST, SECOND, THIRD, Analysed
 from tests.analysis.troubled import (
     CHANGED,
@@ -37,6 +45,7 @@ from tests.analysis.troubled import (
     TORN_LINES_COUNT,
     UNKNOWN_LINES_COUNT,
 )
+from tests.session.lost import LOST
 
 pytestmark = pytest.mark.spark
 
@@ -85,10 +94,19 @@ def test_every_table_has_an_independent_computation() -> None:
     assert OF_A_SESSION.keys() | OF_ALL == {table.name for table in gold.TABLES}
 
 
+def test_oracles_know_nothing_of_natstui() -> None:
+    for path in [*Path(__file__).parent.glob("oracle_*.py"), Path(by_format.__file__)]:
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
+            names += [node.module or ""] if isinstance(node, ast.ImportFrom) else []
+            known = ("tests.analysis.oracle_", "tests.analysis.by_format", "tests.session.by_doc")
+            foreign = [name for name in names if name.startswith(("natstui", "benchmarks"))]
+            foreign += [n for n in names if n.startswith("tests.") and not n.startswith(known)]
+            assert foreign == [], path
+
+
 NEVER_KNOWN = {
-    "availability.consumer",  # only leaders of streams change here
     "comparison.sample",  # null unless a sample was drawn: test_compare.py
-    "lag_share.pinned_client",
     "session.not_judged",  # null unless something was not: test_not_judged.py
 }
 """Columns, as `table.column`, that are null in every row of these sessions."""
@@ -161,41 +179,64 @@ def test_comparisons_are_those_of_welch_and_holm(analysed: Analysed) -> None:
         for row in oracle_comparison.comparison(FIRST, other, values)
     ]
     rows = found(analysed, "comparison")
-    worded = ("words", "interval")
     assert {row.pop("sample") for row in rows} == {None}
-    bare = [{name: row[name] for name in row if name not in worded} for row in rows]
-    assert_alike("comparison", bare, expected)
-    for row in rows:
-        known = row["p_value"] is not None
-        assert [bool(row[name]) for name in worded] == [known, known]
+    assert_alike("comparison", rows, expected)
+
+
+def with_parsed_numbers(rows: list[Row]) -> list[Row]:
+    """Return rows of `findings` with their numbers as an object: as a text it has many forms."""
+    return [row | {"numbers": row["numbers"] and json.loads(row["numbers"])} for row in rows]
+
+
+RECORDED = (FIRST, SECOND, KNOWN, LOST, SHORT)
+"""Sessions with findings: judged ones, and planted ones that began before or ended in a loss."""
+
+
+def test_findings_are_those_that_were_recorded(answers: Answers) -> None:
+    recorded = answers.of(*RECORDED)
+    expected = [
+        row
+        for session in RECORDED
+        for segments in [read_segments(answers.folder(session))]
+        for polled_us in [polls_of([one for _, many in segments for one in many])[-1].taken_at_us]
+        for row in oracle_findings.findings(session, oracle_findings.reports(segments), polled_us)
+    ]
+    columns = expected[0].keys()
+    assert {column for column in columns if all(row[column] is None for row in expected)} == set()
+    assert_alike("findings", with_parsed_numbers(recorded.rows("findings")), expected)
+    groups = oracle_findings.finding_groups(expected)
+    assert_alike("finding_groups", recorded.rows("finding_groups"), groups)
+
+
+def judged(folder: Path) -> list[Record]:
+    """Return the reports of all findings, by the rules of the screen at every poll."""
+    found, state = list[Record](), State()
+    for record in Recording(folder, skips_unreadable_parts=True).records():
+        before, state = state, apply_and_evaluate(state, record)
+        if state.findings is not before.findings:
+            now = (*state.findings.ended, *state.findings.list_open_findings())
+            found += [Record(**asdict(make_report(finding))) for finding in now]
+    return found
 
 
 def test_sessions_without_findings_are_judged_by_the_rules_of_the_screen(
     analysed: Analysed,
 ) -> None:
-    expected = set()
-    state, over = State(), list[Finding]()
-    for record in analysed.records[THIRD]:
-        before, state = state, apply_and_evaluate(state, record)
-        over += state.findings.ended if state.findings is not before.findings else ()
-    assert any(finding.kind.entity == "consumer" for finding in over)
-    for one in (*over, *state.findings.list_open_findings()):
-        entity = (one.entity.stream or None, one.entity.consumer or None)
-        expected.add((one.kind.code, one.kind.word, *entity, one.since_us, one.until_us))
-    names = ("code", "word", "stream", "consumer", "start_at_us", "end_at_us")
-    rows = analysed.rows("findings", THIRD)
-    assert {tuple(row[name] for name in names) for row in rows} == expected
-
-
-def test_findings_are_counted_and_timed_by_what_they_are_about(analysed: Analysed) -> None:
-    rows, groups = analysed.gold["findings"], analysed.gold["finding_groups"]
-    counted = Counter[tuple[str, str]]()
-    for group in groups:
-        counted[group["session"], group["code"]] += group["times_count"]
-    assert counted == Counter((row["session"], row["code"]) for row in rows)
-    assert {session for session, _ in counted} == {FIRST, SECOND, THIRD}
-    for group in groups:
-        assert group["duration_s"] == pytest.approx(lasted_s(rows, group), abs=1e-5)
+    many = judged(analysed.folders[2])
+    polled_us = polls_of(analysed.records[THIRD])[-1].taken_at_us
+    expected = oracle_findings.findings(THIRD, many, polled_us)
+    assert any(row["consumer"] for row in expected)
+    rows = with_parsed_numbers(analysed.rows("findings", THIRD))
+    # The text of an open finding is recorded every ten seconds at most: it may be an earlier one.
+    texts = ("evidence", "sequences", "numbers")
+    said = {(one.code, one.since_at_us, one.text) for one in many}
+    for row in rows:
+        assert (row["code"], row["start_at_us"], row["evidence"]) in said
+    for of in (rows, expected):
+        of[:] = [row | dict.fromkeys(texts) if row["open"] else row for row in of]
+    assert_alike("findings", rows, expected)
+    groups = oracle_findings.finding_groups(with_parsed_numbers(analysed.gold["findings"]))
+    assert_alike("finding_groups", analysed.gold["finding_groups"], groups)
 
 
 def test_the_table_and_the_verdict_give_the_same_cause_of_what_was_stuck(
@@ -212,24 +253,6 @@ def test_the_table_and_the_verdict_give_the_same_cause_of_what_was_stuck(
         assert f": {cause}" in row["sentence"]
 
 
-def in_part(row: Row) -> str:
-    """Return what a finding is about, of which only a part is."""
-    who = (row["stream"], row["consumer"] and ">", row["consumer"], row["part"])
-    return " ".join(filter(None, who))
-
-
-def lasted_s(rows: list[Row], group: Row) -> float:
-    """Return for how long at least one finding of a group was open."""
-    spans = [
-        (row["start_at_us"], row["start_at_us"] + round(row["duration_s"] * 1e6))
-        for row in rows
-        if all(row[name] == group[name] for name in ("session", "code"))
-        and (in_part(row) or row["entity"]) == group["subject"]
-    ]
-    ends = [at for span in spans for at in span]
-    return oracle_recorded.covered_us(spans, min(ends), max(ends)) / 1e6
-
-
 @pytest.mark.server
 def test_the_verdict_is_the_ten_heaviest_findings_of_the_other_tables(analysed: Analysed) -> None:
     assert_alike("verdict", found(analysed, "verdict"), oracle_verdict.verdict(analysed.gold))
@@ -238,7 +261,9 @@ def test_the_verdict_is_the_ten_heaviest_findings_of_the_other_tables(analysed: 
 @pytest.mark.server
 def test_the_troubles_planted_in_the_third_session_are_told(analysed: Analysed) -> None:
     kinds = [row["kind"] for row in analysed.rows("availability", THIRD)]
-    assert sorted(kinds) == ["api_slow", *["disconnected"] * 2, *["unavailable"] * 2]
+    assert sorted(kinds) == [
+        "api_slow", *["disconnected"] * 2, *["unavailable"] * 2, *["unreachable"] * 4
+    ]  # fmt: skip
     causes = {row["consumer"]: row["cause"] for row in analysed.rows("stuck", THIRD)}
     assert sorted(causes.values()) == ["no subscriber", "not acked within ack wait", "unknown"]
     assert {int(name[-4:]) for name in causes} == FROZEN.keys()

@@ -11,15 +11,8 @@ import pytest
 
 from benchmarks._fleet import START_AT_US
 from natstui.analysis.gold.capacity import CAPACITY, find_recreated_streams
-from tests.analysis.planted import (
-    FIRST,
-    GAP,
-    INTERVAL_S,
-    TICKS,
-    Analysed,
-    consumer_series,
-    stream_series,
-)
+from tests.analysis.by_format import consumer_series, stream_series
+from tests.analysis.planted import FIRST, GAP, INTERVAL_S, TICKS, Analysed
 
 pytestmark = pytest.mark.spark
 

@@ -9,8 +9,8 @@ import pytest
 
 from benchmarks._fleet import START_AT_US
 from natstui.analysis.gold.shared.harm import MEANING_BY_HARM
-from natstui.model.records.record import Advisory
-from tests.analysis.planted import GAP, INTERVAL_S, Analysed, consumer_series
+from tests.analysis.by_format import consumer_series, of_kind
+from tests.analysis.planted import GAP, INTERVAL_S, Analysed
 
 pytestmark = pytest.mark.spark
 
@@ -83,8 +83,8 @@ def test_redelivery_sums_are_those_of_the_recorded_counters(analysed: Analysed) 
         (r["stream"], r["consumer"], r["created_at_us"]): r for r in analysed.rows("redelivery")
     }
     naks: dict[str, int] = defaultdict(int)
-    for record in analysed.first:
-        if isinstance(record, Advisory) and record.type == "nak":
+    for record in of_kind(analysed.first, "advisory"):
+        if record.type == "nak":
             naks[str(record.consumer)] += 1
     rates: dict[Any, list[int]] = defaultdict(lambda: [0, 0])
     for row in analysed.rows("consumer_rate"):
@@ -100,7 +100,8 @@ def test_redelivery_sums_are_those_of_the_recorded_counters(analysed: Analysed) 
 
 
 def test_the_poison_message_is_told_with_its_sequence(analysed: Analysed) -> None:
-    told = [r for r in analysed.first if isinstance(r, Advisory) and r.consumer == "mailer-0009"]
+    advisories = of_kind(analysed.first, "advisory")
+    told = [record for record in advisories if record.consumer == "mailer-0009"]
     (row,) = analysed.rows("poison")
     assert row["consumer"] == "mailer-0009"
     assert f'"stream_seq": {row["stream_seq"]}' in told[0].body_json

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import TypeVar
 
 from benchmarks._bench_run import bench_records
 from benchmarks._fleet import Fault, Plan, advisory
@@ -33,8 +34,15 @@ REPEATED = range(120, 200)
 CHANGED_TICK = 110
 SHRINKING, FULL, IDLE = 4, 2, 3
 """Streams: one that loses messages, one at its limit, one where nothing happens."""
+PINNED = 4
+PINNED_CLIENTS = {100: "first", 200: "second", 300: None}
+"""Until which tick which client of a consumer is pinned; none is at the end."""
+AWAY = 0
+AWAY_TICKS = (340, 344, 364)
+"""Leaders of a stream and its consumer do not reply: at two times, once at two polls."""
 
 TORN_LINES_COUNT, UNKNOWN_LINES_COUNT, CORRUPT_SEGMENTS_COUNT = 2, 1, 1
+_Name = TypeVar("_Name")
 
 
 class Trouble:
@@ -74,6 +82,10 @@ class Trouble:
                 poll.account, max_storage_bytes=10_000_000_000, api_errors_count=_errors(tick)
             ),
             streams=_streams(poll.streams, tick),
+            unreachable_streams=_if_away(tick, poll.streams.name[AWAY]),
+            unreachable_consumers=_if_away(
+                tick, (poll.consumers.stream[AWAY], poll.consumers.name[AWAY])
+            ),
             consumers=self._consumers(poll.consumers, tick, poll.taken_at_us),
         )
 
@@ -84,6 +96,7 @@ class Trouble:
         settled = list(columns.ack_floor_consumer_seq)
         delivered = list(columns.delivered_consumer_seq)
         pulls[NO_SUBSCRIBER] = 0
+        pinned = next((who for until, who in PINNED_CLIENTS.items() if tick < until), None)
         for index, (first, last) in FROZEN.items():
             if first <= tick < last:
                 now = (floors[index], settled[index])
@@ -102,8 +115,13 @@ class Trouble:
             ack_floor_stream_seq=tuple(floors),
             ack_floor_consumer_seq=tuple(settled),
             delivered_consumer_seq=tuple(delivered),
+            pinned_client=(*(None,) * PINNED, pinned, *columns.pinned_client[PINNED + 1 :]),
             next_at_us=tuple(at_us - 250_000 * n if n else None for n in pending),
         )
+
+
+def _if_away(tick: int, name: _Name) -> tuple[_Name, ...]:
+    return (name,) if tick in AWAY_TICKS else ()
 
 
 def _errors(tick: int) -> int:

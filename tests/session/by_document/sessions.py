@@ -190,6 +190,8 @@ class Reader:
         self.faults = [fault_of_fields(tables, self.info, tables["session.json"])]
         self.keyframes: list[Object] = []
         self.records: list[Object] = []
+        self.starts: list[int] = []
+        """Of each keyframe, how many records are before it."""
         numbered = {path.name[8:14]: path for path in sorted(folder.glob("records-*.jsonl"))}
         numbered |= {path.name[8:14]: path for path in sorted(folder.glob("records-*.jsonl.gz"))}
         for _, path in sorted(numbered.items()):
@@ -207,6 +209,7 @@ class Reader:
         if by_number:
             (keyframe,) = by_number.pop(0)
             self.keyframes.append(self._checked(keyframe))
+            self.starts.append(len(self.records))
         for number in sorted(by_number):
             self._record(sorted(by_number[number], key=lambda part: part.get("part", 0)))
 

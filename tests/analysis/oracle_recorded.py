@@ -44,7 +44,7 @@ def _with_reason(gold: Gold, row: Row) -> Row:
         "cause": reason["word"],
         "sentence": row["sentence"]
         + ("" if reason["code"] == "NT-C23" else f": {reason['word']}"),
-        "evidence": f"{reason['evidence']}; {row['evidence']}",
+        "evidence": joined(reason["evidence"], row["evidence"]),
     }
 
 
@@ -141,6 +141,11 @@ def _told_already(row: Row, found: list[Row]) -> bool:
         or (one["kind"] in JUDGED and one["weight"] >= row["weight"])
         for one in same
     )
+
+
+def joined(*evidence: str) -> str:
+    """Return the parts of an evidence as one text, without those that are empty."""
+    return "; ".join(filter(None, evidence))
 
 
 def time_text(time_s: float) -> str:

@@ -11,7 +11,7 @@ from typing import Any
 
 from tests.analysis.oracle_advice import advice
 from tests.analysis.oracle_asked import asked
-from tests.analysis.oracle_recorded import time_text, with_recorded
+from tests.analysis.oracle_recorded import joined, time_text, with_recorded
 
 Row = dict[str, Any]
 HARMS = ("lost", "stuck", "soon", "late", "wasteful", "blind", "none")
@@ -200,9 +200,9 @@ def _one_place(found: list[Row]) -> list[Row]:
         )
         first, *others = many
         also = "; ".join(row["sentence"] for row in others[:6])
-        evidence = [first["evidence"], f"also: {also}"] if others else [first["evidence"]]
+        evidence = [first["evidence"], f"also: {also}" if others else ""]
         weight = max(row["weight"] for row in many)
-        kept.append({**first, "evidence": "; ".join(evidence), "weight": weight})
+        kept.append({**first, "evidence": joined(*evidence), "weight": weight})
     return kept
 
 
@@ -223,7 +223,7 @@ def _worst_of(many: list[Row]) -> Row:
     more = f" and {len(others) - 6} more" if len(others) > 6 else ""
     return worst | {
         "sentence": f"{worst['sentence']} (and {len(others)} others at that time)",
-        "evidence": f"{worst['evidence']}; also {named}{more}",
+        "evidence": joined(worst["evidence"], f"also {named}{more}"),
         "times_count": sum(row["times_count"] for row in many),
         "others_count": len(others),
     }

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F
 
-from natstui.analysis.gold.gold_table import GoldTable, consumer_text
+from natstui.analysis.gold.gold_table import GoldTable, consumer_text, join_evidence
 from natstui.analysis.gold.shared.family import RANDOM_NAME_PATTERN
 from natstui.analysis.section import Section
 from natstui.analysis.silver.events import latest_configuration
@@ -92,7 +92,7 @@ def replace_by_families(findings: DataFrame, members_of_families: DataFrame) -> 
     return rows.select(
         *other_columns,
         F.coalesce("all", "subject").alias("subject"),
-        F.concat_ws("; ", F.nullif("evidence", F.lit("")), "example").alias("evidence"),
+        join_evidence("evidence", "example").alias("evidence"),
     )
 
 

@@ -87,6 +87,11 @@ def build_findings(
     )
 
 
+def join_evidence(*texts: Column | str) -> Column:
+    """Return several evidences as one text, without the empty ones; `str` names a column."""
+    return F.concat_ws("; ", *(F.nullif(text, F.lit("")) for text in texts))
+
+
 def consumer_text() -> Column:
     """Return the text `stream > consumer` of a row; only the name that is not null."""
     return F.expr("concat_ws(' > ', stream, consumer)")

@@ -14,7 +14,13 @@ from pyspark.sql import functions as F
 
 from natstui.analysis.gold.ephemeral import EPHEMERAL, family_members, replace_by_families
 from natstui.analysis.gold.findings import FINDINGS
-from natstui.analysis.gold.gold_table import RECORDING_KIND, GoldInputs, GoldTable, count_text
+from natstui.analysis.gold.gold_table import (
+    RECORDING_KIND,
+    GoldInputs,
+    GoldTable,
+    count_text,
+    join_evidence,
+)
 from natstui.analysis.gold.rates import CONSUMER_RATE
 from natstui.analysis.gold.session import SESSION_SUMMARY
 from natstui.analysis.gold.shared.harm import (
@@ -182,7 +188,7 @@ def merge_simultaneous(rows: DataFrame) -> DataFrame:
             "sentence": F.when(is_merged, F.concat("sentence", others_count_text)).otherwise(
                 F.col("sentence")
             ),
-            "evidence": F.when(is_merged, F.concat_ws("; ", "evidence", others_text)).otherwise(
+            "evidence": F.when(is_merged, join_evidence("evidence", others_text)).otherwise(
                 F.col("evidence")
             ),
             "times_count": F.when(is_merged, F.col("times")).otherwise(F.col("times_count")),
@@ -221,7 +227,7 @@ def merge_by_subject(rows: DataFrame) -> DataFrame:
     )
     others_text = F.concat(F.lit("also: "), "others")
     merged_columns = {
-        "evidence": F.concat_ws("; ", "evidence", others_text),
+        "evidence": join_evidence("evidence", others_text),
         "weight": F.col("heaviest"),
     }
     rows = rows.where(~F.col("is_of_subject") | (F.col("rank") == 1)).withColumns(

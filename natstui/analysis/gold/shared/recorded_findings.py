@@ -10,7 +10,12 @@ from __future__ import annotations
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
-from natstui.analysis.gold.gold_table import build_findings, consumer_text, duration_text
+from natstui.analysis.gold.gold_table import (
+    build_findings,
+    consumer_text,
+    duration_text,
+    join_evidence,
+)
 from natstui.analysis.gold.shared.harm import LOSS_CODES, RECORDED_KIND, REPORTED_SEVERITIES
 from natstui.analysis.tables import lookup_value
 from natstui.model.findings.catalogue.consumers import (
@@ -95,7 +100,7 @@ def explain_findings(
         "session", "kind", "subject",
         cause.alias("cause"),
         F.coalesce(sentence, F.col("sentence")).alias("sentence"),
-        F.concat_ws("; ", newest_evidence, "evidence").alias("evidence"),
+        join_evidence(newest_evidence, "evidence").alias("evidence"),
         "start_at_us", "end_at_us", "weight",
     )  # fmt: skip
 

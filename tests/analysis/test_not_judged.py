@@ -5,13 +5,20 @@ from __future__ import annotations
 import sys
 
 import pytest
+from pyspark.sql import SparkSession
+from pyspark.sql import functions as F
 
 from natstui.analysis.gold.session import SESSION_SUMMARY, find_unjudged_recordings
-from natstui.analysis.silver.findings import compute_finding_rows
+from natstui.analysis.silver import events as silver_events
+from natstui.analysis.silver.findings import compute_finding_rows, sources_without_findings
+from natstui.analysis.silver.index import records_except_polls
 from natstui.errors import SessionError
+from tests.analysis.clocks import CORRECTED
 from tests.analysis.damaged import UNDESCRIBED, WHOLE
 from tests.analysis.locally import Answers
 from tests.analysis.planted import Analysed
+from tests.analysis.test_silver import stored_lines
+from tests.session.lost import LOST
 
 pytestmark = pytest.mark.spark
 
@@ -36,3 +43,16 @@ def test_without_the_code_that_reads_recordings_nothing_is_judged(
 def test_those_that_were_judged_are_not_named(analysed: Analysed) -> None:
     summaries = analysed.answers.frame(SESSION_SUMMARY.name)
     assert find_unjudged_recordings(summaries).collect() == []
+
+
+def test_a_session_with_findings_is_not_judged_again_beside_one_with_losses(
+    spark: SparkSession, answers: Answers
+) -> None:
+    # Of a session with a loss, two keyframes are read.
+    names = (LOST, CORRECTED)
+    lines = stored_lines(spark, answers).where(F.col("session").isin(*names))
+    keyframes = silver_events.keyframes(records_except_polls(lines))
+    keyframes = keyframes.orderBy(F.col("session") != LOST)
+    assert [row["session"] for row in keyframes.collect()] == [LOST, LOST, CORRECTED]
+    sources = [answers.source(name) for name in names]
+    assert sources_without_findings(keyframes, sources) == []

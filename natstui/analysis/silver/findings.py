@@ -83,7 +83,8 @@ def sources_without_findings(
     keyframes: DataFrame, sources: list[SessionSource]
 ) -> list[SessionSource]:
     """Return the sources of which no recorded keyframe has findings."""
-    rows = keyframes.where("has_findings").select("session").take(len(sources))
+    # A session with losses has several keyframes.
+    rows = keyframes.where("has_findings").select("session").distinct().take(len(sources))
     sessions_with_findings = {row["session"] for row in rows}
     return [source for source in sources if source.session not in sessions_with_findings]
 

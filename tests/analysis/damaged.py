@@ -24,9 +24,9 @@ from natstui.model.records.record import AckSample, Advisory
 from natstui.session.files.segment import read_content
 
 NO_CUTS = (
-    "session string, gap_ends array<bigint>, steps array<struct<mono_us:bigint,set_us:bigint>>"
+    "session string, from_position bigint, epoch bigint, set_us bigint, until_position bigint"
 )
-"""What `silver.index.gap_ends` returns."""
+"""What `silver.index.epochs` returns."""
 NAME = "20260921T141320Z-small"
 
 

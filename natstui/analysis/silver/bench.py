@@ -5,11 +5,11 @@ from __future__ import annotations
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from natstui.analysis.silver.index import lines_of_kind
+from natstui.analysis.silver.index import lines_of_kind, spans, with_span_values
 from natstui.analysis.silver.tables import BENCH_INTERVAL, BENCH_LATENCY, BENCH_RESULT
 from natstui.model.bench.counts import LATENCY_FIELDS
 
-_RUN_KEY_COLUMNS = ["session", "run_id"]
+_RUN_KEY = ("session", "run_id")
 
 
 def worker_reports(lines: DataFrame) -> DataFrame:
@@ -19,26 +19,18 @@ def worker_reports(lines: DataFrame) -> DataFrame:
     without one.
     """
     phases = lines_of_kind(lines, "benchmark_phase").select(
-        "session", "line.run_id", F.struct("line.at_us", "line.phase").alias("change")
+        "session", "line.run_id", F.col("line.at_us").alias("from_position"), "line.phase"
     )
     results = lines_of_kind(lines, "benchmark_finished").select(
         "session", "line.run_id", "line.result.workers"
     )
-    runs = phases.unionByName(results, allowMissingColumns=True).groupBy(*_RUN_KEY_COLUMNS)
-    runs = runs.agg(
-        F.collect_list("change").alias("phases"),
-        F.first("workers", ignorenulls=True).alias("workers"),
-    )
+    results = results.groupBy(*_RUN_KEY).agg(F.first("workers", ignorenulls=True).alias("workers"))
     rows = lines_of_kind(lines, "benchmark_report").select("session", "line.*")
-    rows = rows.join(F.broadcast(runs), _RUN_KEY_COLUMNS, "left")
-    past_phases = F.filter("phases", lambda phase: phase["at_us"] <= F.col("at_us"))
+    rows = with_span_values(rows, spans(phases, *_RUN_KEY), F.col("at_us"), *_RUN_KEY)
+    rows = rows.join(F.broadcast(results), [*_RUN_KEY], "left")
     role_workers = F.filter("workers", lambda worker: worker["role"] == F.col("role"))
-    return rows.withColumns(
-        {
-            "phase": F.array_max(past_phases)["phase"],
-            "pattern": F.get(role_workers, F.lit(0))["pattern"],
-        }
-    ).drop("phases", "workers")
+    pattern = F.get(role_workers, F.lit(0))["pattern"]
+    return rows.withColumn("pattern", pattern).drop("workers")
 
 
 def bench_intervals(worker_reports: DataFrame) -> DataFrame:

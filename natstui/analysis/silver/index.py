@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
@@ -67,11 +69,41 @@ def records_except_polls(lines: DataFrame) -> DataFrame:
     return lines.where(F.col("kind").isin(*_RECORD_KINDS)).drop(POLL_KIND)
 
 
-def clock_restarts(lines: DataFrame) -> DataFrame:
-    """Return one row per session whose monotonic clock restarted, with its `restarts`.
+def spans(changes: DataFrame, *key: str) -> DataFrame:
+    """Return `changes` with `until_position`, where the next change of the same key is.
 
-    The clock restarts if the machine restarts and the recording is continued. A restart has the
-    `segment` after it, and `moved_us`, by which the clock is behind that of the first poll.
+    It is null for the last change. `changes` have the columns `key`, `from_position`, a value that
+    can be sorted, and the values that are valid from there.
+    """
+    values = [name for name in changes.columns if name not in (*key, "from_position")]
+    order = Window.partitionBy(*key).orderBy("from_position", *values)
+    return changes.withColumn("until_position", F.lead("from_position").over(order))
+
+
+def with_span_values(
+    rows: DataFrame, value_spans: DataFrame, position: Column, *key: str
+) -> DataFrame:
+    """Add to each row the values that are valid at its position; null before the first change.
+
+    `value_spans` are from `spans`, with the same key. They are sent to every executor.
+    """
+    key_names = {name: f"_span_{name}" for name in key}
+    value_spans = value_spans.withColumnsRenamed(key_names)
+    until_position = F.col("until_position")
+    conditions = [
+        *(F.col(name) == F.col(span_name) for name, span_name in key_names.items()),
+        position >= F.col("from_position"),
+        until_position.isNull() | (position < until_position),
+    ]
+    rows = rows.join(F.broadcast(value_spans), conditions, "left")
+    return rows.drop(*key_names.values(), "from_position", "until_position")
+
+
+def clock_restarts(lines: DataFrame) -> DataFrame:
+    """Return `spans` of segments, each from a restart of the monotonic clock to the next one.
+
+    The clock restarts if the machine restarts and the recording is continued. `moved_us`: by which
+    the clock is behind that of the first poll.
     """
     poll = F.col(POLL_KIND)
     poll_times = F.struct(
@@ -90,9 +122,10 @@ def clock_restarts(lines: DataFrame) -> DataFrame:
         }
     )
     moved_us = F.sum(F.col("back_us") + F.col("pause_us")).over(order).alias("moved_us")
-    restart = F.struct("segment", moved_us).alias("restart")
-    restarts = segment_ends.where("back_us > 0").select("session", restart).groupBy("session")
-    return restarts.agg(F.sort_array(F.collect_list("restart")).alias("restarts"))
+    restarts = segment_ends.where("back_us > 0")
+    return spans(
+        restarts.select("session", F.col("segment").alias("from_position"), moved_us), "session"
+    )
 
 
 def with_clock_shift(lines: DataFrame, restarts: DataFrame) -> DataFrame:
@@ -100,10 +133,7 @@ def with_clock_shift(lines: DataFrame, restarts: DataFrame) -> DataFrame:
 
     `restarts` are from `clock_restarts`, which measures the pause at a restart by the wall clock.
     """
-    rows = lines.join(F.broadcast(restarts), "session", "left")
-    past_restarts = F.filter("restarts", lambda restart: restart["segment"] <= F.col("segment"))
-    last = F.get(past_restarts, F.size(past_restarts) - 1)
-    return rows.withColumn("moved_us", last["moved_us"]).drop("restarts")
+    return with_span_values(lines, restarts, F.col("segment"), "session")
 
 
 def clock_shift_us(lines: DataFrame) -> Column:
@@ -186,9 +216,14 @@ def _count_missing_before(lines: DataFrame) -> DataFrame:
 
 
 def clock_steps(records: DataFrame) -> DataFrame:
-    """Return one row per session whose wall clock was set, with the recorded `steps` in µs."""
-    steps = lines_of_kind(records, "clock_stepped").groupBy("session")
-    return steps.agg(F.collect_list("line.step_us").alias("steps"))
+    """Return `spans` of jumps of the wall clock (µs), with `step_us`, the nearest recorded step.
+
+    A span begins in the middle between two steps of a session.
+    """
+    steps = lines_of_kind(records, "clock_stepped").select("session", "line.step_us")
+    smaller_step_us = F.lag("step_us").over(Window.partitionBy("session").orderBy("step_us"))
+    middle_us = F.coalesce(smaller_step_us / 2 + F.col("step_us") / 2, F.lit(-math.inf))
+    return spans(steps.withColumn("from_position", middle_us), "session")
 
 
 def _with_clock_steps(rows: DataFrame, steps: DataFrame | None) -> DataFrame:
@@ -203,10 +238,9 @@ def _with_clock_steps(rows: DataFrame, steps: DataFrame | None) -> DataFrame:
     is_large_jump = F.abs(jump_us) > MIN_CLOCK_STEP_US + F.coalesce("pause", F.lit(0)) / 1000
     is_clock_set = jump_us < 0
     if steps is not None:
-        rows = rows.join(F.broadcast(steps), "session", "left")
-        is_near_step = F.exists(
-            "steps", lambda step: F.abs(step - jump_us) < MIN_CLOCK_STEP_US + F.abs(jump_us) / 50
-        )
+        rows = with_span_values(rows, steps, jump_us, "session")
+        tolerance_us = MIN_CLOCK_STEP_US + F.abs(jump_us) / 50
+        is_near_step = F.abs(F.col("step_us") - jump_us) < tolerance_us
         is_clock_set = is_clock_set | F.coalesce(is_near_step, F.lit(False))
     return rows.withColumns(
         {
@@ -216,20 +250,22 @@ def _with_clock_steps(rows: DataFrame, steps: DataFrame | None) -> DataFrame:
     )
 
 
-def gap_ends(poll: DataFrame) -> DataFrame:
-    """Return one row per session with gaps or clock steps.
+def epochs(poll: DataFrame) -> DataFrame:
+    """Return `spans` of monotonic times, from each gap's end or clock step to the next one.
 
-    `gap_ends` are the times (mono_us) at which polling resumed. `steps` are the times at which the
-    wall clock was set, each with the sum of all steps until then (`set_us`).
+    `epoch` is the number of gaps before, `set_us` the sum of the steps of the wall clock before.
     """
     poll_order = Window.partitionBy("session").orderBy("mono_us")
-    set_us = F.try_sum("clock_step_us").over(poll_order)
-    step = F.when(F.col("clock_step_us").isNotNull(), F.struct("mono_us", "set_us"))
-    end = F.when(F.col("gap_before_us").isNotNull(), F.col("mono_us"))
-    rows = poll.withColumn("set_us", set_us).where(step.isNotNull() | end.isNotNull())
-    return rows.groupBy("session").agg(
-        F.collect_list(end).alias("gap_ends"),
-        F.sort_array(F.collect_list(step)).alias("steps"),
+    rows = poll.withColumns(
+        {
+            "epoch": F.count("gap_before_us").over(poll_order),
+            "set_us": F.try_sum("clock_step_us").over(poll_order),
+        }
+    )
+    rows = rows.where(F.col("gap_before_us").isNotNull() | F.col("clock_step_us").isNotNull())
+    return spans(
+        rows.select("session", F.col("mono_us").alias("from_position"), "epoch", "set_us"),
+        "session",
     )
 
 
@@ -242,17 +278,13 @@ def with_clock_offsets(lines: DataFrame) -> DataFrame:
         "session", "segment", "record_id", "line.*"
     )
     order = Window.partitionBy("session").orderBy("segment", "record_id")
-    steps = steps.withColumn("set_us", F.try_sum("step_us").over(order))
-    step_with_position = F.struct(F.struct("segment", "record_id").alias("at"), "set_us", "at_us")
-    steps = steps.groupBy("session").agg(
-        F.sort_array(F.collect_list(step_with_position)).alias("steps")
-    )
-    rows = lines.join(F.broadcast(steps), "session", "left")
+    set_us = F.try_sum("step_us").over(order).alias("set_us")
     position = F.struct("segment", "record_id")
-    past_steps = F.filter("steps", lambda step: step["at"] <= position)
-    last = F.get(past_steps, F.size(past_steps) - 1)
-    set_us = F.coalesce(last["set_us"], F.lit(0))
-    return rows.withColumns({"set_us": set_us, "set_at_us": last["at_us"]}).drop("steps")
+    steps = steps.select(
+        "session", position.alias("from_position"), set_us, F.col("at_us").alias("set_at_us")
+    )
+    rows = with_span_values(lines, spans(steps, "session"), position, "session")
+    return rows.withColumn("set_us", F.coalesce("set_us", F.lit(0)))
 
 
 def lines_of_kind(lines: DataFrame, kind: str) -> DataFrame:

@@ -15,7 +15,7 @@ from pyspark.sql import functions as F
 
 from natstui.analysis.bronze import schema
 from natstui.analysis.bronze.records import POLL, has_differences
-from natstui.analysis.silver.index import clock_shift_us
+from natstui.analysis.silver.index import clock_shift_us, with_span_values
 from natstui.analysis.silver.tables import CONSUMER_SAMPLE, STREAM_SAMPLE
 from natstui.analysis.tables import CONSUMER_KEY, STREAM_KEY, Table, series_id
 from natstui.model.findings.thresholds import PEER_OFFLINE_AFTER_S
@@ -32,11 +32,9 @@ _SERVER_TIME_COLUMNS = {
 """Columns with times of the server's clock."""
 
 
-def stream_samples(lines: DataFrame, gap_ends: DataFrame) -> DataFrame:
+def stream_samples(lines: DataFrame, epochs: DataFrame) -> DataFrame:
     """Return `stream_sample`: one row per stream and poll that has the stream."""
-    rows = _sample_rows(
-        lines, gap_ends, "streams", _without_omitted_columns(schema.STREAM_COLUMNS)
-    )
+    rows = _sample_rows(lines, epochs, "streams", _without_omitted_columns(schema.STREAM_COLUMNS))
     rows = rows.withColumnRenamed("name", "stream").withColumn("series_id", series_id(STREAM_KEY))
     rows = _with_previous(rows, STREAM_SAMPLE, "last_seq", "stored_msgs", "stored_bytes", "leader")
     rows = _with_elapsed(rows, reset=_change_from_previous("last_seq") < 0)
@@ -56,10 +54,10 @@ def _without_omitted_columns(columns: schema.SparkTypeByColumn) -> schema.SparkT
     return {name: type_text for name, type_text in columns.items() if name not in _OMITTED_COLUMNS}
 
 
-def consumer_samples(lines: DataFrame, gap_ends: DataFrame) -> DataFrame:
+def consumer_samples(lines: DataFrame, epochs: DataFrame) -> DataFrame:
     """Return `consumer_sample`: one row per consumer and poll that has the consumer."""
     rows = _sample_rows(
-        lines, gap_ends, "consumers", _without_omitted_columns(schema.CONSUMER_COLUMNS)
+        lines, epochs, "consumers", _without_omitted_columns(schema.CONSUMER_COLUMNS)
     )
     rows = rows.withColumnRenamed("name", "consumer").withColumns(
         {
@@ -104,7 +102,7 @@ def consumer_samples(lines: DataFrame, gap_ends: DataFrame) -> DataFrame:
 
 
 def _sample_rows(
-    lines: DataFrame, gap_ends: DataFrame, asset_kind: str, fields: schema.SparkTypeByColumn
+    lines: DataFrame, epochs: DataFrame, asset_kind: str, fields: schema.SparkTypeByColumn
 ) -> DataFrame:
     """Return one row per asset of a kind and poll, with its values, at_us, mono_us and epoch.
 
@@ -117,7 +115,7 @@ def _sample_rows(
         F.col(POLL)["taken_at_us"].alias("taken_at_us"),
         F.col(POLL)[asset_kind].alias("rows"),
     )
-    rows = explode_columns(_with_epochs(polls, gap_ends), asset_kind, fields)
+    rows = explode_columns(_with_epochs(polls, epochs), asset_kind, fields)
     # Times of the server are moved, too: an age is by the clock that the recorder had.
     rows = rows.withColumns(
         {
@@ -132,17 +130,10 @@ def _sample_rows(
     )
 
 
-def _with_epochs(polls: DataFrame, gap_ends: DataFrame) -> DataFrame:
+def _with_epochs(polls: DataFrame, epochs: DataFrame) -> DataFrame:
     """Add `epoch`, the number of gaps before a poll, and `set_us`, the clock steps before it."""
-    polls = polls.join(F.broadcast(gap_ends), "session", "left")
-    past_gap_ends = F.filter("gap_ends", lambda end: end <= F.col("taken_mono_us"))
-    steps = F.filter("steps", lambda step: step["mono_us"] <= F.col("taken_mono_us"))
-    return polls.withColumns(
-        {
-            "epoch": F.coalesce(F.size(past_gap_ends), F.lit(0)),
-            "set_us": F.coalesce(F.get(steps, F.size(steps) - 1)["set_us"], F.lit(0)),
-        }
-    ).drop("gap_ends", "steps")
+    rows = with_span_values(polls, epochs, F.col("taken_mono_us"), "session")
+    return rows.withColumns({name: F.coalesce(name, F.lit(0)) for name in ("epoch", "set_us")})
 
 
 _HAS_DIFFERENCES_COLUMN = "_packed"

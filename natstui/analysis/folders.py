@@ -206,8 +206,10 @@ def recorded_bytes(sessions: list[str]) -> int | None:
 
 
 def _uncompressed_bytes(folder: str) -> int:
-    paths = [f"{folder}/{name}" for name in session_file_names(folder)]
-    return sum(
-        os.path.getsize(path) * (_ASSUMED_COMPRESSION_RATIO if path.endswith(".gz") else 1)
-        for path in paths
-    )
+    names = session_file_names(folder)
+    return sum(uncompressed_bytes(name, os.path.getsize(f"{folder}/{name}")) for name in names)
+
+
+def uncompressed_bytes(name: str, size_bytes: int) -> int:
+    """Return the estimated uncompressed size of a file, from its name and its size on disk."""
+    return size_bytes * (_ASSUMED_COMPRESSION_RATIO if name.endswith(".gz") else 1)

@@ -49,7 +49,7 @@ from tests.analysis.damaged import (
     small,
     without_polls,
 )
-from tests.analysis.locally import Answers
+from tests.analysis.locally import Answers, jobs_count
 from tests.analysis.planted import Analysed
 
 pytestmark = pytest.mark.spark
@@ -210,6 +210,38 @@ def lines_read(lines: DataFrame) -> list[Row]:
     """Return the lines of bronze in order, each with the content of its poll."""
     rows = lines.select("segment", "record_id", "kind", "readable", POLL_KIND).collect()
     return sorted(rows, key=lambda row: (row["segment"], row["record_id"]))
+
+
+def test_a_text_is_read_once_where_an_index_has_the_kinds_of_its_lines(
+    spark: SparkSession, sessions: Path, tmp_path: Path
+) -> None:
+    session = polls_only(sessions, NAME, ticks=45)
+    (opened,) = session.glob("records-*.jsonl")
+    opened.unlink()
+    index = session / silver_files.INDEX_FILE
+    correct = index.read_text()
+    wrong = correct.replace('"snapshot":', '"noted":')
+    assert wrong != correct
+    indexes = {
+        "correct": correct,
+        "wrong": wrong,
+        "torn": correct[:-9],
+        "absent": "",
+        "none": None,
+    }
+    counts, lines_by_index = {}, {}
+    for name, text in indexes.items():
+        index.unlink() if text is None else index.write_text(text)
+        store = TableStore(spark, str(tmp_path / name), "1")
+        store.set_parts({session.name: session.name}, [session.name])
+        sources = find_sources(spark, [str(session)])
+        segments, before_count = segment_files(spark, sources), jobs_count(spark)
+        lines, *_ = build_bronze(store, sources, segments, str)
+        counts[name] = jobs_count(spark) - before_count
+        lines_by_index[name] = lines_read(lines)
+    assert counts["correct"] < min(counts[name] for name in indexes if name != "correct")
+    assert lines_by_index == dict.fromkeys(indexes, lines_by_index["correct"])
+    assert any(row[POLL_KIND] for row in lines_by_index["correct"])
 
 
 def nothing_can_be_deleted(monkeypatch: pytest.MonkeyPatch) -> None:

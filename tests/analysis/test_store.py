@@ -12,7 +12,7 @@ from pyspark.sql import DataFrame, SparkSession
 from natstui.analysis.defaults import Thresholds
 from natstui.analysis.result_cache import gold_fingerprint
 from natstui.analysis.silver import tables as silver_tables
-from natstui.analysis.spark.store import TableStore
+from natstui.analysis.spark.store import PART_COLUMN, TableStore
 from natstui.analysis.tables import Table, columns, data_dictionary
 from natstui.errors import AnalysisError
 from tests.analysis.test_silver import nothing_can_be_deleted
@@ -113,18 +113,24 @@ def test_where_nothing_can_be_deleted_what_is_dropped_has_no_rows_any_more(
     store, sessions = TableStore(spark, str(tmp_path), "1"), ["dropped", "kept"]
     store.set_parts({name: name for name in sessions}, sessions)
     store.drop_silver(FILES, set())
-    assert store.silver(FILES, None).collect() == [] and store.read_pieces(FILES, sessions) == {}
+    assert store.silver(FILES, None).collect() == [] and store.pieces(FILES, sessions) is None
+
+    def piece_names() -> set[str]:
+        pieces = store.pieces(FILES, sessions)
+        assert pieces is not None
+        return {row[PART_COLUMN] for row in pieces.collect()}
+
     written = [(name, "records-000001.jsonl.gz") for name in sessions]
     rows = store.create_rows(FILES, written)
     store.write_silver(FILES, rows)
     store.write_bronze(FILES.name, rows, 0)
     store.delete_incomplete_pieces("nothing", FILES.name)
     dropped, kept = (store.piece_name(name, segment, 0) for name, segment in written)
-    assert store.read_pieces(FILES, sessions).keys() == {dropped, kept}
+    assert piece_names() == {dropped, kept}
     store.drop_silver(FILES, {"kept"})
     store.drop_bronze(FILES.name, {dropped, "never/written-0"})
     assert [tuple(row) for row in store.silver(FILES, sessions).collect()] == written[1:]
-    assert store.read_pieces(FILES, sessions).keys() == {kept}
+    assert piece_names() == {kept}
 
 
 def test_answers_are_kept_when_all_tables_are_there_and_have_the_same_fingerprint(

@@ -11,9 +11,10 @@ piece, so that only new segments of a growing session are read.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
+from typing import NamedTuple
 
-from pyspark.sql import Column, DataFrame, Row, SparkSession
+from pyspark.sql import Column, DataFrame, Observation, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructField, StructType
 
@@ -23,14 +24,25 @@ from natstui.analysis.bronze.files import (
     SEGMENT_FILE,
     SegmentFile,
     current_segments,
+    indexed_kinds,
     segment_file_rows,
 )
 from natstui.analysis.bronze.records import POLL, class_of, parse_record, with_poll_column
 from natstui.analysis.bronze.sources import SessionSource
 from natstui.analysis.folders import escape_glob
-from natstui.analysis.spark.store import TableStore
+from natstui.analysis.spark.store import PART_COLUMN, TableStore
+from natstui.analysis.tables import SESSION_COLUMN, Table, columns
 from natstui.units import bytes_text, counted
 
+_FILE = Table(
+    "file",
+    "Record files of the sessions of a run.",
+    columns(
+        SESSION_COLUMN,
+        ("segment", "string", "File name"),
+        ("size_bytes", "bigint", "Size on disk"),
+    ),
+)
 LINE_TABLE = "line"
 """Name of the bronze table with all lines."""
 MAX_SEGMENTS_COUNT = 20_000
@@ -52,32 +64,18 @@ def build_bronze(
     """
     files = current_segments(files)
     store.delete_incomplete_pieces(SEGMENT_FILE.name, LINE_TABLE)
-    kept_pieces, dropped_pieces = _find_kept_pieces(store, files)
+    pieces, kinds, dropped_pieces, changed_files = _compare_with_pieces(store, files)
     for table in (SEGMENT_FILE.name, LINE_TABLE):
         store.drop_bronze(table, dropped_pieces)
-    kept_segments = {
-        (row["session"], row["segment"]) for rows in kept_pieces.values() for row in rows
-    }
-    changed_files = [file for file in files if (file.session, file.segment) not in kept_segments]
     source_by_session = {source.session: source for source in sources}
     size_text = bytes_text(sum(file.size_bytes for file in changed_files))
     report_step(
         f"reading {len(changed_files):,} of {counted(f'{len(files):,}', 'segment')}, {size_text}"
     )
-    pieces = set(kept_pieces)
-    kinds = {
-        kind for rows in kept_pieces.values() for row in rows for kind in row["kinds"].split()
-    }
     for number, chunk in enumerate(_split_files(changed_files)):
-        paths = [
-            f"{source_by_session[file.session].folder}/{escape_glob(file.segment)}"
-            for file in chunk
-        ]
-        text_lines = read_text_lines(store.spark, paths)
-        new_kinds = find_kinds(text_lines)
+        new_kinds = _write_lines(store, chunk, source_by_session, number)
         kinds |= new_kinds
         segment_rows = segment_file_rows(store.spark, chunk, source_by_session, new_kinds)
-        store.write_bronze(LINE_TABLE, parse_lines(text_lines, new_kinds), number)
         # Written last: a piece without this list is not read.
         store.write_bronze(
             SEGMENT_FILE.name, store.create_rows(SEGMENT_FILE, segment_rows), number
@@ -91,24 +89,85 @@ def build_bronze(
     )
 
 
-def _find_kept_pieces(
-    store: TableStore, files: list[SegmentFile]
-) -> tuple[dict[str, list[Row]], set[str]]:
-    """Return piece → rows of pieces without changed segments, and the names of other pieces."""
-    size_by_segment = {(file.session, file.segment): file.size_bytes for file in files}
-    rows_by_piece = store.read_pieces(SEGMENT_FILE, sorted({file.session for file in files}))
+class _Pieces(NamedTuple):
+    """What bronze has of the files of a run."""
 
-    def is_unchanged(row: Row) -> bool:
-        size_bytes: int = row["size_bytes"]
-        is_same_version: bool = row["pipeline_version"] == PIPELINE_VERSION
-        return (
-            is_same_version and size_by_segment.get((row["session"], row["segment"])) == size_bytes
-        )
+    kept: set[str]
+    """Names of the pieces without changed segments."""
+    kinds: set[str]
+    """Kinds of lines that may occur in them."""
+    dropped: set[str]
+    """Names of the other pieces."""
+    changed_files: list[SegmentFile]
+    """The files that are in no kept piece."""
 
-    kept_pieces = {
-        piece: rows for piece, rows in rows_by_piece.items() if all(map(is_unchanged, rows))
-    }
-    return kept_pieces, rows_by_piece.keys() - kept_pieces.keys()
+
+def _compare_with_pieces(store: TableStore, files: list[SegmentFile]) -> _Pieces:
+    """Return what bronze has of `files`; compared by Spark, because there may be many segments."""
+    stored_rows = store.pieces(SEGMENT_FILE, sorted({file.session for file in files}))
+    if stored_rows is None:
+        return _Pieces(set(), set(), set(), files)
+    file_key = ["session", "segment"]
+    file_rows = store.create_rows(_FILE, files)
+    rows = stored_rows.join(
+        file_rows.withColumnRenamed("size_bytes", "current_bytes"), file_key, "left"
+    )
+    is_unchanged = (F.col("pipeline_version") == PIPELINE_VERSION) & F.col(
+        "size_bytes"
+    ).eqNullSafe(F.col("current_bytes"))
+    # All segments of a piece have the kinds of the piece.
+    pieces = rows.groupBy(PART_COLUMN).agg(
+        F.bool_and(is_unchanged).alias("is_kept"), F.first("kinds").alias("kinds")
+    )
+    kinds_by_kept_piece, dropped_pieces = dict[str, str](), set[str]()
+    for piece, is_kept, kinds in pieces.collect():
+        if is_kept:
+            kinds_by_kept_piece[piece] = kinds
+        else:
+            dropped_pieces.add(piece)
+    kept_pieces = set(kinds_by_kept_piece)
+    if kept_pieces:
+        kept_rows = stored_rows.where(F.col(PART_COLUMN).isin(kept_pieces))
+        changed_rows = file_rows.join(kept_rows, file_key, "left_anti")
+        files = sorted(SegmentFile(*row) for row in changed_rows.toLocalIterator())
+    kinds = {kind for kinds in kinds_by_kept_piece.values() for kind in kinds.split()}
+    return _Pieces(kept_pieces, kinds, dropped_pieces, files)
+
+
+def _write_lines(
+    store: TableStore,
+    files: list[SegmentFile],
+    source_by_session: Mapping[str, SessionSource],
+    number: int,
+) -> set[str]:
+    """Write the lines of `files` to bronze; return the known kinds that may occur in them.
+
+    Only files without an index are read for their kinds before they are parsed. If an index lacks
+    a kind that occurs, the files are parsed again.
+    """
+    kinds, files_without_index = indexed_kinds(files, source_by_session)
+    if files_without_index:
+        paths = _escaped_paths(files_without_index, source_by_session)
+        kinds |= find_kinds(read_text_lines(store.spark, paths))
+    text_lines = read_text_lines(store.spark, _escaped_paths(files, source_by_session))
+    is_other_kind = F.col("kind").isin(*(kind for kind in schema.LINE_KINDS if kind not in kinds))
+    other_lines = Observation()
+    lines = parse_lines(text_lines, kinds).observe(
+        other_lines, F.count_if(is_other_kind).alias("n")
+    )
+    store.write_bronze(LINE_TABLE, lines, number)
+    if other_lines.get["n"]:
+        kinds = find_kinds(text_lines)
+        store.write_bronze(LINE_TABLE, parse_lines(text_lines, kinds), number)
+    return kinds
+
+
+def _escaped_paths(
+    files: list[SegmentFile], source_by_session: Mapping[str, SessionSource]
+) -> list[str]:
+    return [
+        f"{source_by_session[file.session].folder}/{escape_glob(file.segment)}" for file in files
+    ]
 
 
 def _split_files(files: list[SegmentFile]) -> Iterator[list[SegmentFile]]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import fnmatch
 import hashlib
+import json
 import os
 from collections.abc import Iterable, Mapping
 from itertools import groupby
@@ -14,6 +15,7 @@ from typing import NamedTuple
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
+from natstui.analysis.bronze.schema import KEYFRAME, LINE_KINDS
 from natstui.analysis.bronze.sources import SessionSource, can_read_local_files
 from natstui.analysis.folders import escape_glob, session_file_names
 from natstui.analysis.tables import SESSION_COLUMN, Table, columns
@@ -24,6 +26,9 @@ PIPELINE_VERSION = 13
 
 RECORD_FILES = "records-*.jsonl*"
 """Glob of the record files."""
+INDEX_FILE = "index.jsonl"
+"""File with the content of each sealed segment; it may be missing."""
+_MAX_INDEX_LINE_BYTES = 4 << 20
 SEGMENT_FILE = Table(
     "segment",
     "Record files whose lines are in the bronze tables; written last.",
@@ -67,6 +72,57 @@ def _remote_files(spark: SparkSession, folders: list[str]) -> list[SegmentFile]:
         folder, _, name = row["path"].rpartition("/")
         files.append(SegmentFile(folder.rpartition("/")[2], name, row["length"]))
     return files
+
+
+def indexed_kinds(
+    files: list[SegmentFile], sources: Mapping[str, SessionSource]
+) -> tuple[set[str], list[SegmentFile]]:
+    """Return the known kinds of lines in `files` by their indexes, and the files without one.
+
+    `sources` are by session. Only local sessions have an index here; it describes a file whose
+    size it has.
+    """
+    kinds: set[str] = set()
+    files_without_index: list[SegmentFile] = []
+    get_session = attrgetter("session")
+    for session, session_files in groupby(files, get_session):
+        kinds_by_file = _read_index(sources[session])
+        for file in session_files:
+            file_kinds = kinds_by_file.get((file.segment, file.size_bytes))
+            if file_kinds is None:
+                files_without_index.append(file)
+            else:
+                kinds |= file_kinds
+    return kinds.intersection(LINE_KINDS), files_without_index
+
+
+def _read_index(source: SessionSource) -> dict[tuple[str, int], set[str]]:
+    """Return name and size of a sealed segment → kinds of its lines, from index.jsonl.
+
+    Invalid lines, and segments with damaged lines, are left out; empty without the file.
+    """
+    kinds_by_file: dict[tuple[str, int], set[str]] = {}
+    if source.path is None:
+        return kinds_by_file
+    try:
+        with open_regular_file(source.path / INDEX_FILE) as index_file:
+            for line in iter(lambda: index_file.readline(_MAX_INDEX_LINE_BYTES), b""):
+                kinds_by_file |= _parse_index_line(line)
+    except OSError:
+        return {}
+    return kinds_by_file
+
+
+def _parse_index_line(line: bytes) -> dict[tuple[str, int], set[str]]:
+    try:
+        index = json.loads(line)
+        segment = f"records-{index['number']:06d}.jsonl.gz"
+        has_kinds = index["records_count"] and not index["damaged_lines_count"]
+        # The index does not count the keyframe, with which every segment begins.
+        kinds = {*index["records_count"], KEYFRAME}
+        return {(segment, index["size_bytes"]): kinds} if has_kinds else {}
+    except (ValueError, KeyError, TypeError, RecursionError):
+        return {}
 
 
 def segment_file_rows(

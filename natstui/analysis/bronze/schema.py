@@ -103,9 +103,11 @@ DIFFERENCE_COLUMN_TYPES: SparkTypeByColumn = {
 }
 """Column of differences → its type; version 2 records these instead of the columns of values."""
 
+KEYFRAME = "keyframe"
+"""Kind of the first line of a segment."""
 LINE_KINDS = (
     *(kind_of(cls) for cls in typing.get_args(Record) if cls not in NEVER_RECORDED),
-    "keyframe",
+    KEYFRAME,
 )
 """The known kinds of lines; lines of other kinds are only counted.
 

@@ -13,6 +13,7 @@ from natstui.analysis.bronze.build import build_bronze
 from natstui.analysis.bronze.files import is_current_fingerprint, segment_files
 from natstui.analysis.bronze.parts import CompleteSession, SessionPlan, plan_sessions
 from natstui.analysis.bronze.sources import SessionSource
+from natstui.analysis.folders import uncompressed_bytes
 from natstui.analysis.silver import bench as silver_bench
 from natstui.analysis.silver import events as silver_events
 from natstui.analysis.silver import findings as silver_findings
@@ -34,6 +35,7 @@ from natstui.analysis.silver.tables import (
     STREAM_SAMPLE,
     TABLES,
 )
+from natstui.analysis.spark.session import set_partitions_count
 from natstui.analysis.spark.store import TableStore
 from natstui.analysis.tables import Table, columns
 from natstui.errors import SessionError
@@ -70,6 +72,9 @@ def build_silver(
     `report_step` is called with a text at the start of each step.
     """
     files = segment_files(spark, sources)
+    set_partitions_count(
+        spark, sum(uncompressed_bytes(file.segment, file.size_bytes) for file in files)
+    )
     report_step("checking the segments")
     plan = plan_sessions(files, complete_sessions(store), store.shared_part_name)
     store.set_parts(plan.part_by_session, plan.fingerprint_by_session_to_read.keys())
@@ -137,10 +142,10 @@ def _write_tables(
         poll = persist(silver_index.polls(lines, clock_steps, has_all_lines=has_all_lines))
         report_step("polls")
         store.write_silver(POLL, poll)
-        gap_ends = persist(silver_index.gap_ends(poll))
+        epochs = persist(silver_index.epochs(poll))
         report_step("samples and events")
-        store.write_silver(STREAM_SAMPLE, silver_samples.stream_samples(lines, gap_ends))
-        store.write_silver(CONSUMER_SAMPLE, silver_samples.consumer_samples(lines, gap_ends))
+        store.write_silver(STREAM_SAMPLE, silver_samples.stream_samples(lines, epochs))
+        store.write_silver(CONSUMER_SAMPLE, silver_samples.consumer_samples(lines, epochs))
         keyframes = persist(silver_events.keyframes(records))
         # Many tables read the records, but only few of the keyframes.
         records = persist(records.where(F.col("kind") != "keyframe").drop("keyframe"))

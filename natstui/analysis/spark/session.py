@@ -51,7 +51,7 @@ _LOCAL_SETTINGS = {
     "spark.hadoop.fs.defaultFS": "file:///",
 }
 """Settings of a local run that replace those in the configuration of a cluster."""
-_PARTITIONS_SETTING = "spark.sql.shuffle.partitions"
+PARTITIONS_SETTING = "spark.sql.shuffle.partitions"
 _CANCEL_INTERVAL_S = 0.2
 
 
@@ -80,18 +80,17 @@ class SparkSettings:
 def settings_for_size(settings: SparkSettings) -> dict[str, str]:
     """Return the settings of Spark that depend on the size of the data; empty if it is unknown."""
     if settings.size_bytes is None:
-        # A cluster has its own number of partitions, and Spark merges small ones.
         return {}
     if not settings.is_small:
         return {
-            _PARTITIONS_SETTING: str(math.ceil(settings.size_bytes / PARTITION_BYTES)),
+            PARTITIONS_SETTING: _partitions_count(settings.size_bytes),
             # Each task generates and compiles the code of its steps, which takes longer than to
             # read a segment.
             "spark.sql.files.minPartitionNum": str(2 * _cores_count(settings.master)),
         }
     return {
         # One task sorts, groups and joins all rows in milliseconds.
-        _PARTITIONS_SETTING: "1",
+        PARTITIONS_SETTING: "1",
         # The size of the output of a single task decides nothing.
         "spark.sql.adaptive.enabled": "false",
         # To compile a query takes longer than to run it as it is.
@@ -103,6 +102,19 @@ def settings_for_size(settings: SparkSettings) -> dict[str, str]:
         "spark.sql.autoBroadcastJoinThreshold": "-1",
         "spark.sql.optimizer.disableHints": "true",
     }
+
+
+def set_partitions_count(spark: SparkSession, size_bytes: int) -> None:
+    """Set the partitions of a shuffle by the size of the text, unless their number is set.
+
+    On a cluster the size is known only when Spark has listed the files.
+    """
+    if PARTITIONS_SETTING not in spark.conf.getAll:
+        spark.conf.set(PARTITIONS_SETTING, _partitions_count(size_bytes))
+
+
+def _partitions_count(size_bytes: int) -> str:
+    return str(max(math.ceil(size_bytes / PARTITION_BYTES), 1))
 
 
 def _cores_count(master: str) -> int:
@@ -219,7 +231,7 @@ def _start_settings(settings: SparkSettings) -> dict[str, str]:
         "spark.local.dir": str(settings.scratch),
         "spark.sql.warehouse.dir": str(settings.scratch / "warehouse"),
     }
-    if partitions_count := settings_for_size(settings).get(_PARTITIONS_SETTING):
+    if partitions_count := settings_for_size(settings).get(PARTITIONS_SETTING):
         spark_settings["spark.default.parallelism"] = partitions_count
     return {**spark_settings, **user_settings}
 

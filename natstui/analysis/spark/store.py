@@ -8,10 +8,11 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import islice
 from typing import Any
 
 from pyspark.sql import Column as ColumnOfSpark
-from pyspark.sql import DataFrame, DataFrameWriter, Observation, Row, SparkSession
+from pyspark.sql import DataFrame, DataFrameWriter, Observation, SparkSession
 from pyspark.sql import functions as F
 
 from natstui.analysis.folders import (
@@ -20,6 +21,7 @@ from natstui.analysis.folders import (
     escape_glob,
     foreign_files_text,
 )
+from natstui.analysis.spark.session import PARTITIONS_SETTING
 from natstui.analysis.tables import DAY_COLUMN, SERVER_COLUMN, Table, data_dictionary, lookup_value
 from natstui.errors import AnalysisError
 
@@ -58,6 +60,9 @@ def _part_folder(part: str) -> str:
     return partition_folder(PART_COLUMN, part)
 
 
+_BATCH_LINES_COUNT = 10_000
+
+
 class HadoopFiles:
     """File operations on any file system of Hadoop."""
 
@@ -84,10 +89,13 @@ class HadoopFiles:
         statuses = self._file_system.globStatus(self._path_class(pattern))
         return [status.getPath().toString() for status in statuses or []]
 
-    def write_text(self, path: str, text: str) -> None:
-        """Write a file, which replaces an existing one."""
+    def write_lines(self, path: str, lines: Iterable[str]) -> None:
+        """Write a file of lines, which replaces an existing one."""
         stream = self._file_system.create(self._path_class(path), True)
-        stream.write(bytearray(text.encode()))
+        lines = iter(lines)
+        # In batches, because a call into the JVM has all of its bytes in memory.
+        while batch := [*islice(lines, _BATCH_LINES_COUNT)]:
+            stream.write(bytearray("".join(f"{line}\n" for line in batch).encode()))
         stream.close()
 
 
@@ -126,7 +134,6 @@ class TableStore:
         self.spark = spark
         self.root = root.rstrip("/")
         self._files = file_system(spark, self.root)
-        self._partitions_count = int(spark.conf.get("spark.sql.shuffle.partitions") or 1)
         self._run_id = run_id
         self._run_folder = f"{self.root}/gold.{run_id}" if self._files else f"{self.root}/gold"
         self._gold_folder = self._run_folder
@@ -154,10 +161,11 @@ class TableStore:
         if self._files is None:
             return self.spark.createDataFrame([*rows], table.ddl())
         names = [column.name for column in table.columns]
-        lines = (json.dumps(dict(zip(names, row, strict=True))) for row in rows)
         self._rows_files_count += 1
         path = f"{self._rows_folder}/{table.name}-{self._rows_files_count}.json"
-        self._files.write_text(path, "\n".join(lines))
+        self._files.write_lines(
+            path, (json.dumps(dict(zip(names, row, strict=True))) for row in rows)
+        )
         return self.spark.read.schema(table.schema()).json(path, mode="FAILFAST")
 
     def has_silver(self, table: Table) -> bool:
@@ -234,19 +242,19 @@ class TableStore:
         rows = reader.parquet(f"{self.root}/bronze/{table}").where(F.col(PART_COLUMN).isin(pieces))
         return rows.where(F.col("session").isin(sessions)).drop(PART_COLUMN)
 
-    def read_pieces(self, table: Table, sessions: list[str]) -> dict[str, list[Row]]:
-        """Return bronze piece → all of its rows, for each piece with a row of these sessions."""
+    def pieces(self, table: Table, sessions: list[str]) -> DataFrame | None:
+        """Return all rows of each bronze piece that has a row of these sessions, with its name.
+
+        The name is in `PART_COLUMN`. None if no run has written the table.
+        """
         if not self._exists(f"{self.root}/bronze/{table.name}"):
-            return {}
+            return None
         reader = self.spark.read.schema(f"{table.ddl()}, {PART_COLUMN} string")
         rows = reader.parquet(f"{self.root}/bronze/{table.name}")
         pieces_of_sessions = (
             rows.where(F.col("session").isin(sessions)).select(PART_COLUMN).distinct()
         )
-        rows_by_piece: dict[str, list[Row]] = {}
-        for row in rows.join(F.broadcast(pieces_of_sessions), PART_COLUMN, "left_semi").collect():
-            rows_by_piece.setdefault(row[PART_COLUMN], []).append(row)
-        return rows_by_piece
+        return rows.join(F.broadcast(pieces_of_sessions), PART_COLUMN, "left_semi")
 
     def drop_bronze(self, table: str, pieces: set[str]) -> None:
         """Delete pieces of a bronze table."""
@@ -313,14 +321,11 @@ class TableStore:
                 *sessions
             }:
                 rows = rows.where(F.col("session").isin(sessions))
-        return self._limit_partitions(table.conform(rows))
+        return self._merge_partitions(table.conform(rows))
 
-    def _limit_partitions(self, rows: DataFrame) -> DataFrame:
-        """Return rows in at most as many partitions as a shuffle has.
-
-        A single partition needs no shuffle.
-        """
-        return rows.coalesce(self._partitions_count)
+    def _merge_partitions(self, rows: DataFrame) -> DataFrame:
+        """Return rows in one partition, which needs no shuffle, if a shuffle has only one."""
+        return rows.coalesce(1) if self.spark.conf.get(PARTITIONS_SETTING) == "1" else rows
 
     def write_gold(self, table: Table, rows: DataFrame) -> None:
         """Compute a gold table and write it to the folder of this run.
@@ -374,7 +379,7 @@ class TableStore:
                 # To read the schema from the files would be a job; other formats may store it.
                 reader = reader.schema(table.ddl())
             rows = reader.load(f"{self._gold_folder}/{table.name}")
-            self._gold_rows[table.name] = self._limit_partitions(table.conform(rows))
+            self._gold_rows[table.name] = self._merge_partitions(table.conform(rows))
         return self._gold_rows[table.name]
 
     def use_published_gold(self, tables: tuple[Table, ...], fingerprint: str) -> bool:
@@ -401,9 +406,10 @@ class TableStore:
         """Replace the published gold tables by those of this run, and write their dictionary."""
         if self._files is None:
             return
-        self._files.write_text(f"{self._run_folder}/{DICTIONARY}", data_dictionary(tables))
+        dictionary_lines = data_dictionary(tables).splitlines()
+        self._files.write_lines(f"{self._run_folder}/{DICTIONARY}", dictionary_lines)
         fingerprint_file_name = f"{FINGERPRINT_PREFIX}{self.format}-{fingerprint}"
-        self._files.write_text(f"{self._run_folder}/{fingerprint_file_name}", "")
+        self._files.write_lines(f"{self._run_folder}/{fingerprint_file_name}", ())
         gold_folder, old_gold_folder = f"{self.root}/gold", f"{self._run_folder}{_OLD_SUFFIX}"
         if self._files.exists(gold_folder):
             self._files.rename(gold_folder, old_gold_folder)

@@ -104,11 +104,13 @@ def _ack_times(records: list[Record]) -> Values:
     found: dict[Any, dict[int, list[tuple[int, int]]]] = defaultdict(lambda: defaultdict(list))
     for record in of_kind(records, "ack_sample", "acks_counted"):
         if record.kind == "ack_sample":
-            pairs = [(bucket_of(record.ack_ns), 1)]
+            at_us, pairs = record.at_us, [(bucket_of(record.ack_ns), 1)]
         else:
+            # They were counted in the second before.
+            at_us = record.at_us - 500_000
             pairs = [*zip(record.times.buckets, record.times.counts, strict=True)]
         if pairs:
-            found[record.stream, record.consumer][record.at_us // BLOCK_US] += pairs
+            found[record.stream, record.consumer][at_us // BLOCK_US] += pairs
     values: Values = {}
     for who, by_block in found.items():
         means = []

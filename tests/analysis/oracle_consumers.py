@@ -341,6 +341,11 @@ def poison(session: str, records: list[Record]) -> list[Row]:
         elif record.kind == "ack_sample" and record.deliveries_count > 1:
             who = (record.stream, record.consumer, record.stream_seq)
             told[who].append(("ack", record.deliveries_count, record.at_us))
+    unnamed: dict[tuple[str, str], int] = {}
+    for record in records:
+        if isinstance(record, AcksCounted) and record.repeated_count + record.left_out_count:
+            who = (record.stream, record.consumer)
+            unnamed[who] = max(unnamed.get(who, 0), record.at_us)
     rows = []
     for (stream, consumer, seq), news in told.items():
         kinds = [kind for kind, _, _ in news]
@@ -348,11 +353,13 @@ def poison(session: str, records: list[Record]) -> list[Row]:
         given_up = any(kind in GIVEN_UP for kind in kinds)
         if not given_up and (most is None or most < 3):
             continue
+        first_us, acked = min(at for _, _, at in news), "ack" in kinds
+        known = acked or unnamed.get((stream, consumer), 0) <= first_us
         rows.append(
             {"session": session, "stream": stream, "consumer": consumer, "stream_seq": seq,
              "deliveries_count": most, "naks_count": kinds.count("nak"), "given_up": given_up,
-             "terminated": "terminated" in kinds, "acked": "ack" in kinds,
-             "first_at_us": min(at for _, _, at in news),
+             "terminated": "terminated" in kinds, "acked": acked if known else None,
+             "first_at_us": first_us,
              "last_at_us": max(at for _, _, at in news)}
         )  # fmt: skip
     return rows

@@ -231,7 +231,8 @@ def _worst_of(many: list[Row]) -> Row:
 
 def _messages(gold: Gold) -> Iterator[Row]:
     for row in gold["poison"]:
-        if not row["acked"] and not row["terminated"]:
+        acked = not row["given_up"] if row["acked"] is None else row["acked"]
+        if not acked and not row["terminated"]:
             moments = {"start_at_us": row["first_at_us"], "end_at_us": row["last_at_us"]}
             fate = (
                 "was dropped after max deliver"

@@ -5,15 +5,18 @@ from __future__ import annotations
 import json
 import random
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from itertools import groupby
 from pathlib import Path
 
-from benchmarks._fleet import START_AT_US, Plan
+from benchmarks._fleet import START_AT_US, Fault, Plan
 from benchmarks._sessions import write_records, write_session
 from natstui.analysis.gold.redelivery import MAX_DELIVER_KIND
+from natstui.model.bench.latency import from_latencies
 from natstui.model.live.advisory_counts import MAX_MESSAGES, MessageCount
-from natstui.model.records.evidence import AdvisoriesCounted, MessageAdvisoryType
-from natstui.model.records.record import Advisory, Record
+from natstui.model.records.evidence import AcksCounted, AdvisoriesCounted, MessageAdvisoryType
+from natstui.model.records.record import AckSample, Advisory, Record
 
 SECONDS = 2
 KINDS: tuple[MessageAdvisoryType, ...] = ("nak", "max_deliver", "terminated")
@@ -33,12 +36,12 @@ def storm(messages_count: int) -> list[Advisory]:
     return found
 
 
-def folded(advisories: Iterable[Advisory]) -> list[Record]:
+def folded(advisories: Iterable[Advisory]) -> list[AdvisoriesCounted]:
     """Return them as they are recorded when they come too fast: one count each second."""
     groups: dict[tuple[int, str, str | None], list[Advisory]] = defaultdict(list)
     for one in advisories:
         groups[one.at_us // 1_000_000, one.type, one.consumer].append(one)
-    found: list[Record] = []
+    found: list[AdvisoriesCounted] = []
     for (second, kind, consumer), its in sorted(groups.items(), key=repr):
         said: dict[int, MessageCount] = {}
         for one in its:
@@ -59,7 +62,11 @@ def folded(advisories: Iterable[Advisory]) -> list[Record]:
 
 MESSAGES_COUNTS = (MAX_MESSAGES, 20 * MAX_MESSAGES)
 GIVEN_UP = "given-up"
-STREAM, CONSUMER = "ORDERS-000", "billing-0000"
+SEEDS = range(5)
+CONSUMERS = (("ORDERS-000", "billing-0000"), ("EVENTS-001", "mailer-0001"))
+HOUR_US = 3_600_000_000
+STORM_SECONDS = range(15, 45)
+"""Of a session of a minute; in the middle an hour begins, and with it another bucket."""
 
 
 def name_of(way: str, messages_count: int) -> str:
@@ -78,9 +85,16 @@ def write(folder: Path) -> None:
             _write(folder / name_of(way, messages_count), many)
     few, most = _given_up(7, 5, 90), _given_up(3, 131, 10)
     _write(folder / GIVEN_UP, [most, few])
-    announced = _announced()
-    for way, extra in (("single", announced), ("counted", folded(announced))):
-        write_session(folder / f"fleet-{way}", Plan(2, 2, 45, extra=tuple(extra)))
+    for seed in SEEDS:
+        said, acks = _announced(seed), _acks(seed)
+        partly = _partly_folded(random.Random(seed), said)
+        ways = {"single": [*said, *acks], "counted": [*partly, *acks],
+                "acks": [*said, *_folded_acks(acks)]}  # fmt: skip
+        for way, extra in ways.items():
+            poison = Fault("poison", 0, 5, 55)
+            plan = Plan(2, 2, 60, seed=seed, faults=(poison,), started_at_us=_start_us(),
+                        extra=tuple(extra))  # fmt: skip
+            write_session(folder / f"fleet-{seed}-{way}", plan)
 
 
 def _write(folder: Path, many: Iterable[Record]) -> None:
@@ -92,16 +106,72 @@ def _given_up(seq: int, deliveries: int, at_s: int) -> Advisory:
     return Advisory(START_AT_US + at_s * 1_000_000, MAX_DELIVER_KIND, "S", "A", "said", body)
 
 
-def _announced() -> list[Advisory]:
-    """Return what is announced of one consumer of the fleet, a hundred times a second."""
-    begin_us, chance = START_AT_US + 30_000_000, random.Random(3)
-    said = []
-    for number in range(1_000):
-        kind: MessageAdvisoryType = "max_deliver" if number % 5 == 4 else "nak"
-        body = {
-            "stream_seq": 10 + chance.randrange(MAX_MESSAGES),
-            "deliveries": number // MAX_MESSAGES + 1,
-        }
-        at_us = begin_us + number * 10_000
-        said.append(Advisory(at_us, kind, STREAM, CONSUMER, "said", json.dumps(body)))
-    return said
+def _start_us() -> int:
+    """Return when a session begins that has the begin of an hour in its middle."""
+    return START_AT_US - START_AT_US % HOUR_US + HOUR_US - 30_000_000
+
+
+def _announced(seed: int) -> list[Advisory]:
+    """Return what is announced of the consumers of a fleet, of as many messages as are counted.
+
+    Some messages are only nak'd, the others at last dropped or terminated.
+    """
+    chance, said = random.Random(seed), []
+    deliveries: dict[tuple[str, int], int] = {}
+    for second in STORM_SECONDS:
+        count = chance.choice((0, 3, 40, 120))
+        for at_us in sorted(chance.sample(range(1_000_000), count)):
+            stream, consumer = chance.choice(CONSUMERS)
+            seq = chance.randrange(1, MAX_MESSAGES + 1)
+            # No two messages are delivered equally often: which is the example would be chance.
+            deliveries[consumer, seq] = deliveries.get((consumer, seq), 100 * seq) + 1
+            body = {"stream_seq": seq, "deliveries": deliveries[consumer, seq]}
+            moment_us = _start_us() + second * 1_000_000 + at_us
+            said.append(Advisory(moment_us, "nak", stream, consumer, "said", json.dumps(body)))
+    return [*_ended(chance, said)]
+
+
+def _ended(chance: random.Random, said: list[Advisory]) -> Iterator[Advisory]:
+    """Yield them up to that by which a message ends, where it is not nak'd until the last."""
+    by_message: dict[tuple[str | None, int], list[int]] = defaultdict(list)
+    for place, one in enumerate(said):
+        by_message[one.consumer, json.loads(one.body_json)["stream_seq"]].append(place)
+    kinds: dict[int, str] = {}
+    for places in by_message.values():
+        kind = chance.choice(("nak", "nak", MAX_DELIVER_KIND, "terminated"))
+        end = len(places) - 1 if kind == "nak" else chance.randrange(len(places))
+        kinds |= dict.fromkeys(places[:end], "nak") | {places[end]: kind}
+    yield from (
+        replace(one, type=kinds[place]) for place, one in enumerate(said) if place in kinds
+    )
+
+
+def _partly_folded(chance: random.Random, said: Iterable[Advisory]) -> Iterator[Record]:
+    """Yield the first advisories of each second singly, and the others as counts.
+
+    The counts are written up to a quarter of a second after their second.
+    """
+    for _, group in groupby(said, key=lambda one: one.at_us // 1_000_000):
+        many = list(group)
+        singly = chance.randint(0, len(many))
+        yield from many[:singly]
+        for count in folded(many[singly:]):
+            yield replace(count, at_us=count.at_us + chance.randrange(250_000))
+
+
+def _acks(seed: int) -> list[AckSample]:
+    """Return samples of the acks of some of the messages, just after the storm."""
+    chance, at_us = random.Random(seed), _start_us() + (STORM_SECONDS.stop + 1) * 1_000_000
+    return [
+        AckSample(at_us + 1_000 * seq, *who, seq, 1_000 + seq, 5_000, 2_000_000)
+        for who in CONSUMERS
+        for seq in chance.sample(range(1, MAX_MESSAGES + 1), 10)
+    ]
+
+
+def _folded_acks(acks: Iterable[AckSample]) -> Iterator[Record]:
+    """Yield them as they are recorded when they come too fast: one count of each consumer."""
+    for (stream, consumer), group in groupby(acks, key=lambda one: (one.stream, one.consumer)):
+        times = [one.ack_ns for one in group]
+        at_us = _start_us() + (STORM_SECONDS.stop + 2) * 1_000_000
+        yield AcksCounted(at_us, stream, consumer, from_latencies(times), len(times), 0)

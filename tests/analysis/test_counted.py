@@ -9,14 +9,7 @@ import pytest
 from natstui.analysis.gold.redelivery import POISON, advisories_count, find_poison_messages
 from natstui.model.live.advisory_counts import MAX_MESSAGES
 from tests.analysis.locally import Answers
-from tests.analysis.storms import (
-    CONSUMER,
-    GIVEN_UP,
-    KINDS,
-    MESSAGES_COUNTS,
-    name_of,
-    storm,
-)
+from tests.analysis.storms import GIVEN_UP, KINDS, MESSAGES_COUNTS, SEEDS, name_of, storm
 
 pytestmark = pytest.mark.spark
 
@@ -35,23 +28,77 @@ def test_advisories_recorded_as_counts_add_up_as_those_recorded_singly(answers: 
         assert both == single
 
 
-WITHOUT = {"session", "first_at_us", "last_at_us"}
-"""A count is written at the end of its second."""
+ANSWERS = (
+    "redelivery", "redelivery_hot_spot", "poison", "hour", "stuck", "lag", "ack_time_summary",
+    "findings", "finding_groups", "verdict",
+)  # fmt: skip
 
 
 def test_no_answer_changes_when_what_was_announced_is_recorded_as_counts(answers: Answers) -> None:
-    single, counted = (answers.of(f"fleet-{way}") for way in ("single", "counted"))
-    # The verdict is made of what is found in these.
-    for name in ("redelivery", "redelivery_hot_spot", "poison", "findings", "finding_groups"):
-        assert bare(counted.rows(name)) == bare(single.rows(name)), name
-    (row,) = (row for row in single.rows("redelivery") if row["consumer"] == CONSUMER)
-    assert (row["naks_count"], row["given_up_count"]) == (800, 200)
+    ways = {way: [f"fleet-{seed}-{way}" for seed in SEEDS] for way in ("single", "counted")}
+    single, counted = (answers.of(*names) for names in ways.values())
+    for name in ANSWERS:
+        rows = bare(single.rows(name))
+        assert rows, f"{name} compares nothing with nothing"
+        assert_same_within_a_second(bare(counted.rows(name)), rows)
+    for seed in SEEDS:
+        session = f"fleet-{seed}-counted"
+        spots = [r for r in counted.rows("redelivery_hot_spot") if r["session"] == session]
+        hours = [r for r in counted.rows("hour") if r["session"] == session]
+        assert len({row["bucket_at_us"] for row in spots}) == len(hours) == 2
+        assert all(row["given_up_count"] for row in hours)
+        assert all(row["naks_count"] > 100 for row in spots)
+    assert {row["kind"] for row in counted.rows("verdict")} >= {"hour"}
 
 
 def bare(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Return rows without the session and the moments of single announcements."""
-    bare = [{name: row[name] for name in row if name not in WITHOUT} for row in rows]
-    return sorted(bare, key=repr)
+    """Return rows by what they are about, without how the session was recorded."""
+    bare = [
+        {
+            name: value.replace("-counted", "-single") if isinstance(value, str) else value
+            for name, value in row.items()
+            if name != "series_id"
+        }
+        for row in rows
+    ]
+    return sorted(bare, key=lambda row: repr([row[name] for name in row if name not in MOMENTS]))
+
+
+MOMENTS = {"first_at_us", "last_at_us", "start_at_us", "end_at_us"}
+"""Those of single advisories: of a count the middle of its second is known."""
+
+
+def assert_same_within_a_second(
+    rows: list[dict[str, Any]], expected: list[dict[str, Any]]
+) -> None:
+    assert len(rows) == len(expected)
+    for row, other in zip(rows, expected, strict=True):
+        for name, value in other.items():
+            if name in MOMENTS and value is not None:
+                assert abs(row[name] - value) < 1_000_000, (name, row, other)
+            else:
+                assert row[name] == value, (name, row, other)
+
+
+def test_no_message_is_accused_that_may_be_among_the_acks_that_were_only_counted(
+    answers: Answers,
+) -> None:
+    for seed in SEEDS:
+        accused, messages = {}, {}
+        for way in ("single", "acks"):
+            some = answers.of(f"fleet-{seed}-{way}")
+            messages[way] = {
+                (row["consumer"], row["stream_seq"]): row for row in some.rows("poison")
+            }
+            found = find_poison_messages(some.frame(POISON.name)).collect()
+            accused[way] = {(row["subject"], row["sentence"]) for row in found}
+        assert messages["acks"].keys() == messages["single"].keys()
+        acked = {who for who, row in messages["single"].items() if row["acked"]}
+        assert acked and {row["acked"] for row in messages["acks"].values()} == {None}
+        # The server itself said of these that they were dropped.
+        assert any("again and again" in text for _, text in accused["single"])
+        assert accused["acks"] and all("was dropped" in text for _, text in accused["acks"])
+        assert {one for one in accused["single"] if "was dropped" in one[1]} <= accused["acks"]
 
 
 def test_each_message_that_a_count_names_has_the_same_row_of_poison(answers: Answers) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
@@ -16,13 +17,14 @@ from natstui.jetstream.connection.client import Client, connect
 from natstui.jetstream.events.subscriptions import (
     MAX_READ_SAMPLES_PER_CONSUMER,
     MAX_RECORDED_SAMPLES_PER_S,
+    ExcessAdvisories,
     read_events,
 )
 from natstui.jetstream.testbed.broker import Broker
 from natstui.model.live.ack_times import AckWindow
 from natstui.model.live.advisory_counts import MessageCounts
 from natstui.model.live.state import State, apply_records
-from natstui.model.records.evidence import AcksCounted
+from natstui.model.records.evidence import AcksCounted, AdvisoriesCounted
 from natstui.model.records.record import AckSample, Advisory, Record, Restored, Unavailable
 from tests.ending import ended
 
@@ -170,6 +172,35 @@ async def test_a_storm_is_counted_by_message_though_not_every_event_is_listed(
         worst = counted().most_frequent()[0]
         assert worst.stream_seq == 7
         assert worst.said_count - worst.error_count <= 1500 <= worst.said_count
+
+
+class _Counts:
+    """A sink of counts of advisories."""
+
+    def __init__(self) -> None:
+        self.counts: list[AdvisoriesCounted] = []
+
+    def add(self, record: Record) -> None:
+        assert isinstance(record, AdvisoriesCounted)
+        self.counts.append(record)
+
+
+async def test_a_count_is_written_when_the_second_of_its_advisories_is_over() -> None:
+    sink, seconds = _Counts(), []
+    counter = ExcessAdvisories(sink)
+    for _ in range(3):
+        # In the last third of a second; a busy machine may come too late to some of them.
+        await asyncio.sleep((1.7 - time.time() % 1) % 1)
+        now_us = time.time_ns() // 1_000
+        seconds.append(now_us // 1_000_000)
+        body = json.dumps({"stream_seq": 5, "deliveries": 2})
+        counter.add(Advisory(now_us, "nak", "S", "C", "said", body))
+        async with asyncio.timeout(60):
+            while len(sink.counts) < len(seconds):
+                await asyncio.sleep(0.01)
+    # An analysis dates a count half a second before it is written.
+    dated = [(one.at_us - 500_000) // 1_000_000 for one in sink.counts]
+    assert any(one == second for one, second in zip(dated, seconds, strict=True))
 
 
 async def test_a_flood_of_samples_is_bounded_and_what_is_left_out_is_counted(

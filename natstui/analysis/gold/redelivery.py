@@ -7,13 +7,17 @@ from pyspark.sql import functions as F
 
 from natstui.analysis.defaults import Thresholds
 from natstui.analysis.gold.gold_table import GoldTable, build_findings, consumer_text, count_text
-from natstui.analysis.gold.rates import bucket_start
+from natstui.analysis.gold.rates import SECOND_US, bucket_start
 from natstui.analysis.gold.shared.harm import DROPPED_CAUSE
 from natstui.analysis.gold.stuck import MIN_POISON_DELIVERIES
 from natstui.analysis.section import Section
 from natstui.analysis.silver.events import latest_configuration
 from natstui.analysis.silver.layer import Silver
-from natstui.analysis.silver.tables import ACK_SAMPLE, ADVISORY
+from natstui.analysis.silver.tables import (
+    ACK_SAMPLE,
+    ADVISORY,
+    ONLY_FREQUENT_MESSAGES_MEANING,
+)
 from natstui.analysis.tables import CONSUMER_IDENTITY, CONSUMER_KEY, SESSION_COLUMN, Table, columns
 
 CHANGE_WINDOW_US = 300_000_000
@@ -170,7 +174,7 @@ def _with_configured_at(rows: DataFrame, silver: Silver, thresholds: Thresholds)
 
 POISON = Table(
     "poison",
-    "Messages that were delivered again and again, or dropped.",
+    f"Messages that were delivered again and again, or dropped; {ONLY_FREQUENT_MESSAGES_MEANING}.",
     columns(
         SESSION_COLUMN,
         ("stream", "string", "Name of the stream"),
@@ -180,7 +184,12 @@ POISON = Table(
         ("naks_count", "bigint", "Negative acknowledgements announced"),
         ("given_up", "boolean", "Whether the message reached max deliver"),
         ("terminated", "boolean", "Whether the client terminated the message"),
-        ("acked", "boolean", "Whether a sampled ack shows that the message was acked"),
+        (
+            "acked",
+            "boolean",
+            "Whether a sampled ack shows that the message was acked; null if later acks of the "
+            "consumer are recorded only as counts, without their messages",
+        ),
         ("first_at_us", "bigint", "First announcement"),
         ("last_at_us", "bigint", "Last announcement"),
     ),
@@ -209,7 +218,27 @@ def compute_poison(silver: Silver) -> DataFrame:
         F.max("at_us").alias("last_at_us"),
     )
     is_redelivered_often = F.col("deliveries_count") >= MIN_POISON_DELIVERIES
-    return POISON.conform(messages.where(is_redelivered_often | F.col("given_up")))
+    messages = messages.where(is_redelivered_often | F.col("given_up"))
+    return POISON.conform(_with_unknown_acks(messages, silver.ack_time))
+
+
+def _with_unknown_acks(messages: DataFrame, ack_times: DataFrame) -> DataFrame:
+    """Return messages with `acked` null if one of the later acks without a message may be theirs.
+
+    These are counted acks of redelivered messages, and acks that were not read.
+    """
+    has_unknown_messages = F.col("counted") & (
+        F.col("repeated_count") + F.col("left_out_count") > 0
+    )
+    last_unknown_acks = ack_times.where(has_unknown_messages).groupBy(
+        "session", "stream", "consumer"
+    )
+    last_unknown_acks = last_unknown_acks.agg(F.max("at_us").alias("unknown_ack_at_us"))
+    rows = messages.join(last_unknown_acks, ["session", "stream", "consumer"], "left")
+    is_known = F.col("acked") | ~F.coalesce(
+        F.col("unknown_ack_at_us") + SECOND_US > F.col("first_at_us"), F.lit(False)
+    )
+    return rows.withColumn("acked", F.when(is_known, F.col("acked")))
 
 
 def find_redelivering_consumers(consumers: DataFrame) -> DataFrame:
@@ -264,8 +293,12 @@ def find_dropping_consumers(consumers: DataFrame) -> DataFrame:
 
 
 def find_poison_messages(messages: DataFrame) -> DataFrame:
-    """Return findings about messages that were delivered often, but never acked or terminated."""
-    rows = messages.where(~F.col("acked") & ~F.col("terminated"))
+    """Return findings about messages that were delivered often, but never acked or terminated.
+
+    Whether a dropped message was acked may be unknown: the server itself reported the drop.
+    """
+    is_not_acked = ~F.coalesce("acked", ~F.col("given_up"))
+    rows = messages.where(is_not_acked & ~F.col("terminated"))
     rows = rows.withColumnsRenamed({"first_at_us": "start_at_us", "last_at_us": "end_at_us"})
     # The message with the most deliveries is shown as the example.
     frequency_weight = (

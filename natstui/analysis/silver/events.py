@@ -22,6 +22,17 @@ from natstui.model.records.record import (
 )
 from natstui.model.records.recording import ClockStepped, Gap
 
+_HALF_COUNTED_TIME_US = 500_000
+"""Half of the time (µs) of a recorded count, which is written when its second is over."""
+
+
+def _counted_at_us(at_us: Column) -> Column:
+    """Return the middle of the second of a count that was written at `at_us`.
+
+    So its events are in the interval in which they would be if they were recorded singly.
+    """
+    return at_us - _HALF_COUNTED_TIME_US
+
 
 def advisories(lines: DataFrame) -> DataFrame:
     """Return `advisory`: one row per recorded advisory, and several rows per recorded count.
@@ -47,7 +58,7 @@ def advisories(lines: DataFrame) -> DataFrame:
 def _counted_advisories(lines: DataFrame) -> DataFrame:
     """Return rows of recorded counts: one per named message, and one for the other advisories."""
     rows = lines_of_kind(lines, "advisories_counted").select(
-        "session", "line.*", F.col("recorded_at_us").alias("server_at_us")
+        "session", "line.*", _counted_at_us(F.col("recorded_at_us")).alias("server_at_us")
     )
     named_advisories_count = F.aggregate(
         "messages", F.lit(0).cast("bigint"), lambda n, message: n + message["said_count"]
@@ -70,7 +81,7 @@ def _counted_advisories(lines: DataFrame) -> DataFrame:
         "session",
         "stream",
         "consumer",
-        "at_us",
+        _counted_at_us(F.col("at_us")).alias("at_us"),
         "server_at_us",
         F.col("type").alias("kind"),
         message_column,
@@ -104,6 +115,7 @@ def ack_times(lines: DataFrame) -> DataFrame:
             F.lit(1).alias("latencies_count"),
             F.when(F.col("deliveries_count") > 1, 1).otherwise(zero).alias("repeated_count"),
             zero.alias("left_out_count"),
+            F.lit(False).alias("counted"),
         )
     )
     counted_acks = (
@@ -112,7 +124,7 @@ def ack_times(lines: DataFrame) -> DataFrame:
         .select("*", F.posexplode_outer("times.buckets").alias("position", "bucket_id"))
     )
     is_first_bucket = F.coalesce(F.col("position"), zero) == 0
-    counted_acks = counted_acks.select(
+    counted_acks = counted_acks.withColumn("at_us", _counted_at_us(F.col("at_us"))).select(
         *_ACK_COLUMNS,
         "bucket_id",
         F.coalesce(F.get("times.counts", F.col("position")), zero).alias("latencies_count"),
@@ -120,6 +132,7 @@ def ack_times(lines: DataFrame) -> DataFrame:
             F.when(is_first_bucket, F.col(name)).otherwise(zero).alias(name)
             for name in ("repeated_count", "left_out_count")
         ),
+        F.lit(True).alias("counted"),
     )
     rows = single_acks.unionAll(counted_acks)
     return ACK_TIME.conform(rows.withColumn("latency_ns", bucket_middle_ns(F.col("bucket_id"))))

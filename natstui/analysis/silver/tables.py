@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from natstui.analysis.tables import CONSUMER_IDENTITY, STREAM_IDENTITY, Table, columns
+from natstui.model.live.advisory_counts import MAX_MESSAGES
 
 _RUN_COLUMNS = columns(
     ("session", "string", "Folder name of the recording"),
@@ -125,19 +126,23 @@ _STREAM_AND_CONSUMER = columns(
 )
 
 
+ONLY_FREQUENT_MESSAGES_MEANING = (
+    "of advisories that arrived too fast to be recorded singly, only the "
+    f"{MAX_MESSAGES} most frequent messages of each second, consumer and kind are known"
+)
 ADVISORY = Table(
     "advisory",
     "Advisories of the server.",
     _STREAM_AND_CONSUMER
     + columns(
-        ("at_us", "bigint", "When it arrived"),
+        ("at_us", "bigint", "When it arrived; of a count the middle of its second"),
         ("kind", "string", "Last part of the advisory's type"),
         (
             "advisories_count",
             "bigint",
             "Number of advisories: 1, or more if they arrived too fast to be recorded singly",
         ),
-        ("stream_seq", "bigint", "The message concerned"),
+        ("stream_seq", "bigint", f"The message concerned; {ONLY_FREQUENT_MESSAGES_MEANING}"),
         ("deliveries_count", "bigint", "Deliveries of the message so far"),
         ("leader", "string", "The leader elected"),
         ("text", "string", "One sentence"),
@@ -169,7 +174,7 @@ ACK_TIME = Table(
     "Times to acknowledge: one row per sample, or per bucket of samples counted together.",
     _STREAM_AND_CONSUMER
     + columns(
-        ("at_us", "bigint", "When it arrived"),
+        ("at_us", "bigint", "When it arrived; of a count the middle of its second"),
         ("bucket_id", "bigint", "Number of the bucket, 128 per power of two"),
         ("latency_ns", "bigint", "Middle of the bucket, within 0.4 %"),
         ("latencies_count", "bigint", "Samples in the bucket"),
@@ -183,6 +188,7 @@ ACK_TIME = Table(
             "bigint",
             "Samples not read because they arrived too fast; written in only one of the rows",
         ),
+        ("counted", "boolean", "Whether the samples were recorded as a count, without messages"),
     ),
 )
 

@@ -24,10 +24,17 @@ MAX_RECORDED_SAMPLES_PER_S = 100
 """Maximum number of samples per second that are recorded one by one."""
 MAX_READ_SAMPLES_PER_S = 2_000
 MAX_READ_SAMPLES_PER_CONSUMER = 500
-_SAMPLES_REPORT_INTERVAL_S = 1.0
 _MAX_COUNTED_CONSUMERS = 2_000
 """Maximum number of consumers whose samples are counted in one second. Other clients may publish
 samples of any consumer."""
+
+
+def _time_to_next_second_s() -> float:
+    """Return the time (s) to the next full second of the clock, when counts are reported.
+
+    So a count is of one second: an analysis per minute or hour has it where its events are.
+    """
+    return 1 - time.time() % 1
 
 
 class _ConsumerCounts:
@@ -74,7 +81,7 @@ class AckSampleReceiver:
         """Add a received sample to the sink, or count it."""
         if self._report_timer is None:
             self._report_timer = asyncio.get_running_loop().call_later(
-                _SAMPLES_REPORT_INTERVAL_S, self._report
+                _time_to_next_second_s(), self._report
             )
         consumer_counts = self._find_consumer_counts(message.subject)
         if consumer_counts is None:
@@ -321,7 +328,7 @@ class ExcessAdvisories:
         self._counts_by_kind_and_consumer.setdefault(key, _AdvisoryCounts()).add(record)
         if self._report_timer is None:
             self._report_timer = asyncio.get_running_loop().call_later(
-                _REPORT_INTERVAL_S, self._report
+                _time_to_next_second_s(), self._report
             )
 
     def close(self) -> None:

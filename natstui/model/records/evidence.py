@@ -18,6 +18,7 @@ class AdvisoriesCounted:
     """Counts of advisories that arrived too fast to be recorded one by one."""
 
     at_us: int
+    """End of the counted time, at most a second; older recorders counted across full seconds."""
     type: MessageAdvisoryType
     """As in `Advisory`."""
     stream: str
@@ -33,6 +34,7 @@ class AcksCounted:
     """Counts of sampled acks that arrived too fast to be recorded one by one."""
 
     at_us: int
+    """End of the counted time, at most a second; older recorders counted across full seconds."""
     stream: str
     consumer: str
     times: LatencyCounts

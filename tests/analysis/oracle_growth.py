@@ -17,7 +17,7 @@ T_975 = {
 
 
 class Part:
-    """The mean, spread and memory of some of the paces of a series."""
+    """The mean, spread, trend and memory of some of the paces of a series."""
 
     def __init__(self, paces: Sequence[float | None], places: range) -> None:
         """`places` are those of the paces in question; one before each is its predecessor."""
@@ -33,13 +33,28 @@ class Part:
         r = _alike([(before, now) for before, now in pairs if before is not None])
         # Of few values it is estimated too low, on average by so much (Kendall).
         r += (1 + 3 * r) / self.count if self.count else 0.0
-        r = min(max(r, 0.0), 0.9)
-        self.worth = (1 + r) / (1 - r)
+        self.memory = min(max(r, 0.0), 0.9)
+        self.places, self.values = [place for place in places if paces[place] is not None], values
+
+    @property
+    def worth(self) -> float:
+        """How many parts are worth as much as a single one without memory."""
+        return (1 + self.memory) / (1 - self.memory)
 
     @property
     def error(self) -> float:
         """Standard error of the mean."""
         return self.spread * math.sqrt(self.worth / self.count)
+
+    @property
+    def error_beside_trend(self) -> float:
+        """The same of what a straight line through the paces leaves."""
+        slope, begin = statistics.linear_regression(self.places, self.values)
+        rest = [
+            (value - begin - slope * place) ** 2
+            for place, value in zip(self.places, self.values, strict=True)
+        ]
+        return math.sqrt(math.fsum(rest) / (self.count - 2) * self.worth / self.count)
 
     @property
     def t(self) -> float:
@@ -58,33 +73,31 @@ def _alike(pairs: Sequence[tuple[float, float]]) -> float:
 
 def forecast(
     paces: Sequence[float | None], part_s: float, room: float | None
-) -> tuple[float | None, float | None, float | None] | None:
+) -> tuple[float | None, float | None, float | None]:
     """Return when the room is used up, the earliest and the latest, in seconds; None is never.
 
-    None instead of the three where there are too few parts to tell.
+    All are None where there are too few parts to tell, unless it is used up already.
     """
+    if room is not None and room <= 0:
+        return 0.0, 0.0, 0.0
     known = [place for place, pace in enumerate(paces) if pace is not None]
     third = max(math.ceil(len(known) / 3), 4)
     recent = Part(paces, _places(known[-third:]))
-    if recent.count < 4:
-        return None
-    if room is None:
+    if room is None or recent.count < 4:
         return None, None, None
-    if room <= 0:
-        return 0.0, 0.0, 0.0
     earlier, every = Part(paces, _places(known[-2 * third : -third])), Part(paces, _places(known))
-    certain = all(one.mean > one.t * one.error for one in (recent, every))
     change, far = 0.0, 0.0
     if earlier.count >= 4:
-        far = earlier.t * math.hypot(recent.error, earlier.error)
-        if abs(recent.mean - earlier.mean) > far:
-            change = recent.mean - earlier.mean
-        else:
-            far = 0.0
+        recent.memory = max(recent.memory, earlier.memory)
+        change = recent.mean - earlier.mean
+        far = earlier.t * math.hypot(recent.error_beside_trend, earlier.error_beside_trend)
+    certain = all(one.mean > one.t * one.error for one in (recent, every))
     third_s = recent.count * part_s
 
     def left_s(sign: int) -> float | None:
-        acceleration = (change + sign * far) / third_s if change else 0.0
+        # A change that may be chance is none, but as to the earliest time.
+        is_certain = sign > 0 or abs(change) > far
+        acceleration = (change + sign * far) / third_s if is_certain else 0.0
         pace = recent.mean + acceleration * third_s / 2
         if sign:
             ahead = max(room / (recent.mean * part_s), 1.0) if recent.mean else 1.0

@@ -11,12 +11,11 @@ from typing import Any
 
 from tests.analysis.by_format import Record, consumer_series, of_kind, polls_of, stream_series
 from tests.analysis.oracle_consumers import hot_spot, lag_period, redelivery, stuck
-from tests.analysis.oracle_growth import T_975, forecast
+from tests.analysis.oracle_growth import Part, forecast
 from tests.analysis.oracle_picture import picture
 from tests.analysis.oracle_rates import (
     capacity,
     consumer_rate,
-    full_in_s,
     may_tell,
     pieces,
 )
@@ -51,12 +50,13 @@ def _full(session: str, what: str, told: list[tuple[int, int, int]], limit: int 
         cell[1] += (now_us - before_us) / 1e6
     paces = [grown / seconds for grown, seconds in parts.values()]
     growth = (told[-1][2] - told[0][2]) / ((last_us - first_us) / 1e6)
-    reach = T_975[len(paces) - 1] * statistics.stdev(paces) / math.sqrt(len(paces))
+    every = Part(paces, range(len(paces)))
+    reach = every.t * every.error
     end_us, used = told[-1][1], told[-1][2]
     watched_s = (last_us - first_us) / 1e6
     room = None if limit is None else limit - used
     ends = forecast(paces, watched_s / len(paces), room)
-    full_in = full_in_s(limit, used, growth) if ends is None else ends[0]
+    full_in = ends[0]
     foreseen = full_in is not None and may_tell(full_in, watched_s)
 
     def at(left_s: float | None) -> int | None:
@@ -74,8 +74,8 @@ def _full(session: str, what: str, told: list[tuple[int, int, int]], limit: int 
         "high_bytes_per_s": growth + reach,
         "watched_s": watched_s,
         "full_at_us": at(full_in),
-        "earliest_at_us": at(ends and ends[1]),
-        "latest_at_us": at(ends and ends[2]),
+        "earliest_at_us": at(ends[1]),
+        "latest_at_us": at(ends[2]),
         "parts_count": len(paces),
         "end_at_us": end_us,
     }

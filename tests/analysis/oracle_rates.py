@@ -199,15 +199,6 @@ def busiest(session: str, records: list[Record]) -> list[Row]:
     return [{**row, "rank": place} for place, row in enumerate(kept, 1)]
 
 
-def full_in_s(limit: int | None, used: int, growth: float | None) -> float | None:
-    """Return the time until a limit is met."""
-    if limit is None:
-        return None
-    if used >= limit:
-        return 0.0
-    return (limit - used) / growth if growth is not None and growth > 0 else None
-
-
 def may_tell(left_s: float, watched_s: float) -> bool:
     """Whether a forecast is told: a minute was watched, and a hundredth of what is left."""
     return left_s == 0 or (watched_s >= 60 and left_s <= 100 * watched_s)
@@ -270,8 +261,7 @@ def capacity(session: str, records: list[Record]) -> list[Row]:
         for what, pace in growth.items():
             most, stored = row[f"max_{what}"], last[f"stored_{what}"]
             room = None if most is None else most - stored
-            told = forecast(_paces(samples, steps, what), 60.0, room)
-            left_s = full_in_s(most, stored, pace) if told is None else told[0]
+            left_s, *bounds_s = forecast(_paces(samples, steps, what), 60.0, room)
             row[f"growth_{what}_per_s"] = pace
             if left_s is not None and max_age_ns is not None and age_s is not None:
                 left_s = left_s if left_s <= max(max_age_ns / 1e9 - age_s, 0.0) else None
@@ -285,8 +275,8 @@ def capacity(session: str, records: list[Record]) -> list[Row]:
             row[f"{what}_full_in_s"] = left_s
             if left_s == 0:
                 ends.append((0.0, 0.0))
-            elif left_s is not None and told is not None:
-                ends.append(told[1:])
+            elif left_s is not None:
+                ends.append((bounds_s[0], bounds_s[1]))
         for place, name in enumerate(("earliest_s", "latest_s")):
             known = [one[place] for one in ends if one[place] is not None]
             row[name] = min(known, default=None)
@@ -302,15 +292,12 @@ def account_capacity(session: str, records: list[Record]) -> list[Row]:
     counts = [account.api_errors_count for _, account in told]
     # A counter that goes back began anew.
     grown = [b - a if b >= a else b for a, b in itertools.pairwise(counts)]
-    left_s = full_in_s(last.max_storage_bytes, last.storage_bytes, growth)
-    told = left_s is not None and may_tell(left_s, last_s - first_s)
     return [
         {
             "session": session,
             "storage_bytes": last.storage_bytes,
             "growth_bytes_per_s": growth,
             "max_storage_bytes": last.max_storage_bytes,
-            "full_in_s": left_s if told else None,
             "api_errors_count": sum(grown),
         }
     ]

@@ -199,6 +199,14 @@ def lag_share(session: str, records: list[Record]) -> list[Row]:
             if not s["pending_msgs"] or s["next_at_us"] is not None
         ]
         p50, p95, p99 = (float(np.percentile(waits, q)) if waits else None for q in (50, 95, 99))
+        over_us = known_us = 0
+        for piece in pieces(samples, ("delivered_consumer_seq", "ack_floor_stream_seq")).values():
+            for before, now in piece["steps"]:
+                lasted_us = now["sampled_mono_us"] - before["sampled_mono_us"]
+                if not now["pending_msgs"] or now["next_at_us"] is not None:
+                    known_us += lasted_us
+                    waited_us = now["at_us"] - now["next_at_us"] if now["pending_msgs"] else 0
+                    over_us += lasted_us if waited_us > 10_000_000 else 0
         led = [s for s in samples if s["leader"] is not None]
         pinned = [s for s in samples if s["pinned_client"] is not None]
         rows.append(
@@ -207,7 +215,7 @@ def lag_share(session: str, records: list[Record]) -> list[Row]:
                 "created_at_us": born, "known_count": len(waits),
                 "p50_s": p50, "p95_s": p95, "p99_s": p99,
                 "max_s": max(waits, default=None),
-                "over_share": sum(w > 10 for w in waits) / len(waits) if waits else None,
+                "over_share": over_us / known_us if known_us else None,
                 "leader": led[-1]["leader"] if led else None,
                 "pinned_client": pinned[-1]["pinned_client"] if pinned else None,
             }

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import fields, replace
+from dataclasses import dataclass, fields, replace
 from itertools import pairwise
 from typing import Any
 
@@ -18,8 +18,9 @@ from natstui.analysis.gold.capacity import (
     is_at_byte_limit,
 )
 from natstui.analysis.gold.lag import drain_s
+from natstui.analysis.gold.lag_share import compute_lag_share
 from natstui.analysis.gold.rates import CONSUMER_RATE, STREAM_RATE
-from natstui.analysis.gold.shared.forecast import full_in_s
+from natstui.analysis.gold.shared.harm import FULL_SOON_CAUSE, NEAR_CAUSE
 from natstui.analysis.gold.stuck import compute_stuck
 from natstui.analysis.silver.layer import Silver
 from natstui.analysis.silver.tables import (
@@ -32,7 +33,6 @@ from natstui.analysis.tables import Table
 from tests.model.rule_cases import (
     BYTES_CASES,
     DRAIN_CASES,
-    FULL_CASES,
     SECONDS,
     STUCK_CASES,
     StuckCase,
@@ -96,41 +96,61 @@ def test_the_query_names_the_cause_of_each_stuck_consumer(spark: SparkSession) -
     }
 
 
-def test_the_queries_find_when_a_backlog_is_drained_and_a_limit_is_reached(
+def test_the_queries_find_when_a_backlog_is_drained_and_which_bytes_are_full(
     spark: SparkSession,
 ) -> None:
     drains = spark.createDataFrame(DRAIN_CASES, "pending long, trend double, expected double")
     found = drains.select(drain_s(F.col("pending"), F.col("trend"))).collect()
     assert [row[0] for row in found] == [expected for *_, expected in DRAIN_CASES]
-    names = "used long, most long, growth double, expected double"
-    fills = spark.createDataFrame(FULL_CASES, names)
-    found = fills.select(full_in_s("most", "used", "growth")).collect()
-    assert [row[0] for row in found] == [expected for *_, expected in FULL_CASES]
     kept = [(f.stored_msgs, f.stored_bytes, f.max_bytes, losing) for f, losing, _ in BYTES_CASES]
     names = "stored_msgs long, stored_bytes long, max_bytes long, losing boolean"
     full = spark.createDataFrame(kept, names).select(is_at_byte_limit())
     assert [bool(row[0]) for row in full.collect()] == [full for *_, full in BYTES_CASES]
 
 
-MAX_MSGS = 24_000
-SUBJECT_CASES = {
-    # Name: subjects at first and at the end, messages per subject; when the stream is full.
-    "free": (5, 5, None, 600.0),
-    "subjects-full-before": (5, 5, 4_000, None),
-    "room-in-each-subject": (5, 5, 6_000, 600.0),
-    "more-and-more-subjects": (3, 5, 4_000, 600.0),
+@dataclass(frozen=True)
+class GrowthCase:
+    """A stream that stores 600 messages a minute, 18,000 after half an hour, and its limits."""
+
+    full_in_s: float | None
+    max_msgs: int = 24_000
+    subjects: tuple[int, int] = (5, 5)
+    """Its subjects at first and at the end."""
+    max_msgs_per_subject: int | None = None
+    max_age_s: int | None = None
+    """Its oldest message is half an hour old at the end."""
+    minutes: int = 30
+    cause: str | None = FULL_SOON_CAUSE
+
+
+GROWTH_CASES = {
+    "free": GrowthCase(600.0),
+    "near-its-limit": GrowthCase(300.0, max_msgs=21_000, cause=NEAR_CAUSE),
+    "full": GrowthCase(0.0, max_msgs=18_000, cause="full"),
+    "subjects-full-before": GrowthCase(None, max_msgs_per_subject=4_000),
+    "room-in-each-subject": GrowthCase(600.0, max_msgs_per_subject=6_000),
+    "more-and-more-subjects": GrowthCase(600.0, subjects=(3, 5), max_msgs_per_subject=4_000),
+    "old-messages-go-before": GrowthCase(None, max_age_s=1_800 + 590),
+    "old-messages-stay-until-then": GrowthCase(600.0, max_age_s=1_800 + 610),
+    "messages-go-all-the-time": GrowthCase(None, max_age_s=1_800),
+    "too-few-minutes-to-tell": GrowthCase(None, max_msgs=2_400, minutes=3),
 }
 
 
-def test_a_stream_of_which_each_subject_is_full_before_is_never_full(spark: SparkSession) -> None:
+def test_a_stream_is_full_when_its_growth_meets_a_limit_and_nothing_ends_it_before(
+    spark: SparkSession,
+) -> None:
     rows: dict[Table, list[Row]] = {STREAM_RATE: [], STREAM_SAMPLE: [], CONFIGURATION: []}
-    for number, (name, (first, last, most, _)) in enumerate(SUBJECT_CASES.items()):
-        who = {"session": "A", "stream": name, "created_at_us": 1, "series_id": number}
-        limits = {"max_msgs": MAX_MSGS, "max_msgs_per_subject": most, "discard": "new"}
+    for number, (name, case) in enumerate(GROWTH_CASES.items()):
+        who = {"session": name, "stream": name, "created_at_us": 1, "series_id": number}
+        limits = {
+            "max_msgs": case.max_msgs, "max_msgs_per_subject": case.max_msgs_per_subject,
+            "max_age_ns": case.max_age_s and case.max_age_s * 10**9, "discard": "new",
+        }  # fmt: skip
         rows[CONFIGURATION].append(who | limits | {"at_us": 1, "change_count": 0})
-        for minute in range(30):
+        for minute in range(case.minutes):
             moment = {"at_us": minute * 60_000_000, "mono_us": minute * 60_000_000}
-            count = first if minute == 0 else last
+            count = case.subjects[minute > 0]
             rows[STREAM_SAMPLE].append(who | moment | {"subjects_count": count})
             grown = 600 + (-1) ** minute
             rows[STREAM_RATE].append(
@@ -138,7 +158,7 @@ def test_a_stream_of_which_each_subject_is_full_before_is_never_full(spark: Spar
                 | {"bucket_at_us": moment["at_us"], "last_at_us": moment["at_us"] + 60_000_000}
                 | {"covered_s": 60.0, "grown_msgs": grown, "published_msgs": grown}
                 | {"stored_msgs": 600 * (minute + 1), "stored_bytes": 6_000 * (minute + 1)}
-                | {"grown_bytes": 6_000, "resets_count": 0}
+                | {"grown_bytes": 6_000, "resets_count": 0, "first_at_us": 0}
             )
     frames = {
         table.name: spark.createDataFrame(ordered(table, rows.get(table, [])), table.ddl())
@@ -146,12 +166,35 @@ def test_a_stream_of_which_each_subject_is_full_before_is_never_full(spark: Spar
     }
     rates = spark.createDataFrame(ordered(STREAM_RATE, rows[STREAM_RATE]), STREAM_RATE.ddl())
     found = compute_capacity(Silver(**frames), rates, Thresholds()).collect()
+    assert {row["stream"] for row in found} == GROWTH_CASES.keys()
     for row in found:
-        expected = SUBJECT_CASES[row["stream"]][-1]
-        assert row["msgs_full_in_s"] == (expected and pytest.approx(expected, rel=0.01))
+        expected = GROWTH_CASES[row["stream"]].full_in_s
+        assert row["msgs_full_in_s"] == (expected and pytest.approx(expected, rel=0.01)), row
         assert row["unseen_s"] == 0.0
-    told = {
-        row["subject"]
-        for row in find_full_streams(spark.createDataFrame(found, CAPACITY.ddl())).collect()
+    told = find_full_streams(spark.createDataFrame(found, CAPACITY.ddl())).collect()
+    assert {row["subject"]: row["cause"] for row in told} == {
+        name: case.cause for name, case in GROWTH_CASES.items() if case.full_in_s is not None
     }
-    assert told == {name for name, case in SUBJECT_CASES.items() if case[-1]}
+
+
+def test_the_share_above_the_objective_is_of_the_time_and_not_of_the_samples(
+    spark: SparkSession,
+) -> None:
+    who = {"session": "A", "stream": "S", "consumer": "C", "created_at_us": 1, "series_id": 1}
+    # Seconds since the sample before, and for how long the next message waits; None: not known.
+    steps = ((None, 0.0), (1, 0.0), (1, 0.0), (1, 0.0), (9, 20.0), (None, 20.0), (5, None))
+    samples = [
+        who
+        | {"elapsed_us": elapsed_s and elapsed_s * 1_000_000, "mono_us": place}
+        | {"at_us": 1_000_000_000, "pending_msgs": 0 if wait_s == 0 else 1}
+        | {"next_at_us": None if wait_s is None else 1_000_000_000 - round(wait_s * 1e6)}
+        for place, (elapsed_s, wait_s) in enumerate(steps)
+    ]
+    frames = {
+        table.name: spark.createDataFrame(
+            ordered(table, samples if table is CONSUMER_SAMPLE else []), table.ddl()
+        )
+        for table in TABLES
+    }
+    (row,) = compute_lag_share(Silver(**frames)).collect()
+    assert (row["over_share"], row["known_count"]) == (9 / 12, 6)

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from benchmarks._bench_run import bench_records
-from benchmarks._fleet import Fault, Plan, advisory
+from benchmarks._fleet import CREATED_BEFORE_US, Fault, Plan, advisory
 from benchmarks._sessions import records, write_records
 from natstui.model.assets.configuration import ConsumerConfiguration
 from natstui.model.bench.latency import LatencyCounts, from_latencies
@@ -40,6 +40,8 @@ PINNED_CLIENTS = {100: "first", 200: "second", 300: None}
 AWAY = 0
 AWAY_TICKS = (340, 344, 364)
 """Leaders of a stream and its consumer do not reply: at two times, once at two polls."""
+AGED = {1: 500, 5: 5_000}
+"""Streams that grow, full 900 s after the end: when, after the end, their oldest message goes."""
 
 TORN_LINES_COUNT, UNKNOWN_LINES_COUNT, CORRUPT_SEGMENTS_COUNT = 2, 1, 1
 _Name = TypeVar("_Name")
@@ -65,6 +67,10 @@ class Trouble:
     def _configured(self, record: Configured) -> Configured:
         streams = list(record.streams)
         streams[FULL] = replace(streams[FULL], max_msgs=1000, discard="new")
+        for index, left_s in AGED.items():
+            age_s = CREATED_BEFORE_US // 1_000_000 + 400 + left_s
+            limits = {"max_msgs": 14_000 + 10 * 900, "max_age_ns": age_s * 10**9}
+            streams[index] = replace(streams[index], **limits)
         consumers = list(record.consumers)
         consumers[FILTERED] = replace(consumers[FILTERED], filter_subjects=("events.a",))
         push = replace(consumers[NO_SUBSCRIBER], pull=False, deliver_subject="push.here")
@@ -133,6 +139,8 @@ def _streams(columns: StreamColumns, tick: int) -> StreamColumns:
     msgs, size = list(columns.stored_msgs), list(columns.stored_bytes)
     msgs[SHRINKING] = 9_000 - 20 * tick
     size[SHRINKING] = 900_000 - 2_000 * tick
+    for index in AGED:
+        msgs[index] = 10_000 + 10 * tick + tick % 3
     return replace(columns, stored_msgs=tuple(msgs), stored_bytes=tuple(size))
 
 
@@ -167,6 +175,8 @@ def _extra(start_us: int, consumers: tuple[ConsumerConfiguration, ...]) -> Itera
     where = (changed.stream, changed.name)
     for second in (125, 135, 165):
         yield advisory(at(second), "nak", *where, stream_seq=77, deliveries=second // 60)
+    # Before acks that are only counted: whether it is acked is not known.
+    yield advisory(at(160), "nak", *where, stream_seq=80, deliveries=3)
     yield advisory(at(170), "terminated", *where, stream_seq=78, deliveries=1)
     yield advisory(at(140), "consumer_leader_elected", *where, leader="n3")
     yield advisory(at(150), "stream_leader_elected", changed.stream, None, leader="n3")

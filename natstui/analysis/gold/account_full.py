@@ -1,7 +1,7 @@
 """Table of the time at which the storage of the account is full, at the growth of the session.
 
-The session is cut into twelve parts of equal length. The variation of the growth between parts is
-the error of the total growth.
+The session is cut into twelve parts of equal length. The error of the total growth follows from
+the variation of the growth between parts, and from their autocorrelation.
 """
 
 from __future__ import annotations
@@ -12,13 +12,12 @@ from pyspark.sql import functions as F
 from natstui.analysis.gold.gold_table import GoldTable, build_findings, moment_text
 from natstui.analysis.gold.shared.forecast import (
     growth_aggregates,
-    has_enough_parts,
+    growth_margin,
     interval_text,
     is_growth_certain,
     is_reportable,
     limit_cause,
     number_parts,
-    t_quantile_of_mean,
     time_until_used_s,
     with_growth,
 )
@@ -103,38 +102,27 @@ def compute_account_full(silver: Silver) -> DataFrame:
             "growth_bytes_per_s"
         ),
         F.coalesce(F.sum("elapsed_s"), F.lit(0.0)).alias("watched_s"),
-        F.stddev_samp(_GROWTH_COLUMN).alias("spread"),
-        F.count(_GROWTH_COLUMN).alias("parts_count"),
-        *growth_aggregates(_GROWTH_COLUMN),
+        *growth_aggregates(_GROWTH_COLUMN, "part"),
     )
     return ACCOUNT_FULL.conform(_with_forecast_times(rows.select("*", "newest.*")))
 
 
 def _with_forecast_times(rows: DataFrame) -> DataFrame:
-    growth_bytes_per_s, parts_count = F.col("growth_bytes_per_s"), F.col("parts_count")
-    growth_margin = t_quantile_of_mean(parts_count) * F.col("spread") / F.sqrt(parts_count)
+    growth_bytes_per_s, parts_count = (
+        F.col("growth_bytes_per_s"),
+        F.col(f"{_GROWTH_COLUMN}_total_count"),
+    )
     free_bytes = F.col("limit_bytes") - F.col("used_bytes")
     part_s = F.col("watched_s") / parts_count
     rows = with_growth(rows, [_GROWTH_COLUMN], part_s)
-    time_at_mean_growth_s = F.when(free_bytes <= 0, F.lit(0.0)).when(
-        growth_bytes_per_s > 0, free_bytes / growth_bytes_per_s
-    )
-    time_to_full_s = F.when(free_bytes <= 0, F.lit(0.0)).when(
-        is_growth_certain(_GROWTH_COLUMN), time_until_used_s(_GROWTH_COLUMN, free_bytes, part_s)
-    )
     rows = rows.withColumns(
         {
-            "left_s": F.when(has_enough_parts(_GROWTH_COLUMN), time_to_full_s).otherwise(
-                time_at_mean_growth_s
+            "left_s": F.when(
+                (free_bytes <= 0) | is_growth_certain(_GROWTH_COLUMN),
+                time_until_used_s(_GROWTH_COLUMN, free_bytes, part_s),
             ),
-            "earliest_s": F.when(
-                has_enough_parts(_GROWTH_COLUMN),
-                time_until_used_s(_GROWTH_COLUMN, free_bytes, part_s, "_most"),
-            ),
-            "latest_s": F.when(
-                has_enough_parts(_GROWTH_COLUMN),
-                time_until_used_s(_GROWTH_COLUMN, free_bytes, part_s, "_least"),
-            ),
+            "earliest_s": time_until_used_s(_GROWTH_COLUMN, free_bytes, part_s, "_most"),
+            "latest_s": time_until_used_s(_GROWTH_COLUMN, free_bytes, part_s, "_least"),
         }
     )
     is_reported = is_reportable(F.col("left_s"), F.col("watched_s"))
@@ -149,8 +137,9 @@ def _with_forecast_times(rows: DataFrame) -> DataFrame:
     }
     return rows.withColumns(
         {
-            "low_bytes_per_s": growth_bytes_per_s - growth_margin,
-            "high_bytes_per_s": growth_bytes_per_s + growth_margin,
+            "low_bytes_per_s": growth_bytes_per_s - growth_margin(_GROWTH_COLUMN),
+            "high_bytes_per_s": growth_bytes_per_s + growth_margin(_GROWTH_COLUMN),
+            "parts_count": parts_count,
             "end_at_us": F.col("at_us"),
             **forecast_times,
         }

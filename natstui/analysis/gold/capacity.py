@@ -11,9 +11,7 @@ from natstui.analysis.gold.picture import with_series_count
 from natstui.analysis.gold.rates import UNSEEN_MEANING, increase_since_last_poll, with_unseen_s
 from natstui.analysis.gold.session import SESSION_SUMMARY
 from natstui.analysis.gold.shared.forecast import (
-    full_in_s,
     growth_aggregates,
-    has_enough_parts,
     interval_text,
     is_growth_certain,
     limit_cause,
@@ -81,17 +79,12 @@ CAPACITY = Table(
 
 ACCOUNT_CAPACITY = Table(
     "account_capacity",
-    "Growth of the account's storage and the time until its limit.",
+    "Growth of the account's storage, and API errors.",
     columns(
         SESSION_COLUMN,
         ("storage_bytes", "bigint", "Storage used at the end"),
         ("growth_bytes_per_s", "double", "Growth during the recording, bytes per second"),
         ("max_storage_bytes", "bigint", "Limit; null: unlimited"),
-        (
-            "full_in_s",
-            "double",
-            f"Time until the limit is reached at this growth; {_NO_FORECAST_MEANING}",
-        ),
         ("api_errors_count", "bigint", "API errors during the recording"),
     ),
     key=("session",),
@@ -168,24 +161,17 @@ def _sum_growth(stream_rate: DataFrame, thresholds: Thresholds) -> DataFrame:
         *(
             column
             for growth_column in growth_by_column
-            for column in growth_aggregates(growth_column)
+            for column in growth_aggregates(growth_column, "bucket_at_us")
         ),
     )
 
 
 def _time_to_limit_s(unit: str, thresholds: Thresholds) -> Column:
-    """Return the time (s) until a limit is reached at the latest growth; null if uncertain.
-
-    With too few parts for an interval it is the time at the mean growth.
-    """
+    """Return the time (s) until a limit is reached at the latest growth; null if uncertain."""
     growth_column, free_amount = f"{unit}_pace", F.col(f"max_{unit}") - F.col(f"stored_{unit}")
-    time_at_mean_growth_s = full_in_s(f"max_{unit}", f"stored_{unit}", f"growth_{unit}_per_s")
-    time_to_limit_s = F.when(free_amount <= 0, F.lit(0.0)).when(
-        is_growth_certain(growth_column),
+    return F.when(
+        (free_amount <= 0) | is_growth_certain(growth_column),
         time_until_used_s(growth_column, free_amount, thresholds.bucket_s),
-    )
-    return F.when(has_enough_parts(growth_column), time_to_limit_s).otherwise(
-        time_at_mean_growth_s
     )
 
 
@@ -239,10 +225,7 @@ def _first_limit_s(thresholds: Thresholds, end: str) -> Column:
     for unit in _LIMIT_UNITS:
         growth_column, time_to_full_s = f"{unit}_pace", F.col(f"{unit}_full_in_s")
         free_amount = F.col(f"max_{unit}") - F.col(f"stored_{unit}")
-        time_to_limit_s = F.when(
-            has_enough_parts(growth_column),
-            time_until_used_s(growth_column, free_amount, thresholds.bucket_s, end),
-        )
+        time_to_limit_s = time_until_used_s(growth_column, free_amount, thresholds.bucket_s, end)
         times_to_limits_s.append(
             F.when(time_to_full_s == 0, F.lit(0.0)).when(time_to_full_s > 0, time_to_limit_s)
         )
@@ -264,11 +247,8 @@ def compute_account_capacity(silver: Silver) -> DataFrame:
             (F.max_by(used_bytes, "at_us") - F.min_by(used_bytes, "at_us"))
             / F.nullif(F.max(at_s) - F.min(at_s), F.lit(0.0))
         ).alias("growth_bytes_per_s"),
-        (F.max(at_s) - F.min(at_s)).alias("watched_s"),
     )
-    time_to_full_s = full_in_s("max_storage_bytes", "storage_bytes", "growth_bytes_per_s")
-    time_to_full_s = reportable_s(time_to_full_s, F.col("watched_s"))
-    return ACCOUNT_CAPACITY.conform(rows.withColumn("full_in_s", time_to_full_s))
+    return ACCOUNT_CAPACITY.conform(rows)
 
 
 def is_at_byte_limit() -> Column:
@@ -464,7 +444,7 @@ GOLD_TABLES = (
         lambda inputs: compute_account_capacity(inputs.silver),
         section=Section(
             "Account",
-            ("session", "storage_bytes", "growth_bytes_per_s", "max_storage_bytes", "full_in_s",
+            ("session", "storage_bytes", "growth_bytes_per_s", "max_storage_bytes",
              "api_errors_count"),
             "The storage use of the account was not recorded.",
         ),

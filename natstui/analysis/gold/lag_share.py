@@ -25,7 +25,12 @@ LAG_SHARE = Table(
         ("p95_s", "double", f"95 % {_PERCENT_MEANING}"),
         ("p99_s", "double", f"99 % {_PERCENT_MEANING}"),
         ("max_s", "double", "The longest wait"),
-        ("over_share", "double", "Share of these samples with a waiting time above the objective"),
+        (
+            "over_share",
+            "double",
+            "Share of the time with a known waiting time in which it was above the objective; "
+            "null without such a time between two samples",
+        ),
         ("leader", "string", "Server that led the consumer last"),
         ("pinned_client", "string", "Client that was pinned last"),
     ),
@@ -40,14 +45,16 @@ def compute_lag_share(silver: Silver) -> DataFrame:
     # Without pending messages the wait is 0; otherwise the age must have been measured.
     wait_s = F.when(F.col("pending_msgs") == 0, F.lit(0.0)).otherwise(age_s)
     rows = silver.consumer_sample.withColumn("wait_s", wait_s)
-    known_waits_count = F.count("wait_s")
-    long_waits_count = F.count_if(F.col("wait_s") > F.lit(float(MIN_TIME_TO_DRAIN_S)))
+    # Polls differ in their distance: a sample counts for the time since the one before.
+    known_us = F.sum(F.when(F.col("wait_s").isNotNull(), F.col("elapsed_us")))
+    is_long = F.col("wait_s") > F.lit(float(MIN_TIME_TO_DRAIN_S))
+    long_us = F.coalesce(F.sum(F.when(is_long, F.col("elapsed_us"))), F.lit(0))
     rows = rows.groupBy("series_id", *CONSUMER_KEY).agg(
-        known_waits_count.alias("known_count"),
+        F.count("wait_s").alias("known_count"),
         # All three in one aggregate, which counts the values once.
         F.percentile("wait_s", [*_PERCENTILES.values()]).alias("percentiles"),
         F.max("wait_s").alias("max_s"),
-        F.when(known_waits_count > 0, long_waits_count / known_waits_count).alias("over_share"),
+        (long_us / known_us).alias("over_share"),
         *(
             F.max_by(name, F.when(F.col(name).isNotNull(), F.col("mono_us"))).alias(name)
             for name in ("leader", "pinned_client")

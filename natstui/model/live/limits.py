@@ -1,8 +1,9 @@
 """Time to drain of a backlog and time to reach a limit.
 
-Screens and `watch` call these rules; the analysis writes them as queries (`drain_s` of
-`natstui.analysis.gold.lag`, `full_in_s` of `natstui.analysis.gold.shared.forecast`), and a test
-runs one set of cases through both. The thresholds are those of
+Screens and `watch` call these rules; the analysis writes two of them as queries (`drain_s` of
+`natstui.analysis.gold.lag`, `is_at_byte_limit` of `natstui.analysis.gold.capacity`), and a test
+runs one set of cases through both. It forecasts limits from the entire recording instead
+(`natstui.analysis.gold.shared.forecast`). The thresholds are those of
 `natstui.model.findings.thresholds`.
 """
 

@@ -5,7 +5,8 @@ A forecast requires that the level was recorded for `MIN_FORECAST_RECORDING_S`, 
 the newest third of them is extrapolated: with acceleration, if it differs from the growth of the
 third before by more than chance. The level must grow with certainty, in that third and in total.
 The interval follows from the variation of the growth between parts and from their autocorrelation.
-A limit that is already reached is no forecast.
+Its start also allows for an acceleration that cannot be distinguished from chance. Without enough
+parts for an interval there is no forecast. A limit that is already reached is no forecast.
 """
 
 from __future__ import annotations
@@ -30,19 +31,6 @@ MIN_PARTS_COUNT = 4
 _MAX_PARTS_COUNT = 30
 """Maximum number of parts with its own quantile: quantiles of more parts are nearly equal."""
 _MAX_AUTOCORRELATION = 0.9
-
-
-def full_in_s(limit_name: str, used_name: str, growth: str | Column) -> Column:
-    """Return the time (s) until column `used_name` reaches column `limit_name`; null for never.
-
-    `growth` is the growth per second. The rule is that of `model.live.limits`.
-    """
-    growth_per_s = F.col(growth) if isinstance(growth, str) else growth
-    free_amount = F.col(limit_name) - F.col(used_name)
-    time_to_full_s = F.when(free_amount <= 0, F.lit(0.0)).when(
-        growth_per_s > 0, free_amount / growth_per_s
-    )
-    return F.when(F.col(limit_name).isNotNull(), time_to_full_s)
 
 
 def is_reportable(left_s: Column, watched_s: Column) -> Column:
@@ -84,8 +72,11 @@ def number_parts(
     return rows.selectExpr("*", *added_columns)
 
 
-def growth_aggregates(growth_column: str) -> list[Column]:
-    """Return the aggregates of the parts of a series that `with_growth` requires."""
+def growth_aggregates(growth_column: str, order: str) -> list[Column]:
+    """Return the aggregates of the parts of a series that `with_growth` requires.
+
+    `order` is the column by which the parts are sorted.
+    """
 
     def span_aggregates(name: str, condition: str) -> list[Column]:
         span_values, previous_values = (
@@ -97,6 +88,7 @@ def growth_aggregates(growth_column: str) -> list[Column]:
             F.expr(f"count({span_values}) AS {growth_column}_{name}_count"),
             F.expr(f"stddev_samp({span_values}) AS {growth_column}_{name}_spread"),
             F.expr(f"corr({span_values}, {previous_values}) AS {growth_column}_{name}_r"),
+            F.expr(f"corr({span_values}, {order}) AS {growth_column}_{name}_trend"),
         ]
 
     return [
@@ -121,8 +113,11 @@ def with_growth(rows: DataFrame, growth_columns: list[str], part_s: float | Colu
     ]
     rows = rows.withColumns({f"{name}_r": _autocorrelation(name) for name in span_prefixes})
     rows = rows.withColumns(
+        {f"{name}_recent_r": _larger_autocorrelation(name) for name in growth_columns}
+    )
+    rows = rows.withColumns(
         {f"{name}_inflation": _inflation(f"{name}_r") for name in span_prefixes}
-        | {f"{name}_t": t_quantile_of_mean(F.col(f"{name}_count")) for name in span_prefixes}
+        | {f"{name}_t": _t_quantile_of_mean(F.col(f"{name}_count")) for name in span_prefixes}
     )
     error_sqls = (
         f"{name}_spread * sqrt({name}_inflation / {name}_count)" for name in span_prefixes
@@ -143,30 +138,47 @@ def _certain_growth(growth_column: str) -> dict[str, Column]:
     """Return column → value: whether the growth is certain, its change, and the change's margin.
 
     The change (per s) is that of the newest third to the third before, the margin its part that
-    may be chance.
+    may be chance. A trend within the thirds is no chance.
     """
     recent, earlier, total = (f"{growth_column}_{name}" for name in _SPAN_NAMES)
     are_growing = " AND ".join(f"{name} > {name}_t * {name}_error" for name in (recent, total))
     return {
         f"{growth_column}_certain": F.expr(f"coalesce({are_growing}, false)"),
         f"{growth_column}_change": F.expr(f"{recent} - {earlier}"),
-        f"{growth_column}_margin": F.expr(f"{earlier}_t * hypot({recent}_error, {earlier}_error)"),
+        f"{growth_column}_margin": F.expr(
+            f"{earlier}_t * hypot({_error_around_trend(recent)}, {_error_around_trend(earlier)})"
+        ),
     }
+
+
+def _error_around_trend(name: str) -> str:
+    """Return the standard error of a span's mean without the variation that its trend explains.
+
+    `name` is the prefix of the span's columns. The text is an expression of Spark.
+    """
+    trend_sql = f"coalesce(nanvl({name}_trend, 0D), 0D)"
+    unexplained_sql = f"greatest(1 - {trend_sql} * {trend_sql}, 0D)"
+    return f"{name}_error * sqrt({unexplained_sql} * ({name}_count - 1) / ({name}_count - 2))"
 
 
 def _accelerations(growth_column: str, part_s: float | Column) -> dict[str, Column]:
     """Return column → value: the acceleration of the growth (per s²), and its likely bounds.
 
-    All are 0 if the change of the growth is within its margin of chance. `part_s` is the length of
-    a part in s.
+    It is 0 if the change of the growth is within its margin of chance. So is the lower bound: with
+    every deceleration that is possible no forecast would have an end. `part_s` is the length of a
+    part in s.
     """
     growth_change, margin = F.col(f"{growth_column}_change"), F.col(f"{growth_column}_margin")
-    has_acceleration = F.coalesce(F.abs(growth_change) > margin, F.lit(False))
+    has_acceleration = F.abs(growth_change) > margin
+    condition_by_bound = {"": has_acceleration, "_most": F.lit(True), "_least": has_acceleration}
     time_between_thirds_s = F.col(f"{growth_column}_recent_count") * part_s
     return {
-        f"{growth_column}_acceleration{bound}": F.when(
-            has_acceleration, (growth_change + sign * margin) / time_between_thirds_s
-        ).otherwise(0)
+        f"{growth_column}_acceleration{bound}": F.coalesce(
+            F.when(
+                condition_by_bound[bound], (growth_change + sign * margin) / time_between_thirds_s
+            ),
+            F.lit(0.0),
+        )
         for bound, sign in _SIGN_BY_BOUND.items()
     }
 
@@ -182,16 +194,19 @@ def _autocorrelation(name: str) -> Column:
     return F.expr(f"least(greatest({unbiased_correlation_sql}, 0D), {_MAX_AUTOCORRELATION}D)")
 
 
+def _larger_autocorrelation(growth_column: str) -> Column:
+    """Return the autocorrelation of the newest third, or of the third before if that is larger.
+
+    The estimate from the few parts of a third is often too low by chance.
+    """
+    has_enough_earlier_parts = F.col(f"{growth_column}_earlier_count") >= MIN_PARTS_COUNT
+    earlier_r = F.when(has_enough_earlier_parts, F.col(f"{growth_column}_earlier_r"))
+    return F.greatest(F.col(f"{growth_column}_recent_r"), earlier_r)
+
+
 def _inflation(autocorrelation_column: str) -> Column:
     """Return the number of correlated parts that count as one independent part."""
     return F.expr(f"(1 + {autocorrelation_column}) / (1 - {autocorrelation_column})")
-
-
-def has_enough_parts(growth_column: str) -> Column:
-    """Return whether enough averaged parts of the growth are in the newest third of the samples
-    to compute an interval.
-    """
-    return F.col(f"{growth_column}_recent_count") >= MIN_PARTS_COUNT
 
 
 def is_growth_certain(growth_column: str) -> Column:
@@ -202,12 +217,20 @@ def is_growth_certain(growth_column: str) -> Column:
     return F.col(f"{growth_column}_certain")
 
 
+def growth_margin(growth_column: str) -> Column:
+    """Return the largest likely distance of the total mean growth from the true one; null if
+    unknown. `with_growth` has computed it.
+    """
+    return F.col(f"{growth_column}_total_t") * F.col(f"{growth_column}_total_error")
+
+
 def time_until_used_s(
     growth_column: str, free_amount: Column, part_s: float | Column, end: str = ""
 ) -> Column:
     """Return the time (s) until `free_amount` is used; null for never.
 
     `end` is `_most` or `_least` for the bounds of the likely growth, empty for the likely growth.
+    The bounds are also null with too few parts for an interval.
     """
     recent_growth_per_s, recent_count = (
         F.col(f"{growth_column}_recent"),
@@ -235,7 +258,7 @@ def time_until_used_s(
     return F.when(free_amount <= 0, F.lit(0.0)).otherwise(time_s)
 
 
-def t_quantile_of_mean(parts_count: Column) -> Column:
+def _t_quantile_of_mean(parts_count: Column) -> Column:
     """Return the quantile of Student's t for the interval of the mean of `parts_count` parts.
 
     It is null for less than `MIN_PARTS_COUNT` parts.

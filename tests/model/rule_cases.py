@@ -132,7 +132,7 @@ FULL_CASES: tuple[tuple[int, int | None, float | None, float | None], ...] = (
     (100, 150, 10.0, 5.0), (100, 150, 0.0, None), (100, 150, -1.0, None), (100, 150, None, None),
     (100, None, 10.0, None), (150, 150, None, 0.0), (151, 150, -1.0, 0.0),
 )  # fmt: skip
-"""(level, limit, trend a second, seconds until the limit is reached)."""
+"""(level, limit, trend a second, seconds until the limit is reached); of the live rule alone."""
 
 BYTES_CASES: tuple[tuple[StreamFill, bool, bool], ...] = (
     (StreamFill(100, 9_950, None, 10_000), False, True),

@@ -11,6 +11,7 @@ from pyspark.sql import functions as F
 
 from natstui.analysis.gold.gold_table import GoldTable, build_findings, moment_text
 from natstui.analysis.gold.shared.forecast import (
+    NO_FORECAST_MEANING,
     growth_aggregates,
     growth_margin,
     interval_text,
@@ -44,8 +45,7 @@ ACCOUNT_FULL = Table(
         ("high_bytes_per_s", "double", "Upper bound of the true growth (95 % sure)"),
         ("watched_s", "double", "Time over which the growth was measured"),
         ("full_at_us", "bigint",
-            "When it will be full at this growth; null: never, or the recording is too short "
-            "to know"),
+            f"When it will be full at this growth; {NO_FORECAST_MEANING}"),
         ("earliest_at_us", "bigint", "Earliest time at which it may be full; null: never, or "
                                      "unknown"),
         ("latest_at_us", "bigint", "Latest time at which it may be full; null: never, or unknown"),

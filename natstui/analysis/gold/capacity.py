@@ -11,6 +11,7 @@ from natstui.analysis.gold.picture import with_series_count
 from natstui.analysis.gold.rates import UNSEEN_MEANING, increase_since_last_poll, with_unseen_s
 from natstui.analysis.gold.session import SESSION_SUMMARY
 from natstui.analysis.gold.shared.forecast import (
+    NO_FORECAST_MEANING,
     growth_aggregates,
     interval_text,
     is_growth_certain,
@@ -26,7 +27,6 @@ from natstui.analysis.silver.layer import Silver
 from natstui.analysis.tables import SESSION_COLUMN, STREAM_IDENTITY, STREAM_KEY, Table, columns
 from natstui.model.findings.thresholds import MAX_BYTES_REACHED_SHARE, STALE_ROWS_AFTER_S
 
-_NO_FORECAST_MEANING = "null: never, or the recording is too short to know"
 _NEVER_MEANING = "null: never, or unknown"
 
 CAPACITY = Table(
@@ -50,12 +50,12 @@ CAPACITY = Table(
         (
             "msgs_full_in_s",
             "double",
-            f"Time until the message limit is reached at this growth; {_NO_FORECAST_MEANING}",
+            f"Time until the message limit is reached at this growth; {NO_FORECAST_MEANING}",
         ),
         (
             "bytes_full_in_s",
             "double",
-            f"Time until the byte limit is reached at this growth; {_NO_FORECAST_MEANING}",
+            f"Time until the byte limit is reached at this growth; {NO_FORECAST_MEANING}",
         ),
         (
             "earliest_s",

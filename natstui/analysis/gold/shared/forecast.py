@@ -24,6 +24,7 @@ from natstui.model.findings.thresholds import (
     NEAR_LIMIT_SHARE,
 )
 
+NO_FORECAST_MEANING = "null: never, or the growth is uncertain or was recorded too briefly"
 CERTAINTY = 0.95
 """Probability that the limit is reached in the interval."""
 MIN_PARTS_COUNT = 4

@@ -342,8 +342,8 @@ def poison(session: str, records: list[Record]) -> list[Row]:
             who = (record.stream, record.consumer, record.stream_seq)
             told[who].append(("ack", record.deliveries_count, record.at_us))
     unnamed: dict[tuple[str, str], int] = {}
-    for record in records:
-        if isinstance(record, AcksCounted) and record.repeated_count + record.left_out_count:
+    for record in of_kind(records, "acks_counted"):
+        if record.repeated_count + record.left_out_count:
             who = (record.stream, record.consumer)
             unnamed[who] = max(unnamed.get(who, 0), record.at_us)
     rows = []

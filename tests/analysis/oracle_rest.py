@@ -252,6 +252,7 @@ def server_role(session: str, records: list[Record]) -> list[Row]:
     """Return the rows of a session."""
     polls, rows = polls_of(records), dict[str, Row]()
     every: Counter[str] = Counter()
+    nothing = dict.fromkeys(("streams_count", "consumers_count", "left_count"), 0)
     for name, series in (
         ("streams_count", stream_series(polls)), ("consumers_count", consumer_series(polls)),
     ):  # fmt: skip
@@ -259,10 +260,27 @@ def server_role(session: str, records: list[Record]) -> list[Row]:
             leaders = [s["leader"] for s in samples if s["leader"] is not None]
             every.update(leaders)
             for server in leaders:
-                nothing = dict.fromkeys(("streams_count", "consumers_count", "left_count"), 0)
                 rows.setdefault(server, {"session": session, "server": server, **nothing})
             for was, now in itertools.pairwise(leaders):
                 rows[was]["left_count"] += was != now
             if leaders:
                 rows[leaders[-1]][name] += 1
-    return [row | {"led_share": every[server] / every.total()} for server, row in rows.items()]
+    versions = _server_versions(records)
+    for server in versions:
+        rows.setdefault(server, {"session": session, "server": server, **nothing})
+    return [
+        row | {"led_share": every[server] / every.total(), "versions": versions.get(server)}
+        for server, row in rows.items()
+    ]
+
+
+def _server_versions(records: list[Record]) -> dict[str, str | None]:
+    """Return server → its versions in the order of time."""
+    versions: dict[str, list[str]] = {}
+    readings = of_kind(records, "servers_read")
+    for reading in sorted(readings, key=lambda reading: reading.at_us):
+        for server in reading.servers.rows:
+            told = versions.setdefault(server.name, [])
+            if server.version is not None and server.version not in told:
+                told.append(server.version)
+    return {name: " → ".join(told) or None for name, told in versions.items()}

@@ -23,6 +23,7 @@ from tests.analysis import (
     oracle_bench,
     oracle_comparison,
     oracle_consumers,
+    oracle_events,
     oracle_findings,
     oracle_picture,
     oracle_questions,
@@ -79,7 +80,8 @@ OF_A_SESSION: dict[str, Callable[[str, list[Record]], list[Row]]] = {
     "server_role": oracle_rest.server_role,
     **oracle_questions.OF_A_SESSION,
 }
-OF_ALL = {"session", "comparison", "verdict", "findings", "finding_groups", "ephemeral"}
+OF_ALL = {"session", "comparison", "verdict", "findings", "finding_groups", "ephemeral",
+          "timeline_event"}  # fmt: skip
 """Tables with tests of their own, below and in `test_ephemeral`."""
 
 
@@ -257,6 +259,17 @@ def test_the_table_and_the_verdict_give_the_same_cause_of_what_was_stuck(
 @pytest.mark.server
 def test_the_verdict_is_the_ten_heaviest_findings_of_the_other_tables(analysed: Analysed) -> None:
     assert_alike("verdict", found(analysed, "verdict"), oracle_verdict.verdict(analysed.gold))
+
+
+def test_events_are_those_of_the_records_and_of_the_other_tables(analysed: Analysed) -> None:
+    expected = [
+        row
+        for session, records in analysed.records.items()
+        for row in oracle_events.timeline_event(session, records, analysed.gold)
+    ]
+    assert_alike("timeline_event", found(analysed, "timeline_event"), expected)
+    kinds = {row["kind"] for row in analysed.gold["timeline_event"]}
+    assert kinds == {*oracle_events.KINDS}
 
 
 @pytest.mark.server

@@ -236,7 +236,7 @@ def test_a_report_says_what_it_is_about_and_what_is_not_in_it() -> None:
     row[names.index("gaps_count")], row[names.index("not_judged")] = 0, None
     made["tables"]["availability"]["rows"] = []
     facts = dict(session_facts(made, session))
-    assert (facts["System"], facts["Server"]) == ("PROD, account ORDERS", "n1, 2.12.1")
+    assert (facts["System"], facts["Connected to"]) == ("PROD, account ORDERS", "n1, 2.12.1")
     assert facts["Recorded"].endswith("(1h00m), a poll every 1 s, by natstui 0.1.0")
     assert facts["Gaps"] == "none"
     assert facts["Not recorded"].startswith(
@@ -247,7 +247,7 @@ def test_a_report_says_what_it_is_about_and_what_is_not_in_it() -> None:
     assert "deleted: the disk &lt;b&gt;was&lt;/b&gt; full" in document
     assert document.index("PROD, account ORDERS") < document.index("Timeline of")
     lines = report_lines(made, 120)
-    assert lines[lines.index(f"ABOUT {session}") + 2] == "Server:       n1, 2.12.1"
+    assert lines[lines.index(f"ABOUT {session}") + 2] == "Connected to: n1, 2.12.1"
 
 
 def test_what_is_drawn_of_cut_tables_says_so_and_the_length_of_gaps_is_not_of_them() -> None:
@@ -302,7 +302,35 @@ def test_events_are_told_in_the_order_of_time() -> None:
     part = document.split('aria-label="Events in the order of time"')[1].split("</table>")[0]
     times = re.findall(r"<tr><td>([\d :-]+)<td>", part)
     assert len(times) == MAX_EVENTS_COUNT and times == sorted(times)
-    assert "later events are in the tables below" in document
+    assert f"These are the {MAX_EVENTS_COUNT} most important events" in document
+
+
+@pytest.mark.parametrize(
+    ("versions", "told"),
+    [
+        ({"n1": "2.12.1"}, "n1, version 2.12.1"),
+        ({"n1": "2.12.1", "n2": "2.12.1"}, "n1, n2, version 2.12.1"),
+        (
+            {"n1": "2.11.9 → 2.12.1", "n2": "2.11.9"},
+            "n1 2.11.9 → 2.12.1, n2 2.11.9: their versions differ",
+        ),
+        ({"n1": None}, None),
+    ],
+)
+def test_a_report_names_every_server_with_its_version(
+    versions: dict[str, str | None], told: str | None
+) -> None:
+    made = result(0)
+    made["sessions"], columns = ["A"], made["tables"]["server_role"]["columns"]
+    made["tables"]["server_role"]["rows"] = [
+        [{"session": "A", "server": server, "versions": version}.get(column["name"])
+         for column in columns]
+        for server, version in versions.items()
+    ]  # fmt: skip
+    facts = dict(session_facts(made, "A"))
+    assert facts.get("Servers") == told
+    missing = "the servers and their versions" in facts.get("Not recorded", "")
+    assert missing == (told is None)
 
 
 def test_a_day_below_a_chart_has_its_year_where_the_session_has_two() -> None:

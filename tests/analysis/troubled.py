@@ -10,6 +10,7 @@ from typing import TypeVar
 from benchmarks._bench_run import bench_records
 from benchmarks._fleet import CREATED_BEFORE_US, Fault, Plan, advisory
 from benchmarks._sessions import records, write_records
+from natstui.lines import SCHEMA_VERSION
 from natstui.model.assets.configuration import ConsumerConfiguration
 from natstui.model.bench.latency import LatencyCounts, from_latencies
 from natstui.model.live.snapshot import ConsumerColumns, Snapshot, StreamColumns
@@ -18,11 +19,15 @@ from natstui.model.records.evidence import AcksCounted
 from natstui.model.records.record import (
     AckSample,
     Configured,
+    EngineStarted,
     LinkChanged,
+    Outcome,
     Record,
     Restored,
     Unavailable,
 )
+from natstui.model.servers.server import Servers, ServerState
+from natstui.model.servers.watch import ServersRead
 
 SLOW_TICKS = range(220, 280)
 """Exactly one bucket of a minute: the session starts 20 s after a full one."""
@@ -185,7 +190,18 @@ def _extra(start_us: int, consumers: tuple[ConsumerConfiguration, ...]) -> Itera
     times = from_latencies([n * n * n for n in range(900)])
     yield AcksCounted(at(182), *where, times, 12, 3400)
     yield AcksCounted(at(183), *where, LatencyCounts(), 0, 7)
+    yield Outcome(at(160), 1, "done", "purged 20 messages of ORDERS-000")
+    yield Outcome(at(161), 2, "failed", "no stream of this name")
+    yield EngineStarted(at(396), "0.1.1", SCHEMA_VERSION, "synthetic", True, False,
+                        2.0, "", False, True, {})  # fmt: skip
+    for second, version in ((2, "2.11.9"), (12, "2.11.9"), (202, "2.12.1")):
+        servers = (_server("n1", version), _server("n2", "2.11.9"), _server("n3", None))
+        yield ServersRead(at(second), Servers("system", servers))
     yield from _benchmark(at(410))
+
+
+def _server(name: str, version: str | None) -> ServerState:
+    return ServerState(f"ID-{name}", name, "PROD", version, 0, *(None,) * 7)
 
 
 def _benchmark(start_us: int) -> Iterator[Record]:

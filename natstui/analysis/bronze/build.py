@@ -184,7 +184,7 @@ SILVER_LINE_KINDS = (
     "engine_started", "link_changed", "configured", POLL, "unavailable", "restored", "advisory",
     "advisories_counted", "findings_changed", "ack_sample", "acks_counted", "noted", "outcome",
     "gap", "clock_stepped", "benchmark_phase", "benchmark_report", "benchmark_finished",
-    "keyframe",
+    "servers_read", "keyframe",
 )  # fmt: skip
 """Kinds of lines that are parsed, for the silver tables; other lines are only counted."""
 

@@ -54,7 +54,7 @@ CHANGE = Table(
 def compute_change(inputs: GoldInputs) -> DataFrame:
     """Return `change`: one row per problem after a change, with the newest such change."""
     problems = _collect_problems(inputs, inputs.thresholds)
-    changes = _configuration_changes(inputs.silver.configuration)
+    changes = configuration_changes(inputs.silver.configuration)
     is_shortly_before = F.col("changed_at_us") > F.col("start_at_us") - CHANGE_WINDOW_US
     is_shortly_before &= F.col("changed_at_us") <= F.col("latest_at_us")
     is_of_consumer = F.col("changed_consumer").isNull() | (
@@ -117,7 +117,7 @@ def _problem_rows(
     )  # fmt: skip
 
 
-def _configuration_changes(configuration: DataFrame) -> DataFrame:
+def configuration_changes(configuration: DataFrame) -> DataFrame:
     """Return the changes of configurations, with their time and the values before and after."""
     asset_order = Window.partitionBy("session", "stream", "consumer", "created_at_us").orderBy(
         "at_us"

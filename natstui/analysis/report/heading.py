@@ -1,4 +1,4 @@
-"""The heading of a report: system, server, versions, time, and missing data."""
+"""The heading of a report: system, servers with versions, time, and missing data."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ _MISSING_TEXT_BY_KIND = {
     "disconnected": "the time without a connection",
 }
 """Kind of `availability` → text about the data that is missing because of it."""
+_MAX_NAMED_SERVERS = 20
 
 
 def session_facts(result: Result, session: str) -> list[tuple[str, str]]:
@@ -23,7 +24,8 @@ def session_facts(result: Result, session: str) -> list[tuple[str, str]]:
             "System",
             _join_parts(header.get("cluster") or header.get("target"), _account_text(header)),
         ),
-        ("Server", _join_parts(header.get("server_name"), header.get("server_version"))),
+        ("Connected to", _join_parts(header.get("server_name"), header.get("server_version"))),
+        ("Servers", _servers_text(_read_servers(result, session))),
         ("Recorded", _recording_time_text(header, row)),
         ("Gaps", _gaps_text(row)),
         ("Not recorded", "; ".join(_missing_data(result, session, header, row))),
@@ -58,6 +60,24 @@ def _account_text(header: Result) -> str:
     return f"account {header['account']}" if header.get("account") else ""
 
 
+def _read_servers(result: Result, session: str) -> list[ResultRow]:
+    """Return the rows of `server_role` with versions: the servers whose replies were recorded."""
+    return [row for row in rows_of(result, "server_role", session) if row["versions"]]
+
+
+def _servers_text(servers: list[ResultRow]) -> str:
+    """Return the names of the servers with their versions, and whether the versions differ."""
+    named_servers = servers[:_MAX_NAMED_SERVERS]
+    unnamed_count = len(servers) - len(named_servers)
+    more_text = f" and {unnamed_count} more" if unnamed_count else ""
+    all_versions = sorted({row["versions"] for row in servers})
+    if len(all_versions) > 1:
+        names = ", ".join(f"{row['server']} {row['versions']}" for row in named_servers)
+        return f"{names}{more_text}: their versions differ"
+    names = ", ".join(str(row["server"]) for row in named_servers)
+    return _join_parts(f"{names}{more_text}", *(f"version {version}" for version in all_versions))
+
+
 def _recording_time_text(header: Result, row: ResultRow) -> str:
     first, last = row.get("start_at_us"), row.get("end_at_us")
     if first is None or last is None:
@@ -83,6 +103,8 @@ def _missing_data(result: Result, session: str, header: Result, row: ResultRow) 
     missing_texts = []
     if header and not header.get("payloads"):
         missing_texts.append("payloads of messages, because recording them was not requested")
+    if not _read_servers(result, session) and not is_cut(result, "server_role"):
+        missing_texts.append("the servers and their versions")
     if header.get("redacted"):
         missing_texts.append("names, which were replaced by pseudonyms")
     dropped_segments = header.get("dropped")

@@ -162,7 +162,7 @@ def _render_session(result: dict[str, Any], session: str) -> str:
         ("Load", render_load_charts(result, session, axis)),
         ("Repeated deliveries", render_heat_map(result, session, axis)),
         ("The worst consumers", render_consumer_charts(result, session, axis)),
-        ("Events in the order of time", events_table(result, session, axis)),
+        ("Events in the order of time", events_table(result, session)),
     ]
     charts_html = "".join(
         (f"<h3>{title}</h3>" if title else "") + chart_html

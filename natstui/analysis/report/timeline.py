@@ -1,4 +1,4 @@
-"""The timeline of a session: a lane per consumer and stream, and its events as a table."""
+"""The timeline of a session: a lane per consumer and stream, and a table of its events."""
 
 from __future__ import annotations
 
@@ -202,9 +202,13 @@ def lanes_of(result: Result, session: str, axis: Axis) -> dict[str, list[Span]]:
     return {name: lanes[name] for name in sorted(lanes, key=lane_order)}
 
 
+def _asset_name(row: ResultRow) -> str:
+    """Return the name of the stream or consumer of a row; empty without one."""
+    return " > ".join(str(row[name]) for name in ("stream", "consumer") if row.get(name))
+
+
 def _lane_name(row: ResultRow) -> str:
-    names = [str(row[name]) for name in ("stream", "consumer") if row.get(name)]
-    return " > ".join(names) or _COMMON_LANE
+    return _asset_name(row) or _COMMON_LANE
 
 
 def _find_spans(result: Result, session: str, axis: Axis) -> Iterator[Span]:
@@ -258,24 +262,30 @@ def _redelivery_spans(result: Result, session: str) -> Iterator[Span]:
         yield open_span
 
 
-def events_table(result: Result, session: str, axis: Axis) -> str:
-    """Return the HTML table of the spans, the earliest first; empty without spans."""
-    spans = [span for lane in lanes_of(result, session, axis).values() for span in lane]
-    if not spans:
+def events_table(result: Result, session: str) -> str:
+    """Return the HTML table of the most important events by time; empty without events."""
+    events = rows_of(result, "timeline_event", session)
+    if not events:
         return ""
-    spans.sort(key=lambda span: (span.start_us, span.lane, span.end_us))
+    shown_events = sorted(events, key=lambda row: row["rank"])[:MAX_EVENTS_COUNT]
+    shown_events.sort(key=lambda row: (row["at_us"], row["rank"]))
     rows = "".join(
-        f"\n<tr><td>{moment_text(span.start_us)}<td>{_duration_text(span.start_us, span.end_us)}"
-        f'<td>{escape_text(span.lane)}<td class="long">{escape_text(span.text)}'
-        for span in spans[:MAX_EVENTS_COUNT]
+        f"\n<tr><td>{moment_text(row['at_us'])}"
+        f"<td>{_duration_text(row['at_us'], row['end_at_us'] or row['at_us'])}"
+        f'<td>{escape_text(row["kind"])}<td class="long">{escape_text(_asset_name(row))}'
+        f'<td class="text">{escape_text(row["text"])}'
+        for row in shown_events
     )
-    hidden_count = len(spans) - MAX_EVENTS_COUNT
+    is_complete = len(events) == len(shown_events) and not is_cut(result, "timeline_event")
     more_text = (
-        f"<p>{hidden_count} later events are in the tables below.</p>" if hidden_count > 0 else ""
+        ""
+        if is_complete
+        else f"<p>These are the {len(shown_events)} most important events: the table "
+        "timeline_event of the analysis has all of them.</p>"
     )
     titles_html = "".join(
         f'<th scope="col" tabindex="0">{title}</th>'
-        for title in ("time", "lasted", "subject", "event")
+        for title in ("time", "lasted", "kind", "subject", "event")
     )
     return (
         '<div class="wide" role="region" tabindex="0" aria-label="Events in the order of time">'

@@ -32,6 +32,7 @@ from natstui.analysis.silver.tables import (
     FINDING,
     POLL,
     SEGMENT,
+    SERVER_SAMPLE,
     STREAM_SAMPLE,
     TABLES,
 )
@@ -60,6 +61,7 @@ _EVENT_TABLES = (
     (ACK_SAMPLE, ("ack_sample",), silver_events.ack_samples),
     (ACK_TIME, ("ack_sample", "acks_counted"), silver_events.ack_times),
     (EVENT, tuple(map(kind_of, silver_events.EVENT_CLASSES)), silver_events.events),
+    (SERVER_SAMPLE, ("servers_read",), silver_events.server_samples),
 )
 """Triples: a table, the kinds of lines from which its rows come, and the function for the rows."""
 

@@ -1,4 +1,4 @@
-"""Tables of advisories, sampled acks, events and configurations."""
+"""Tables of advisories, sampled acks, events, servers and configurations."""
 
 from __future__ import annotations
 
@@ -10,7 +10,14 @@ from pyspark.sql import functions as F
 
 from natstui.analysis.silver.bench import bucket_middle_ns, bucket_of
 from natstui.analysis.silver.index import lines_of_kind, without_clock_steps
-from natstui.analysis.silver.tables import ACK_SAMPLE, ACK_TIME, ADVISORY, CONFIGURATION, EVENT
+from natstui.analysis.silver.tables import (
+    ACK_SAMPLE,
+    ACK_TIME,
+    ADVISORY,
+    CONFIGURATION,
+    EVENT,
+    SERVER_SAMPLE,
+)
 from natstui.model.records.link import LinkChanged
 from natstui.model.records.record import (
     EngineStarted,
@@ -181,6 +188,18 @@ def _first_field(field_names_by_kind: Mapping[str, set[str]], *names: str) -> Co
         if name in field_names
     )
     return F.coalesce(*field_columns)
+
+
+def server_samples(lines: DataFrame) -> DataFrame:
+    """Return `server_sample`: one row per server and recorded reading of the servers."""
+    rows = lines_of_kind(lines, "servers_read").select(
+        "session", "line.at_us", F.explode("line.servers.rows").alias("row")
+    )
+    return SERVER_SAMPLE.conform(
+        rows.select(
+            "session", "at_us", "row.server_id", "row.name", "row.cluster", "row.version"
+        ).withColumnRenamed("name", "server")
+    )
 
 
 def configurations(lines: DataFrame, keyframes: DataFrame) -> DataFrame:

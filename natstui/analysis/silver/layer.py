@@ -24,6 +24,7 @@ class Silver:
     finding: DataFrame
     event: DataFrame
     configuration: DataFrame
+    server_sample: DataFrame
     bench_interval: DataFrame
     bench_latency: DataFrame
     bench_result: DataFrame

@@ -254,6 +254,21 @@ CONFIGURATION = Table(
 )
 
 
+SERVER_SAMPLE = Table(
+    "server_sample",
+    "One server in one reading of the servers.",
+    columns(
+        ("session", "string", "Folder name of the recording"),
+        ("server_id", "string", "Identifier of the server, which a restart changes"),
+        ("server", "string", "Name of the server"),
+        ("cluster", "string", "Cluster of the server; null without one"),
+        ("version", "string", "Version of the server; null if it is unknown"),
+        ("at_us", "bigint", "When the servers were read"),
+    ),
+    key=("session", "server_id", "at_us"),
+)
+
+
 _SAMPLE_COLUMNS = columns(
     (
         "series_id",
@@ -446,6 +461,7 @@ TABLES = (
     FINDING,
     EVENT,
     CONFIGURATION,
+    SERVER_SAMPLE,
     BENCH_INTERVAL,
     BENCH_LATENCY,
     BENCH_RESULT,

@@ -13,7 +13,7 @@ from pyspark.sql import SparkSession
 
 from natstui.analysis.spark.session import SparkSettings, open_session
 from natstui.session.files.info import read_info, write_info
-from tests.analysis import clocks, damaged, happened, storms, truths, versions
+from tests.analysis import clocks, crowded, damaged, happened, storms, truths, versions
 from tests.analysis.locally import Answers, Locally, analyse_locally, answers_of
 from tests.analysis.planted import Analysed, Planted, write_planted
 from tests.session import lost
@@ -66,8 +66,8 @@ def planted(tmp_path_factory: pytest.TempPathFactory) -> Planted:
     return write_planted(tmp_path_factory.mktemp("planted"))
 
 
-WRITE = (clocks.write, damaged.write, happened.write, lost.write, storms.write, truths.write,
-         versions.write)  # fmt: skip
+WRITE = (clocks.write, crowded.write, damaged.write, happened.write, lost.write, storms.write,
+         truths.write, versions.write)  # fmt: skip
 """What writes sessions for tests, each with an account of its own: they are not compared."""
 
 

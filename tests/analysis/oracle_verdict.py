@@ -44,6 +44,11 @@ def verdict(gold: Gold) -> list[Row]:
         seen[finding["kind"]] += 1
     by_weight.sort(key=lambda f: (-f["weight"], f["kind"], f["subject"], f["cause"]))
     sure = [finding for finding in by_weight if finding["kind"] == "recording"][:3]
+    sure += [
+        finding
+        for finding in by_weight
+        if ADVICE_BY_KIND_AND_CAUSE[finding["kind"], finding["cause"]].harm == "soon"
+    ][:2]
     others = [finding for finding in by_weight if finding not in sure][: 10 - len(sure)]
     top = [finding for finding in by_weight if finding in sure or finding in others]
     for finding in top:

@@ -52,6 +52,8 @@ _KINDS_ABOUT_ASSETS = ("stuck", "lag", "redelivery", "poison", "delay", "capacit
 """Kinds of findings that are merged if they are about the same stream or consumer."""
 _RECORDING_FINDINGS_COUNT = 3
 """Number of findings about recordings that are always in the verdict, whatever their weight."""
+_SOON_FINDINGS_COUNT = 2
+"""Number of findings about near limits that are always in the verdict: others happened already."""
 
 VERDICT = Table(
     "verdict",
@@ -127,7 +129,7 @@ def rank_findings(findings: DataFrame) -> DataFrame:
     """Return `verdict`: the ten findings with the largest weight, sorted by harm.
 
     The weight of each further finding of a kind is reduced. Each stream and consumer is listed
-    once.
+    once. The worst findings about recordings and about near limits are always selected.
     """
     rows = merge_by_subject(
         merge_simultaneous(_without_explained_lag(merge_equal_findings(findings)))
@@ -137,14 +139,22 @@ def rank_findings(findings: DataFrame) -> DataFrame:
     )
     rank = F.row_number().over(kind_order)
     weight = F.col("weight") * F.pow(F.lit(_FURTHER_FINDING_WEIGHT_FACTOR), rank - 1)
-    is_always_selected = (F.col("kind") == RECORDING_KIND) & (rank <= _RECORDING_FINDINGS_COUNT)
-    rows = rows.withColumns({"weight": weight, "is_always_selected": is_always_selected})
+    rows = rows.withColumns({"rank": rank, "weight": weight, "harm": _advice_field("harm")})
     worst_first_order = (F.col("weight").desc(), "kind", "subject", "cause")
+    harm_order = Window.partitionBy("harm").orderBy(*worst_first_order)
+    is_about_recording = F.col("kind") == RECORDING_KIND
+    is_near_limit = (F.col("harm") == "soon") & (
+        F.row_number().over(harm_order) <= _SOON_FINDINGS_COUNT
+    )
+    is_always_selected = is_near_limit | (
+        is_about_recording & (F.col("rank") <= _RECORDING_FINDINGS_COUNT)
+    )
+    rows = rows.withColumn("is_always_selected", is_always_selected)
     selected_findings = rows.orderBy(F.col("is_always_selected").desc(), *worst_first_order).limit(
         MAX_FINDINGS_COUNT
     )
     selected_findings = selected_findings.withColumns(
-        {name: _advice_field(name) for name in ("harm", "code", "advice")}
+        {name: _advice_field(name) for name in ("code", "advice")}
     )
     selected_findings = selected_findings.withColumn("advice", advice_with_names())
     harms = F.array(*(F.lit(harm) for harm in MEANING_BY_HARM))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Iterator
 from typing import Any
 
@@ -120,6 +121,8 @@ def _outages(records: list[Record], rows: list[Row]) -> Iterator[Row]:
             if row["end_at_us"] is not None:
                 yield _row("connection", row["end_at_us"], "connection restored")
         elif kind != "leader_change" or row["stream"] not in elected:
+            if kind == "api_slow":
+                detail = f": median {math.floor(row['value'] + 0.5)} µs, {row['detail']}"
             yield _span(row, "availability", f"{kind.replace('_', ' ')}{detail}")
 
 

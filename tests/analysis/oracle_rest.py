@@ -97,17 +97,12 @@ def _disconnected(records: list[Record]) -> Iterator[Row]:
     for link in links:
         if link.state == "connected":
             if lost:
-                detail = _link_detail(lost)
-                yield _row("disconnected", None, lost.at_us, link.at_us, None, detail)
+                yield _row("disconnected", None, lost.at_us, link.at_us, None, lost.reason)
             lost = None
         elif link.state not in ("connecting", "closed") and lost is None:
             lost = link
     if lost:
-        yield _row("disconnected", None, lost.at_us, None, None, _link_detail(lost))
-
-
-def _link_detail(link: Record) -> str:
-    return f"link: {link.reason}"
+        yield _row("disconnected", None, lost.at_us, None, None, lost.reason)
 
 
 def _slow(records: list[Record]) -> Iterator[Row]:

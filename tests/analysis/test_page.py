@@ -242,6 +242,7 @@ def test_a_report_says_what_it_is_about_and_what_is_not_in_it() -> None:
     assert facts["Not recorded"].startswith(
         "payloads of messages, because recording them was not requested"
     )
+    assert "the clients of consumers, except the ID of a pinned client" in facts["Not recorded"]
     assert "deleted: the disk <b>was</b> full" in facts["Not recorded"]
     document = page(made)
     assert "deleted: the disk &lt;b&gt;was&lt;/b&gt; full" in document
@@ -314,6 +315,7 @@ def test_events_are_told_in_the_order_of_time() -> None:
             {"n1": "2.11.9 → 2.12.1", "n2": "2.11.9"},
             "n1 2.11.9 → 2.12.1, n2 2.11.9: their versions differ",
         ),
+        ({"n1": "2.12.1", "n2": None}, "n1 2.12.1, n2 (version unknown)"),
         ({"n1": None}, None),
     ],
 )

@@ -55,7 +55,12 @@ def compute_availability(silver: Silver, thresholds: Thresholds) -> DataFrame:
         _poll_gaps(silver.poll),
         _clock_steps(silver.poll),
         _unreachable_periods(silver.poll),
-        _event_periods(silver.event, "unavailable", F.col("kind") == "restored"),
+        _event_periods(
+            silver.event,
+            "unavailable",
+            F.col("kind") == "restored",
+            F.concat_ws(": ", "what", "text"),
+        ),
         _connection_gaps(silver.event),
         _slow_buckets(silver.poll, thresholds),
         _leader_changes(silver),
@@ -157,7 +162,7 @@ def _unreachable_periods(poll: DataFrame) -> DataFrame:
     )
 
 
-def _event_periods(event: DataFrame, kind: str, is_end: Column) -> DataFrame:
+def _event_periods(event: DataFrame, kind: str, is_end: Column, detail: Column) -> DataFrame:
     """Return the periods from an event of a kind to the next event for which `is_end` is true."""
     is_start = F.col("kind") == kind
     rows = event.where(is_start | is_end)
@@ -167,7 +172,6 @@ def _event_periods(event: DataFrame, kind: str, is_end: Column) -> DataFrame:
     rows = rows.withColumns({"end": end, "was": F.lag("kind").over(order)})
     is_first_start = is_start & ~F.coalesce(F.col("was") == kind, F.lit(False))
     rows = rows.where(is_first_start).withColumn("stream", F.lit(None))
-    detail = F.concat_ws(": ", "what", "text")
     return rows.select(_availability_columns(kind, F.col("at_us"), F.col("end"), None, detail))
 
 
@@ -188,7 +192,8 @@ def _connection_gaps(event: DataFrame) -> DataFrame:
         "first_at_us"
     )
     link_events = link_events.where((F.col("state") != "connecting") | is_connected)
-    return _event_periods(link_events, "disconnected", F.col("kind") == "connected")
+    is_end = F.col("kind") == "connected"
+    return _event_periods(link_events, "disconnected", is_end, F.col("text"))
 
 
 def _slow_buckets(poll: DataFrame, thresholds: Thresholds) -> DataFrame:

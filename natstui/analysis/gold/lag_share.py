@@ -1,4 +1,4 @@
-"""Table of the waiting time of each consumer's next message, and of the consumer's leader."""
+"""Table of the waiting time of each consumer's next message, with leader and pinned client."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ LAG_SHARE = Table(
             "null without such a time between two samples",
         ),
         ("leader", "string", "Server that led the consumer last"),
-        ("pinned_client", "string", "Client that was pinned last"),
+        ("pinned_client", "string", "ID of the client that was pinned last; null without any"),
     ),
     key=CONSUMER_KEY,
 )

@@ -136,7 +136,12 @@ def _outages(availability: DataFrame, inputs: GoldInputs) -> Iterator[DataFrame]
     )
     others = availability.where(~is_connection & (F.col("kind") != "leader_change"))
     for rows in (others, leader_changes):
-        text = F.concat_ws(": ", F.replace("kind", F.lit("_"), F.lit(" ")), "detail")
+        kind_text = F.replace("kind", F.lit("_"), F.lit(" "))
+        median_text = F.when(
+            F.col("kind") == "api_slow", F.format_string("median %.0f µs", "value")
+        )
+        details_text = F.nullif(F.concat_ws(", ", median_text, "detail"), F.lit(""))
+        text = F.concat_ws(": ", kind_text, details_text)
         yield _event_rows(rows, "availability", text, "start_at_us", "end_at_us")
 
 

@@ -61,21 +61,27 @@ def _account_text(header: Result) -> str:
 
 
 def _read_servers(result: Result, session: str) -> list[ResultRow]:
-    """Return the rows of `server_role` with versions: the servers whose replies were recorded."""
-    return [row for row in rows_of(result, "server_role", session) if row["versions"]]
+    """Return the rows of `server_role`; none if the version of no server is known."""
+    servers = rows_of(result, "server_role", session)
+    return servers if any(row["versions"] for row in servers) else []
 
 
 def _servers_text(servers: list[ResultRow]) -> str:
-    """Return the names of the servers with their versions, and whether the versions differ."""
+    """Return the servers with their versions, and whether these differ; empty without servers."""
+    if not servers:
+        return ""
     named_servers = servers[:_MAX_NAMED_SERVERS]
     unnamed_count = len(servers) - len(named_servers)
     more_text = f" and {unnamed_count} more" if unnamed_count else ""
-    all_versions = sorted({row["versions"] for row in servers})
-    if len(all_versions) > 1:
-        names = ", ".join(f"{row['server']} {row['versions']}" for row in named_servers)
-        return f"{names}{more_text}: their versions differ"
-    names = ", ".join(str(row["server"]) for row in named_servers)
-    return _join_parts(f"{names}{more_text}", *(f"version {version}" for version in all_versions))
+    versions = {row["versions"] for row in servers}
+    if len(versions) == 1:
+        names = ", ".join(str(row["server"]) for row in named_servers)
+        return f"{names}{more_text}, version {versions.pop()}"
+    names = ", ".join(
+        f"{row['server']} {row['versions'] or '(version unknown)'}" for row in named_servers
+    )
+    differ_text = ": their versions differ" if len(versions - {None}) > 1 else ""
+    return f"{names}{more_text}{differ_text}"
 
 
 def _recording_time_text(header: Result, row: ResultRow) -> str:
@@ -103,6 +109,8 @@ def _missing_data(result: Result, session: str, header: Result, row: ResultRow) 
     missing_texts = []
     if header and not header.get("payloads"):
         missing_texts.append("payloads of messages, because recording them was not requested")
+    # Recorded connections are without their subscriptions.
+    missing_texts.append("the clients of consumers, except the ID of a pinned client")
     if not _read_servers(result, session) and not is_cut(result, "server_role"):
         missing_texts.append("the servers and their versions")
     if header.get("redacted"):
@@ -126,7 +134,7 @@ def _missing_data(result: Result, session: str, header: Result, row: ResultRow) 
         if kind_outages:
             details = sorted({outage["detail"] for outage in kind_outages if outage["detail"]})
             missing_texts.append(
-                f"{missing_text}: {'; '.join(details[:3]) or counted(len(kind_outages), 'time')}"
+                f"{missing_text} ({', '.join(details[:3]) or counted(len(kind_outages), 'time')})"
             )
     if is_cut(result, "availability"):
         missing_texts.append(

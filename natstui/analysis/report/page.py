@@ -27,7 +27,7 @@ from natstui.units import duration_text, moment_text
 
 _REPORT_FOLDER = Path(__file__).parent
 MAX_CHARTED_SESSIONS = 20
-_WRAPPED_COLUMNS = ("sentence", "evidence", "detail", "advice")
+_WRAPPED_COLUMNS = ("sentence", "evidence", "detail", "advice", "word")
 """Columns whose texts are wrapped; the others stay on one line."""
 _FINDINGS_TABLE = "verdict"
 """The table that is shown as a list at the top of the page."""

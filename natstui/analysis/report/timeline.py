@@ -272,8 +272,8 @@ def events_table(result: Result, session: str) -> str:
     rows = "".join(
         f"\n<tr><td>{moment_text(row['at_us'])}"
         f"<td>{_duration_text(row['at_us'], row['end_at_us'] or row['at_us'])}"
-        f'<td>{escape_text(row["kind"])}<td class="long">{escape_text(_asset_name(row))}'
-        f'<td class="text">{escape_text(row["text"])}'
+        f"<td>{escape_text(row['kind'])}<td>{escape_text(_asset_name(row))}"
+        f'<td class="event">{escape_text(row["text"])}'
         for row in shown_events
     )
     is_complete = len(events) == len(shown_events) and not is_cut(result, "timeline_event")

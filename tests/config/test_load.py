@@ -89,6 +89,21 @@ def test_an_unknown_variable_is_refused_by_name_and_nearest_name(
     )
 
 
+def test_the_removed_setting_that_started_spark_early_is_answered_with_a_sentence(
+    file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sentence = "was removed: Spark is started when an analysis is requested"
+    file.write_text("[analysis]\nstart_early = true\n")
+    with pytest.raises(UsageError, match=sentence) as caught:
+        load(file)
+    assert str(caught.value).startswith(f"{file}: analysis")
+    file.write_text("")
+    monkeypatch.setenv("NATSTUI_ANALYSIS_START_EARLY", "true")
+    with pytest.raises(UsageError, match=sentence) as caught:
+        load(file)
+    assert "variable NATSTUI_ANALYSIS_START_EARLY was" in str(caught.value)
+
+
 def test_a_wrong_value_of_a_variable_is_refused_by_its_name(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

@@ -6,7 +6,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from natstui.cli.sessions.analyze import MAX_FINDINGS_SHOWN, RecordedFindings
+import pytest
+
+from natstui.cli.sessions.first_page import MAX_FINDINGS_SHOWN, RecordedFindings
 from natstui.model.records.findings import FindingReport, FindingsChanged
 from natstui.session.files.index import INDEX
 from natstui.session.read.findings import read_findings
@@ -82,18 +84,131 @@ def test_what_cannot_be_read_here_has_no_first_page(tmp_path: Path) -> None:
     assert RecordedFindings(("s3a://bucket/a-session", str(tmp_path / "*"))).lines() == []
 
 
-def result(session: str, drain_s: float | None, waits_s: float) -> dict[str, Any]:
-    row = {"session": session, "stream": "ORDERS", "consumer": "billing", "created_at_us": 7,
-           "pending_last_msgs": 3, "drain_s": drain_s, "behind_last_s": waits_s}  # fmt: skip
-    columns = [{"name": name} for name in row]
-    return {"tables": {"lag": {"columns": columns, "rows": [list(row.values())]}}}
+Tables = dict[str, tuple[dict[str, Any], ...]]
+END_US = START_US + 200 * SECOND_US
+
+
+def result(session_name: str, /, **tables: Any) -> dict[str, Any]:
+    """Return the result of an analysis with some rows of tables, all of one session."""
+    found = {}
+    for name, rows in tables.items():
+        columns = [{"name": column} for column in ("session", *rows[0])]
+        found[name] = {"columns": columns, "rows": [[session_name, *row.values()] for row in rows]}
+    return {"tables": found}
+
+
+def lag(pending_msgs: int, drain_s: float | None, waits_s: float, created_at_us: int) -> Any:
+    row = {"stream": "ORDERS", "consumer": "billing", "created_at_us": created_at_us,
+           "pending_last_msgs": pending_msgs, "drain_s": drain_s, "behind_last_s": waits_s,
+           "unseen_s": None}  # fmt: skip
+    return (row,)
 
 
 def test_a_finding_that_the_analysis_contradicts_is_named(tmp_path: Path) -> None:
     folder = recording(tmp_path)
     page = RecordedFindings((str(folder),))
-    (told,) = page.contradiction_lines(result(folder.name, 2.0, 0.5))
+    (told,) = page.contradiction_lines(result(folder.name, lag=lag(3, 2.0, 0.5, 7)))
     assert told.startswith("The analysis contradicts ") and "(NT-C23) of ORDERS > billing" in told
     assert told.endswith(": 3 pending at the end, delivered within 2s")
-    assert page.contradiction_lines(result(folder.name, None, 0.5)) == []
-    assert page.contradiction_lines(result(folder.name, 200.0, 60.0)) == []
+    assert page.contradiction_lines(result(folder.name, lag=lag(3, None, 0.5, 7))) == []
+    assert page.contradiction_lines(result(folder.name, lag=lag(3, 200.0, 60.0, 7))) == []
+    # Another consumer of that name.
+    assert page.contradiction_lines(result(folder.name, lag=lag(3, 2.0, 0.5, 6))) == []
+
+
+def stuck(until_us: int, *, is_open: bool) -> Any:
+    return ({"stream": "ORDERS", "consumer": "billing", "created_at_us": 7,
+             "end_at_us": until_us, "open": is_open},)  # fmt: skip
+
+
+def poison(sequence: int, *, is_acked: bool) -> Any:
+    row = {"stream": "ORDERS", "consumer": "billing", "stream_seq": sequence, "acked": is_acked}
+    return (row,)
+
+
+def availability(kind: str, consumer: str | None, start_us: int, end_us: int | None) -> Any:
+    row = {"kind": kind, "stream": "ORDERS", "consumer": consumer, "start_at_us": start_us,
+           "end_at_us": end_us, "detail": "s1 → s2"}  # fmt: skip
+    return (row,)
+
+
+def capacity(stored_msgs: int, full_in_s: float | None) -> Any:
+    row = {"stream": "ORDERS", "created_at_us": 7, "stored_msgs": stored_msgs, "max_msgs": 100,
+           "stored_bytes": 1, "max_bytes": None, "msgs_full_in_s": full_in_s,
+           "bytes_full_in_s": None}  # fmt: skip
+    return (row,)
+
+
+OF_STREAM, SINCE_US = {"consumer": ""}, START_US + 100 * SECOND_US
+SESSION = {"session": ({"end_at_us": END_US},)}
+LATER_US, EARLIER_US = SINCE_US + SECOND_US, SINCE_US - SECOND_US
+CONTRADICTED: dict[str, tuple[dict[str, Any], Tables, Tables, str]] = {
+    "NT-C07": ({}, {"lag": lag(0, 0.0, 0.0, 7)}, {"lag": lag(1, 0.0, 0.0, 7)},
+               "no message was pending at the end"),
+    "NT-C08": ({}, {"lag": lag(0, 0.0, 0.0, 7)}, {"lag": lag(9, None, 0.0, 7)},
+               "no message was pending at the end"),
+    "NT-C42": ({}, {"stuck": stuck(LATER_US, is_open=False)},
+               {"stuck": stuck(LATER_US, is_open=True)}, "its ack floor moved after "),
+    "NT-C43": ({}, {"stuck": stuck(LATER_US, is_open=False)},
+               {"stuck": stuck(EARLIER_US, is_open=False)}, "its ack floor moved after "),
+    "NT-C05": ({"sequences": (5,)}, {"poison": poison(5, is_acked=True)},
+               {"poison": poison(6, is_acked=True)}, "message 5 was acked"),
+    "NT-C01": ({}, {"availability": availability("unreachable", "billing", SINCE_US, LATER_US)},
+               {"availability": availability("unreachable", "billing", SINCE_US, END_US)},
+               "its leader replied after "),
+    "NT-S01": (OF_STREAM, {"availability": availability("unreachable", None, SINCE_US, LATER_US)},
+               {"availability": availability("unreachable", "billing", SINCE_US, LATER_US)},
+               "its leader replied after "),
+    "NT-S02": (OF_STREAM, {"availability": availability("leader_change", None, LATER_US, None)},
+               {"availability": availability("leader_change", None, EARLIER_US, None)},
+               "a leader was elected at "),
+    "NT-S05": (OF_STREAM, {"capacity": capacity(60, 9.0)}, {"capacity": capacity(100, None)},
+               "60 % full at the end"),
+    "NT-S26": (OF_STREAM, {"capacity": capacity(60, None)}, {"capacity": capacity(99, None)},
+               "60 % full, and no limit will be reached at this rate"),
+    "NT-S42": (OF_STREAM, {"capacity": capacity(60, None)}, {"capacity": capacity(60, 9.0)},
+               "60 % full, and no limit will be reached at this rate"),
+}  # fmt: skip
+"""Finding → its fields, rows that contradict it, rows that do not, the reason that is told."""
+
+
+@pytest.mark.parametrize("code", CONTRADICTED)
+def test_findings_of_every_kind_are_held_to_what_the_analysis_says_at_the_end(
+    code: str, tmp_path: Path
+) -> None:
+    fields, against, beside, reason = CONTRADICTED[code]
+    page, folder = page_of(tmp_path, replace(BEHIND, code=code, since_at_us=SINCE_US, **fields))
+    (told,) = page.contradiction_lines(result(folder.name, **against, **SESSION))
+    assert f"({code}) of ORDERS" in told
+    assert f": {reason}" in told
+    assert page.contradiction_lines(result(folder.name, **beside, **SESSION)) == []
+    over = replace(BEHIND, code=code, since_at_us=SINCE_US, until_at_us=LATER_US, **fields)
+    page, folder = page_of(tmp_path / "over", over)
+    assert page.contradiction_lines(result(folder.name, **against, **SESSION)) == []
+
+
+def page_of(folder: Path, *findings: FindingReport) -> tuple[RecordedFindings, Path]:
+    """Write a recording with findings; return what is printed of them, and the recording."""
+    scenario = Scenario(streams=1, consumers=2)
+    news = FindingsChanged(SINCE_US, findings)
+    session = made(folder, [*scenario.beginning(), *scenario.records(0, 10), news])
+    return RecordedFindings((str(session),)), session
+
+
+def test_a_limit_of_consumers_is_not_held_to_the_messages(tmp_path: Path) -> None:
+    near = replace(BEHIND, code="NT-S26", consumer="", numbers={"max_consumers": 4})
+    page, folder = page_of(tmp_path, near)
+    assert page.contradiction_lines(result(folder.name, capacity=capacity(60, None))) == []
+
+
+def test_of_many_contradictions_the_others_are_counted_and_hidden_findings_are_held_too(
+    tmp_path: Path,
+) -> None:
+    names = [f"c-{number:02d}" for number in range(25)]
+    page, folder = page_of(tmp_path, *(replace(BEHIND, consumer=name) for name in names))
+    rows = tuple(row | {"consumer": name} for name in names for row in lag(3, 2.0, 0.5, 7))
+    lines = page.contradiction_lines(result(folder.name, lag=rows))
+    assert len(lines) == MAX_FINDINGS_SHOWN + 1
+    assert lines[-1] == "  … and 15 more"
+    (told,) = page.contradiction_lines(result(folder.name, lag=rows[-1:]))
+    assert "ORDERS > c-24" in told

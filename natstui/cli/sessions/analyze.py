@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterator
-from glob import glob
 from pathlib import Path
 from textwrap import wrap
 from typing import Any
@@ -18,7 +16,6 @@ from natstui.analysis.report.heading import session_facts
 from natstui.analysis.report.sections import (
     SectionText,
     damaged_sessions,
-    rows_of,
     sections,
     series,
     single_bucket_text,
@@ -27,21 +24,13 @@ from natstui.clean import clean_json, clean_line
 from natstui.cli.complete import complete_recordings
 from natstui.cli.options import OutputPath
 from natstui.cli.sections import command
+from natstui.cli.sessions.first_page import RecordedFindings
 from natstui.cli.sessions.options import library_folder
 from natstui.cli.text_table import Column, stdout_width, table
-from natstui.errors import AnalysisError, DamagedSession, SessionError
+from natstui.errors import AnalysisError, DamagedSession
 from natstui.files import check_replaceable, open_atomic_file, translate_write_errors
-from natstui.model.findings.catalogue.consumers import LAGGING
-from natstui.model.findings.catalogue.every import KINDS
-from natstui.model.findings.catalogue.streams import STREAM_FULL_SOON, STREAM_NEARLY_FULL
-from natstui.model.findings.thresholds import (
-    MIN_TIME_TO_DRAIN_S,
-    NEAR_LIMIT_SHARE,
-    STUCK_AFTER_SAME_ACK_FLOOR_S,
-)
-from natstui.model.records.findings import FindingReport
-from natstui.session.files.folder import is_session
-from natstui.units import UNKNOWN, duration_text, moment_text
+from natstui.model.findings.thresholds import STUCK_AFTER_SAME_ACK_FLOOR_S
+from natstui.units import UNKNOWN
 
 _MAX_SHOWN_ROWS = 12
 _CHART_ROWS = 10
@@ -155,126 +144,6 @@ def _draw_chart(result: dict[str, Any], session: str, width_cells: int) -> list[
             has_points = True
     figure.label("minutes", axis="x", side="lower")
     return figure.build().string(colorless=True).splitlines() if has_points else []
-
-
-_MAX_SESSIONS_READ = 3
-MAX_FINDINGS_SHOWN = 10
-_RECORDED_FINDINGS_HEADING = "From the recording"
-_KIND_BY_CODE = {kind.code: kind for kind in KINDS.values()}
-
-
-class RecordedFindings:
-    """The findings that were recorded in sessions: shown before Spark has results, then compared
-    with them.
-    """
-
-    def __init__(self, patterns: tuple[str, ...]) -> None:
-        """Read the findings; `patterns` are folders, globs or URLs, of which only local folders
-        are read.
-        """
-        paths = (Path(path) for pattern in patterns for path in sorted(glob(pattern)))
-        folders = [folder for folder in paths if is_session(folder)][:_MAX_SESSIONS_READ]
-        self._findings_by_session = {folder.name: _read_findings(folder) for folder in folders}
-
-    def lines(self) -> list[str]:
-        """Return the worst 10 findings of each session as lines; empty without findings."""
-        lines = []
-        for session, findings in self._findings_by_session.items():
-            if findings:
-                lines.append(f"{_RECORDED_FINDINGS_HEADING} {clean_line(session)}:")
-                lines += [
-                    f"  {_finding_line(finding)}" for finding in findings[:MAX_FINDINGS_SHOWN]
-                ]
-                if len(findings) > MAX_FINDINGS_SHOWN:
-                    lines.append(f"  … and {len(findings) - MAX_FINDINGS_SHOWN} more")
-        return lines
-
-    def contradiction_lines(self, result: dict[str, Any]) -> list[str]:
-        """Return a sentence for each finding that is open at the end and that the analysis
-        contradicts.
-
-        `result` is what `run_job` returns.
-        """
-        return [
-            f"The analysis contradicts {_finding_name(finding)}: {reason}"
-            for session, findings in self._findings_by_session.items()
-            for finding in findings[:MAX_FINDINGS_SHOWN]
-            if finding.until_at_us is None
-            for reason in _contradictions(finding, result, session)
-        ]
-
-
-def _read_findings(folder: Path) -> list[FindingReport]:
-    """Return the recorded findings of a session, the worst first; empty if the session is
-    unreadable.
-    """
-    from natstui.session.read.findings import read_findings
-
-    try:
-        findings = [finding for finding in read_findings(folder) if finding.code in _KIND_BY_CODE]
-    except SessionError:
-        return []
-    return sorted(
-        findings,
-        key=lambda finding: (
-            -_KIND_BY_CODE[finding.code].severity_level,
-            finding.until_at_us is not None,
-            finding.since_at_us,
-        ),
-    )
-
-
-def _finding_name(finding: FindingReport) -> str:
-    subject = " > ".join(filter(None, (finding.stream, finding.consumer)))
-    kind = _KIND_BY_CODE[finding.code]
-    return clean_line(f"{kind.word} ({kind.code}) of {subject or kind.entity}")
-
-
-def _finding_line(finding: FindingReport) -> str:
-    """Return a finding as one line, with a visible character for each control character."""
-    since_us, until_us = finding.since_at_us, finding.until_at_us
-    duration = "open" if until_us is None else f"for {duration_text((until_us - since_us) / 1e6)}"
-    severity = _KIND_BY_CODE[finding.code].severity
-    time_text = f"since {moment_text(since_us)} UTC, {duration}"
-    return clean_line(f"{severity} {_finding_name(finding)}: {finding.text} · {time_text}")
-
-
-def _contradictions(finding: FindingReport, result: dict[str, Any], session: str) -> Iterator[str]:
-    """Yield the reasons why rows of the analysis contradict a finding at the end of the
-    session.
-    """
-    if finding.code == LAGGING.code:
-        for row in _rows_of_finding(result, "lag", session, finding):
-            behind_s, drain_s = row["behind_last_s"], row["drain_s"]
-            if drain_s is not None and behind_s is not None and behind_s < MIN_TIME_TO_DRAIN_S:
-                yield (
-                    f"{row['pending_last_msgs']} pending at the end, delivered within "
-                    f"{duration_text(drain_s)}"
-                )
-    if finding.code in (STREAM_NEARLY_FULL.code, STREAM_FULL_SOON.code):
-        for row in _rows_of_finding(result, "capacity", session, finding):
-            times_to_full_s = [row[f"{limit_name}_full_in_s"] for limit_name in ("msgs", "bytes")]
-            fill_ratios = [
-                row[f"stored_{limit_name}"] / row[f"max_{limit_name}"]
-                for limit_name in ("msgs", "bytes")
-                if row[f"max_{limit_name}"]
-            ]
-            if (
-                fill_ratios
-                and max(fill_ratios) < NEAR_LIMIT_SHARE
-                and times_to_full_s == [None, None]
-            ):
-                percent_text = f"{max(fill_ratios) * 100:.0f} %"
-                yield f"{percent_text} full, and no limit will be reached at this rate"
-
-
-def _rows_of_finding(
-    result: dict[str, Any], table: str, session: str, finding: FindingReport
-) -> Iterator[dict[str, Any]]:
-    for row in rows_of(result, table, session):
-        names = (row["stream"], row.get("consumer") or "", row["created_at_us"])
-        if names == (finding.stream, finding.consumer, finding.created_at_us):
-            yield row
 
 
 def _cache_folder() -> Path:

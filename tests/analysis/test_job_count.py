@@ -1,16 +1,24 @@
-"""How much Spark has to do: each job costs a moment, whatever is in it."""
+"""How much Spark has to do: each job and each task costs a moment, whatever is in it."""
 
 from __future__ import annotations
 
-import pytest
+import time
+from pathlib import Path
 
-from tests.analysis.locally import OF_ALL_SESSIONS, Answers
+import pytest
+from pyspark.sql import SparkSession
+
+from tests.analysis.damaged import small
+from tests.analysis.locally import OF_ALL_SESSIONS, Answers, analysed_into, jobs_count
 from tests.analysis.planted import Analysed
 
 pytestmark = pytest.mark.spark
 
 MOST_JOBS = 121
 """So many were counted once for a small recording, with most tables empty: it was too many."""
+MOST_SMALL_JOBS, MOST_SMALL_TASKS = 85, 140
+"""Of a complete run on a small recording, its results included: 77 and 125 were counted."""
+GROUP = "a small run"
 
 
 def test_sessions_with_rows_for_every_table_take_few_jobs(
@@ -18,3 +26,33 @@ def test_sessions_with_rows_for_every_table_take_few_jobs(
 ) -> None:
     assert all(analysed.gold[name] for name in OF_ALL_SESSIONS)
     assert answers.jobs_count + analysed.answers.jobs_count < MOST_JOBS
+
+
+def test_a_small_recording_takes_few_jobs_and_tasks(spark: SparkSession, tmp_path: Path) -> None:
+    session, before_count = small(tmp_path / "sessions"), jobs_count(spark)
+    spark.sparkContext.setJobGroup(GROUP, GROUP)
+    try:
+        result = analysed_into(spark, tmp_path / "out", [session])
+    finally:
+        spark.sparkContext.setLocalProperty("spark.jobGroup.id", None)  # type: ignore[arg-type]
+    assert result["tables"]["consumer_rate"]["rows"]
+    found_count = jobs_count(spark) - before_count
+    tasks_count = small_tasks_count(spark, found_count)
+    assert found_count <= MOST_SMALL_JOBS, f"{found_count} jobs"
+    assert tasks_count <= MOST_SMALL_TASKS, f"{tasks_count} tasks"
+
+
+def small_tasks_count(spark: SparkSession, expected_jobs_count: int) -> int:
+    """Return how many tasks the jobs of the run had, once Spark has heard of all their ends."""
+    tracker = spark.sparkContext.statusTracker()
+    give_up_at = time.monotonic() + 30
+    while True:
+        jobs = [tracker.getJobInfo(number) for number in tracker.getJobIdsForGroup(GROUP)]
+        ended = [job for job in jobs if job is not None and job.status == "SUCCEEDED"]
+        if len(ended) == expected_jobs_count:
+            break
+        assert time.monotonic() < give_up_at, f"{len(ended)} of {expected_jobs_count} jobs"
+        time.sleep(0.05)
+    stages = [tracker.getStageInfo(number) for job in ended for number in job.stageIds]
+    # Stages whose rows an earlier job computed are left out.
+    return sum(stage.numCompletedTasks for stage in stages if stage is not None)

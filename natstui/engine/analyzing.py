@@ -22,17 +22,16 @@ from natstui.errors import ActionRefusal, AnalysisError, MissingExtra, NatstuiEr
 from natstui.feed import Sink
 from natstui.model.records.analysis import (
     AnalysisCommand,
-    AnalysisFinished,
     AnalysisProgress,
-    AnalysisRecord,
     StartAnalysis,
     StopAnalysis,
 )
 from natstui.model.records.messages import Answered
 from natstui.session.library import find_session, list_session_folders
 
+Status = Literal["done", "refused", "failed"]
+
 _MAX_LINE_BYTES = 32 * 1024 * 1024
-_CANCELLED_EXIT_CODE = 130
 _NICE_LEVEL = 3
 """The nice level of the child: it uses every core, but the engine and the viewer have priority."""
 
@@ -55,26 +54,17 @@ class AnalysisRunner:
         self._is_stopping = False
 
     def execute(self, command: AnalysisCommand) -> None:
-        """Start or stop an analysis, and reply; its progress and result are sent as records."""
+        """Start or stop an analysis; the reply to a start is sent at the end of the analysis."""
         try:
             match command:
                 case StartAnalysis():
                     self._start_analysis(command)
                 case StopAnalysis():
                     self._stop_analysis()
-        except ActionRefusal as error:
-            self._reply(command, "refused", str(error))
+                    self._viewer.add(_make_reply(command.command_id, "done", "stopping"))
         except NatstuiError as error:
-            self._viewer.add(_make_failed_result(command.command_id, None, str(error)))
-            self._reply(command, "failed", str(error))
-        else:
-            is_start = isinstance(command, StartAnalysis)
-            self._reply(command, "done", "started" if is_start else "stopping")
-
-    def _reply(
-        self, command: AnalysisCommand, status: Literal["done", "refused", "failed"], text: str
-    ) -> None:
-        self._viewer.add(Answered(time.time_ns() // 1000, command.command_id, status, text))
+            status: Status = "refused" if isinstance(error, ActionRefusal) else "failed"
+            self._viewer.add(_make_reply(command.command_id, status, str(error)))
 
     def _start_analysis(self, command: StartAnalysis) -> None:
         if self._child is not None:
@@ -120,30 +110,28 @@ class AnalysisRunner:
         self._is_stopping = True
         self._child.stdin.close()
 
-    def _follow_child(self, child: subprocess.Popen[bytes], run_id: int, session: str) -> None:
+    def _follow_child(self, child: subprocess.Popen[bytes], command_id: int, session: str) -> None:
         """Send the viewer a record for each line of the child until it ends; runs in a thread."""
-        final_record = self._forward_progress(child, run_id, session)
+        reply = self._forward_progress(child, command_id, session)
         self._child = None
-        self._viewer.add(
-            final_record or make_missing_result(run_id, session, cancelled=self._is_stopping)
-        )
+        self._viewer.add(reply or make_missing_reply(command_id, cancelled=self._is_stopping))
 
     def _forward_progress(
-        self, child: subprocess.Popen[bytes], run_id: int, session: str
-    ) -> AnalysisFinished | None:
-        """Send the viewer a record for each progress line; return the result, None without one."""
+        self, child: subprocess.Popen[bytes], command_id: int, session: str
+    ) -> Answered | None:
+        """Send the viewer a record for each progress line; return the reply, None without one."""
         assert child.stdout is not None and child.stdin is not None
-        final_record: AnalysisFinished | None = None
+        reply: Answered | None = None
         while (line := child.stdout.readline(_MAX_LINE_BYTES)).endswith(b"\n"):
-            record = decode_child_line(run_id, session, line)
-            if isinstance(record, AnalysisFinished):
-                final_record = record
+            record = decode_child_line(command_id, session, line)
+            if isinstance(record, Answered):
+                reply = record
             else:
                 self._viewer.add(record)
         child.stdin.close()
         child.stdout.close()
         child.wait()
-        return final_record
+        return reply
 
 
 def start_child(folder: Path) -> subprocess.Popen[bytes]:
@@ -164,35 +152,32 @@ def start_child(folder: Path) -> subprocess.Popen[bytes]:
     return child
 
 
-def decode_child_line(run_id: int, session: str, line: bytes) -> AnalysisRecord:
-    """Return the record of one line of the child; for an invalid line, a failed result."""
-    now_us = time.time_ns() // 1000
+def decode_child_line(command_id: int, session: str, line: bytes) -> AnalysisProgress | Answered:
+    """Return the record of one line of the child; for an invalid line, a failed reply."""
     try:
         fields: dict[str, Any] = json.loads(line)
         if fields["kind"] == "progress":
             counts = (int(fields[name]) for name in _COUNT_FIELDS)
-            return AnalysisProgress(now_us, run_id, session, str(fields["text"]), *counts)
+            at_us = time.time_ns() // 1000
+            return AnalysisProgress(at_us, command_id, session, str(fields["text"]), *counts)
         if fields["kind"] == "result":
-            text = f"analysed {session}"
-            return AnalysisFinished(now_us, run_id, session, "done", text, line.decode())
-        cancelled = fields["exit_code"] == _CANCELLED_EXIT_CODE
-        status: Literal["cancelled", "failed"] = "cancelled" if cancelled else "failed"
-        return AnalysisFinished(now_us, run_id, session, status, str(fields["text"]))
+            return _make_reply(command_id, "done", f"analysed {session}", line.decode())
+        return _make_reply(command_id, "failed", str(fields["text"]))
     except (ValueError, KeyError, TypeError):
         reason = f"the analysis wrote an unexpected line: {line[:80]!r}"
-        return _make_failed_result(run_id, session, reason)
+        return _make_reply(command_id, "failed", reason)
 
 
 _COUNT_FIELDS = ("done_count", "steps_count", "tasks_done_count", "tasks_count")
 
 
-def make_missing_result(run_id: int, session: str, *, cancelled: bool) -> AnalysisFinished:
-    """Return the result of a run whose process wrote none: cancelled or failed."""
-    if cancelled:
-        return AnalysisFinished(time.time_ns() // 1000, run_id, session, "cancelled", "cancelled")
+def make_missing_reply(command_id: int, *, cancelled: bool) -> Answered:
+    """Return the reply to a start whose process wrote no result: it was cancelled or killed."""
     reason = "the analysis ended without a result: its process was killed"
-    return _make_failed_result(run_id, session, reason)
+    return _make_reply(command_id, "failed", "cancelled" if cancelled else reason)
 
 
-def _make_failed_result(run_id: int, session: str | None, text: str) -> AnalysisFinished:
-    return AnalysisFinished(time.time_ns() // 1000, run_id, session, "failed", text)
+def _make_reply(
+    command_id: int, status: Status, text: str, body_json: str | None = None
+) -> Answered:
+    return Answered(time.time_ns() // 1000, command_id, status, text, body_json)

@@ -12,9 +12,8 @@ import pytest
 
 from benchmarks._fleet import Plan
 from benchmarks._sessions import write_session
-from natstui.engine.analyzing import AnalysisRunner, decode_child_line, make_missing_result
+from natstui.engine.analyzing import AnalysisRunner, decode_child_line, make_missing_reply
 from natstui.model.records.analysis import (
-    AnalysisFinished,
     AnalysisProgress,
     StartAnalysis,
     StopAnalysis,
@@ -64,27 +63,27 @@ def test_an_analysis_is_cancelled_and_another_started_which_a_killed_engine_take
 
 def an_analysis_without_its_session_fails(engine: EngineProcess) -> None:
     engine.send(StartAnalysis(command_id=9, session="nothing"))
-    ended = engine.next(AnalysisFinished)
+    ended = engine.next(Answered)
     assert ended.status == "failed" and "no session 'nothing'" in ended.text
 
 
 def one_is_cancelled_and_another_started(engine: EngineProcess) -> None:
     engine.send(StartAnalysis(command_id=1))
     progress = engine.next(AnalysisProgress, s=60)
-    assert (progress.run_id, progress.session) == (1, "20260922T141320Z-new")
+    assert (progress.command_id, progress.session) == (1, "20260922T141320Z-new")
     assert (progress.text, progress.done_count) == ("starting Spark", 0)
     engine.send(StartAnalysis(command_id=2))
     refused = engine.next(Answered, lambda reply: reply.command_id == 2)
     assert refused.text == "an analysis runs already"
     engine.send(StopAnalysis(command_id=3))
-    ended = engine.next(AnalysisFinished, s=60)
-    assert (ended.run_id, ended.status, ended.result_json) == (1, "cancelled", None)
+    ended = engine.next(Answered, lambda reply: reply.command_id == 1, s=60)
+    assert (ended.status, ended.text, ended.body_json) == ("failed", "cancelled", None)
     engine.send(StopAnalysis(command_id=4))
     refused = engine.next(Answered, lambda reply: reply.command_id == 4)
     assert refused.text == "no analysis runs"
     engine.send(StartAnalysis(command_id=5, session="20260921"))
     again = engine.next(AnalysisProgress, s=60)
-    assert (again.run_id, again.session) == (5, "20260921T141320Z-old")
+    assert (again.command_id, again.session) == (5, "20260921T141320Z-old")
 
 
 def an_engine_that_is_killed_takes_its_analysis_along(engine: EngineProcess) -> None:
@@ -98,7 +97,7 @@ def refusal(sessions: Path) -> str:
     viewer = Told()
     AnalysisRunner(sessions, viewer).execute(StartAnalysis(command_id=1))
     record = viewer.get(timeout=60)
-    assert isinstance(record, AnalysisFinished) and record.status == "failed"
+    assert isinstance(record, Answered) and record.status == "failed"
     return record.text
 
 
@@ -122,8 +121,8 @@ def test_a_java_home_without_java_is_named(
     monkeypatch.setenv("JAVA_HOME", str(tmp_path))
     viewer = Told()
     AnalysisRunner(sessions, viewer).execute(StartAnalysis(command_id=1))
-    while not isinstance(record := viewer.get(timeout=60), AnalysisFinished):
-        assert isinstance(record, Answered | AnalysisProgress)
+    while not isinstance(record := viewer.get(timeout=60), Answered):
+        assert isinstance(record, AnalysisProgress)
     assert record.status == "failed"
     assert f"JAVA_HOME={tmp_path} has no bin/java" in record.text
 
@@ -139,29 +138,27 @@ def test_an_analysis_that_is_stopped_ends_as_cancelled_and_only_one_that_runs_is
     analyzing.execute(StartAnalysis(command_id=3))
     analyzing.execute(StopAnalysis(command_id=4))
     told = list[Record]()
-    while sum(isinstance(record, Answered | AnalysisFinished) for record in told) < 5:
+    while sum(isinstance(record, Answered) for record in told) < 4:
         told.append(viewer.get(timeout=60))
     replies = [record for record in told if isinstance(record, Answered)]
-    assert [(reply.command_id, reply.status, reply.text) for reply in replies] == [
+    # The process may end before the reply to its stop.
+    by_id = sorted((reply.command_id, reply.status, reply.text) for reply in replies)
+    assert by_id == [
         (1, "refused", "no analysis runs"),
-        (2, "done", "started"),
+        (2, "failed", "cancelled"),
         (3, "refused", "an analysis runs already"),
         (4, "done", "stopping"),
     ]
-    (ended,) = (record for record in told if isinstance(record, AnalysisFinished))
-    assert (ended.run_id, ended.status, ended.text) == (2, "cancelled", "cancelled")
 
 
 def test_a_process_that_ends_without_a_word_was_cancelled_or_killed() -> None:
-    cancelled, killed = (
-        make_missing_result(7, "it", cancelled=stopped) for stopped in (True, False)
-    )
-    assert (cancelled.status, cancelled.text) == ("cancelled", "cancelled")
+    cancelled, killed = (make_missing_reply(7, cancelled=stopped) for stopped in (True, False))
+    assert (cancelled.status, cancelled.text) == ("failed", "cancelled")
     assert killed.status == "failed" and "its process was killed" in killed.text
 
 
 @pytest.mark.parametrize("line", [b"Exception in thread\n", b"[]\n", b'{"kind": "progress"}\n'])
 def test_what_the_child_should_not_say_is_a_failure(line: bytes) -> None:
     record = decode_child_line(7, "it", line)
-    assert isinstance(record, AnalysisFinished) and record.status == "failed"
+    assert isinstance(record, Answered) and record.status == "failed"
     assert "unexpected line" in record.text

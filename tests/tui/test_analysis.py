@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 from pathlib import Path
@@ -14,12 +15,7 @@ from benchmarks._sessions import write_session
 from natstui.analysis.folders import prepare_tables_folder, resolve_sessions
 from natstui.analysis.job import create_parser
 from natstui.analysis.result_cache import run_fingerprint, write_cached_result
-from natstui.model.records.analysis import (
-    AnalysisFinished,
-    AnalysisProgress,
-    StartAnalysis,
-    StopAnalysis,
-)
+from natstui.model.records.analysis import AnalysisProgress, StartAnalysis, StopAnalysis
 from natstui.model.records.messages import Answered
 from natstui.tui.analysis.screen import AnalysisScreen, charts_of
 from natstui.tui.analysis.text import (
@@ -157,8 +153,8 @@ async def test_a_recording_is_analysed_from_the_command_line(recorded: Path) -> 
         await viewer.until(lambda: ":analyze shows it" in viewer.words, "no word", s=300)
         await viewer.type_command("analyze")
         await viewer.until(lambda: isinstance(viewer.app.screen, AnalysisScreen))
-        run_id, screen = screen.run_id, viewer.app.screen
-        assert isinstance(screen, AnalysisScreen) and screen.run_id == run_id
+        run, screen = screen.analysis_run, viewer.app.screen
+        assert isinstance(screen, AnalysisScreen) and screen.analysis_run is run
         await shows_answers(viewer, s=300)
 
 
@@ -225,6 +221,11 @@ async def test_without_a_recording_it_is_said_and_what_was_found_before_is_shown
         await shows_answers(viewer, s=60)
 
 
+def begun(start: StartAnalysis) -> AnalysisProgress:
+    """Return the first progress of an analysis."""
+    return AnalysisProgress(START_US, start.command_id, NAME, "starting Spark", 0, 0, 0, 0)
+
+
 @pytest.mark.slow
 async def test_escape_leaves_an_analysis_running_and_ctrl_x_stops_it() -> None:
     async with fed(*Scenario(streams=1, consumers=1).beginning(), size=(80, 24)) as viewer:
@@ -232,11 +233,7 @@ async def test_escape_leaves_an_analysis_running_and_ctrl_x_stops_it() -> None:
         await viewer.until(lambda: isinstance(viewer.app.screen, AnalysisScreen))
         await viewer.until(lambda: viewer.sent(StartAnalysis))
         (start,) = viewer.sent(StartAnalysis)
-        run_id = start.command_id
-        started = Answered(START_US, run_id, "done", "started")
-        await viewer.feed(
-            started, AnalysisProgress(START_US, run_id, NAME, "starting Spark", 0, 0, 0, 0)
-        )
+        await viewer.feed(begun(start))
         await viewer.until(
             lambda: (
                 "starting Spark" in viewer.words and "ctrl+x stops the analysis" in viewer.words
@@ -253,7 +250,7 @@ async def test_escape_leaves_an_analysis_running_and_ctrl_x_stops_it() -> None:
         (stop,) = viewer.sent(StopAnalysis)
         await viewer.feed(
             Answered(START_US, stop.command_id, "done", "stopping"),
-            AnalysisFinished(START_US, run_id, NAME, "cancelled", "cancelled"),
+            Answered(START_US, start.command_id, "failed", "cancelled"),
         )
         await viewer.until(lambda: "escape leaves" in viewer.words and "cancelled" in viewer.text)
         assert not viewer.toasts
@@ -263,13 +260,54 @@ async def test_an_analysis_has_ended_when_its_engine_is_killed_and_says_why() ->
     async with fed(*Scenario(streams=1, consumers=1).beginning(), size=(120, 24)) as viewer:
         await viewer.type_command("analyze")
         await viewer.until(lambda: viewer.sent(StartAnalysis))
-        run_id = viewer.sent(StartAnalysis)[0].command_id
-        await viewer.feed(
-            Answered(START_US, run_id, "done", "started"),
-            AnalysisProgress(START_US, run_id, NAME, "starting Spark", 0, 0, 0, 0),
-        )
+        await viewer.feed(begun(viewer.sent(StartAnalysis)[0]))
         await viewer.until(lambda: "starting Spark" in viewer.words)
         os.killpg(viewer.app.link.pid, signal.SIGKILL)
         sentence = "the analysis ended without a result: the engine was ended by SIGKILL"
         await viewer.until(lambda: sentence in viewer.words, "the sentence")
         assert "ctrl+x stops the analysis" not in viewer.words
+
+
+async def test_an_analysis_that_was_left_is_named_when_quitting_and_a_toast_tells_its_end() -> (
+    None
+):
+    async with fed(*Scenario(streams=1, consumers=1).beginning(), size=(120, 24)) as viewer:
+        await viewer.type_command("analyze")
+        await viewer.until(lambda: viewer.sent(StartAnalysis))
+        (start,) = viewer.sent(StartAnalysis)
+        await viewer.feed(begun(start))
+        await viewer.until(lambda: "starting Spark" in viewer.words)
+        await viewer.press("escape")
+        await viewer.until(lambda: not isinstance(viewer.app.screen, AnalysisScreen))
+        await viewer.press("q")
+        await viewer.until(lambda: "an analysis is running" in viewer.words, "the question")
+        await viewer.press("escape")
+        body = json.dumps(drawn.result((NAME,), lasted_s=90))
+        await viewer.feed(Answered(START_US, start.command_id, "done", f"analysed {NAME}", body))
+        told = f"analysed {NAME}; :analyze shows it"
+        await viewer.until(lambda: told in viewer.toasts, told)
+        # A result that nobody has seen is shown, also for the name of its recording.
+        await viewer.type_command(f"analyze {NAME}")
+        await viewer.until(lambda: viewer.app.screen.has_class("-answered"), "the result")
+        assert viewer.sent(StartAnalysis) == [start]
+        await viewer.press("escape")
+        await viewer.until(lambda: not isinstance(viewer.app.screen, AnalysisScreen))
+        await viewer.type_command("analyze")
+        await viewer.until(lambda: len(viewer.sent(StartAnalysis)) == 2, "another begins")
+        await viewer.type_command("analyze other")
+        this_is_it = "an analysis runs already: this is it"
+        await viewer.until(lambda: this_is_it in viewer.toasts, this_is_it)
+        assert len(viewer.sent(StartAnalysis)) == 2
+
+
+async def test_an_analysis_that_was_left_says_why_it_ended_with_its_engine() -> None:
+    async with fed(*Scenario(streams=1, consumers=1).beginning(), size=(120, 24)) as viewer:
+        await viewer.type_command("analyze")
+        await viewer.until(lambda: viewer.sent(StartAnalysis))
+        await viewer.feed(begun(viewer.sent(StartAnalysis)[0]))
+        await viewer.until(lambda: "starting Spark" in viewer.words)
+        await viewer.press("escape")
+        await viewer.until(lambda: not isinstance(viewer.app.screen, AnalysisScreen))
+        os.killpg(viewer.app.link.pid, signal.SIGKILL)
+        sentence = "the analysis ended without a result: the engine was ended by SIGKILL"
+        await viewer.until(lambda: sentence in viewer.toasts, sentence)

@@ -59,8 +59,9 @@ async def test_a_list_that_is_cut_says_how_many_more_there_are() -> None:
 @pytest.mark.slow
 async def test_a_closed_line_takes_no_keys_where_nothing_else_takes_them() -> None:
     async with fed(*engine_records(), size=(80, 24)) as viewer:
-        screen = AnalysisScreen(None)
-        await viewer.app.push_screen(screen)
+        await viewer.type_command("analyze")
+        await viewer.until(lambda: isinstance(viewer.app.screen, AnalysisScreen), "the screen")
+        screen = viewer.app.screen
         assert screen.focus_chain == [], "nothing here takes keys"
         line = screen.query_one(CommandLine)
         await viewer.press("colon")

@@ -10,7 +10,7 @@ import pytest
 
 from natstui.model.bench.view import BenchmarkView
 from natstui.model.live.state import State
-from natstui.model.records.analysis import AnalysisProgress
+from natstui.model.records.analysis import StartAnalysis
 from natstui.model.records.benchmark import BenchmarkPlanned, BenchmarkSummed
 from natstui.model.records.messages import Answered
 from natstui.model.records.recording import (
@@ -50,9 +50,8 @@ MEASURING = BenchmarkView(run_id="r", planned=BenchmarkPlanned(1, "r", PLAN))
 
 def test_what_is_recorded_and_measured_would_end() -> None:
     both = State(recording=RECORDING, benchmark=MEASURING)
-    analysis = AnalysisProgress(1, 2, "a", "reading", 0, 3, 0, 0)
-    for analysed in (State(), State(replay=REPLAY)):
-        runs = describe_running_work(analysed.after(analysis), (), includes_recording=True)
+    for state in (State(), State(replay=REPLAY)):
+        runs = describe_running_work(state, (StartAnalysis(1),), includes_recording=True)
         assert runs == ["an analysis is running"]
     names = ["a recording is running", "a benchmark is running"]
     assert describe_running_work(both, (), includes_recording=True) == names

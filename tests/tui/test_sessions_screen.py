@@ -12,7 +12,7 @@ import msgspec
 import pytest
 from textual.widgets import Input
 
-from natstui.model.records.analysis import AnalysisFinished, AnalysisProgress, StartAnalysis
+from natstui.model.records.analysis import AnalysisProgress, StartAnalysis
 from natstui.model.records.copies import FindDroppedMessages
 from natstui.model.records.managing import ReadServerIdentity
 from natstui.model.records.messages import Answered
@@ -261,13 +261,12 @@ async def test_a_key_analyses_the_recording_under_the_cursor() -> None:
         (start,) = viewer.sent(StartAnalysis)
         assert start.session == "one"
         await viewer.feed(
-            Answered(1, start.command_id, "done", "started"),
             AnalysisProgress(1, start.command_id, "one", "starting Spark", 0, 0, 0, 0),
         )
         await viewer.until(lambda: "Analysis  ›  one" in viewer.text, "its analysis")
         # Whoever left it hears how it ended.
         await viewer.press("escape")
-        done = AnalysisFinished(2, start.command_id, "one", "done", "one: nothing stood out")
+        done = Answered(2, start.command_id, "done", "one: nothing stood out", "{}")
         await viewer.feed(done)
         told = "one: nothing stood out; :analyze shows it"
         await viewer.until(lambda: told in viewer.toasts, told)

@@ -21,12 +21,7 @@ from natstui.model.live.history import CONSUMER_COLUMNS, STREAM_COLUMNS, History
 from natstui.model.live.known_rows import Table, merge_consumers, merge_streams, without_leader
 from natstui.model.live.past_polls import PastPolls
 from natstui.model.live.snapshot import Account, ConsumerColumns, PollCost, Snapshot, StreamColumns
-from natstui.model.records.analysis import (
-    AnalysisFinished,
-    AnalysisProgress,
-    AnalysisRecord,
-    AnalysisRun,
-)
+from natstui.model.records.analysis import AnalysisProgress
 from natstui.model.records.benchmark import BenchmarkRecord
 from natstui.model.records.evidence import (
     AcksCounted,
@@ -157,8 +152,6 @@ class State:
     replay_marks: ReplayMarks | None = None
     benchmark: BenchmarkView | None = None
     """The running or last benchmark; None before the first."""
-    analysis: AnalysisRun | None = None
-    """The running or last analysis of a recording; None before the first."""
 
     def rowless_streams(self) -> frozenset[str]:
         """Return the unreachable streams of which only the name is known."""
@@ -172,7 +165,7 @@ class State:
 
     def after(self, record: Record) -> State:
         """Return the state after one more record."""
-        if isinstance(record, ManagingRecord | AnalysisRecord | Silenced):
+        if isinstance(record, ManagingRecord | AnalysisProgress | Silenced):
             return _after_reply(self, record)
         if isinstance(record, ServersRead | ServersSoFar | ClientsRead | ConnectionsRead):
             return _after_reading(self, record)
@@ -236,16 +229,13 @@ def _after_reading(
             )
 
 
-def _after_reply(state: State, record: ManagingRecord | AnalysisRecord | Silenced) -> State:
+def _after_reply(state: State, record: ManagingRecord | AnalysisProgress | Silenced) -> State:
     match record:
         case Silenced():
             return replace(state, silences=record.silences)
-        case Answered() | Tailed() | TapResults() | FileMoved() | Listened():
+        case Answered() | Tailed() | TapResults() | FileMoved() | Listened() | AnalysisProgress():
             # Replies belong to one request, and do not change the state.
             return state
-        case AnalysisProgress() | AnalysisFinished():
-            # The time of an analysis is not that of a replay, so the state does not get newer.
-            return replace(state, analysis=(state.analysis or AnalysisRun()).after(record))
 
 
 def _after_benchmark(state: State, record: BenchmarkRecord | BenchmarkSoFar) -> State:
@@ -289,7 +279,7 @@ def _after_recorder(
         case RecordingChanged():
             return replace(state, recording=record)
         case ReplayReset():
-            return State(replay_marks=state.replay_marks, analysis=state.analysis)
+            return State(replay_marks=state.replay_marks)
         case PastPolls():
             return _after_past_polls(state, record)
         case ReplayPosition():

@@ -17,9 +17,7 @@ from natstui.model.live.past_polls import PastPolls
 from natstui.model.live.snapshot import Snapshot
 from natstui.model.records.analysis import (
     AnalysisCommand,
-    AnalysisFinished,
     AnalysisProgress,
-    AnalysisRecord,
     StartAnalysis,
     StopAnalysis,
 )
@@ -199,7 +197,7 @@ Record = (
     | BenchmarkRecord
     | BenchmarkSoFar
     | ManagingRecord
-    | AnalysisRecord
+    | AnalysisProgress
     | Silenced
     | ServersRead
     | ServersSoFar
@@ -215,7 +213,6 @@ NEVER_RECORDED = (
     ReplayPosition,
     ReplayMarks,
     AnalysisProgress,
-    AnalysisFinished,
     BenchmarkSoFar,
     EvidenceSoFar,
     FindingsSoFar,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import ClassVar, NamedTuple
@@ -16,13 +15,11 @@ from textual.widgets import OptionList, Static
 from textual.widgets.option_list import Option
 
 from natstui.clean import clean_line
+from natstui.clock import steady_s
 from natstui.decoding import decoder_of
-from natstui.model.records.analysis import (
-    AnalysisFinished,
-    AnalysisRun,
-    StartAnalysis,
-    StopAnalysis,
-)
+from natstui.model.records.analysis import StopAnalysis
+from natstui.model.records.messages import Answered
+from natstui.tui.analysis.run import AnalysisRun
 from natstui.tui.analysis.text import (
     CHARTS_TABLE,
     VERDICT_TABLE,
@@ -35,7 +32,6 @@ from natstui.tui.analysis.text import (
     verdict_text,
 )
 from natstui.tui.frame.live import LiveScreen
-from natstui.tui.frame.requests import PendingRequest, run_task
 from natstui.tui.kit.chart.chart import Chart
 from natstui.tui.kit.chart.frame import SERIES_COLOR_COUNT, ChartData, Series
 from natstui.tui.kit.chart.ticks import Unit
@@ -165,7 +161,7 @@ class FindingsPage(Static):
 
 
 class AnalysisScreen(LiveScreen):
-    """Starts an analysis or shows the running one, which continues after the screen is closed."""
+    """Shows an analysis, which continues after the screen is closed."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("ctrl+x", "stop", "Stop", id="analysis.stop"),
@@ -196,9 +192,6 @@ class AnalysisScreen(LiveScreen):
     }
     """
 
-    closed_screen_run_id: ClassVar[int | None] = None
-    """The id of the run whose screen was closed before its end: the next screen shows it."""
-
     caption = getters.query_one("#caption", Static)
     progress = getters.query_one("#progress", Static)
     tables = getters.query_one("#tables", OptionList)
@@ -206,14 +199,11 @@ class AnalysisScreen(LiveScreen):
     findings = getters.query_one(FindingsPage)
     table = getters.query_one(BigTable)
 
-    def __init__(self, session: str | None) -> None:
+    def __init__(self, run: AnalysisRun) -> None:
         super().__init__()
-        self.session = session
+        self.analysis_run = run
         self.result: AnalysisResult | None = None
-        self.run_id = -1
-        self._finished_run: AnalysisFinished | None = None
-        self._is_stop_requested = False
-        self._is_running = False
+        self._was_reply_shown = False
         self._column_and_reverse_by_table: dict[str, tuple[str, bool]] = {}
         self._has_charts = False
 
@@ -231,54 +221,21 @@ class AnalysisScreen(LiveScreen):
                 yield BigTable([], empty="no rows")
 
     def on_mount(self) -> None:
-        """Show the run of the last closed screen if it belongs to this screen; else start an
-        analysis.
-        """
+        """Show the progress of the analysis, and its reply."""
         self.caption.update(safe("Analysis"))
         self.progress.update(safe(f"starting …\n\n{self._keys_text()}", "dim"))
-        previous_run_id, analysis_run = AnalysisScreen.closed_screen_run_id, self.state.analysis
-        AnalysisScreen.closed_screen_run_id = None
-        if (
-            analysis_run
-            and previous_run_id is not None
-            and analysis_run.run_id == previous_run_id
-            and self._belongs_to_screen(analysis_run)
-        ):
-            self.run_id = previous_run_id
-            # Its widgets are mounted by then.
-            self.call_after_refresh(self.refresh_state)
-        else:
-            request = self.engine.request(StartAnalysis(0, self.session))
-            self.run_id = request.command_id
-            run_task(self, self._await_start_reply, request)
+        self.analysis_run.screens.add(self)
+        # Its widgets are mounted by then.
+        self.call_after_refresh(self.refresh_state)
         self.set_interval(1.0, self._draw_progress)
 
-    async def _await_start_reply(self, request: PendingRequest) -> None:
-        """Wait for the reply to a start; after a failure, show another running analysis or the
-        error.
-        """
-        reply = await request
-        reported_run = self.state.analysis
-        if reply.status == "done":
-            return
-        if reported_run is not None and reported_run.running is not None:
-            self.run_id = reported_run.running.run_id
-            self.notify(f"{reply.text}: this is it", markup=False)
-            self.refresh_state()
-        elif self.current_run is None:
-            self.progress.update(safe(reply.text, "error"))
-
-    def _belongs_to_screen(self, analysis_run: AnalysisRun) -> bool:
-        """Return whether this screen can show a run: a running one, or one of the session that the
-        screen analyses.
-        """
-        if self.session is None or analysis_run.finished is None:
-            return True
-        return self.session == analysis_run.finished.session
+    def on_unmount(self) -> None:
+        """Stop showing the analysis, which continues."""
+        self.analysis_run.screens.discard(self)
 
     def _keys_text(self) -> str:
-        """Return the text about the keys: stop the run, or leave it running."""
-        if self._is_stop_requested:
+        """Return the text about the keys: stop the analysis, or leave it running."""
+        if self.analysis_run.is_stop_requested:
             return "stopping …"
         back_key, stop_key = (
             key_of(self, "back") or "escape",
@@ -290,45 +247,35 @@ class AnalysisScreen(LiveScreen):
             f"{until_text}: :analyze shows it again"
         )
 
-    @property
-    def current_run(self) -> AnalysisRun | None:
-        """Return the run of this screen; None if the engine does not report it."""
-        run = self.state.analysis
-        return run if run is not None and run.run_id == self.run_id else None
-
     def refresh_state(self) -> None:
-        """Show the progress of the run, and its results after the end."""
-        run = self.current_run
-        if run is None or self._finished_run is not None:
+        """Show the progress of the analysis, or its reply once."""
+        reply = self.analysis_run.reply
+        if self._was_reply_shown or not self.is_open:
             return
-        if self._is_running is not (run.running is not None):
-            self._is_running = run.running is not None
-            self.refresh_bindings()
-        self._draw_progress()
-        if run.finished is not None:
-            self._finished_run = run.finished
-            self._show_result(run.finished)
+        self.refresh_bindings()
+        if reply is None:
+            self._draw_progress()
+        else:
+            self._was_reply_shown = self.analysis_run.was_reply_shown = True
+            self._show_reply(reply)
 
     def _draw_progress(self) -> None:
-        run = self.current_run
-        progress = run.running if run is not None else None
-        if run is None or progress is None:
+        run = self.analysis_run
+        if run.progress is None or run.reply is not None:
             return
-        self.caption.update(safe(f"Analysis  ›  {progress.session}"))
-        # Both times are of the same clock; a negative difference means that it was set back.
-        elapsed_us = max(0, time.time_ns() // 1000 - (run.began_at_us or progress.at_us))
-        lines = [progress_text(progress, elapsed_us / 1e6), Content()]
+        self.caption.update(safe(f"Analysis  ›  {run.session_name}"))
+        lines = [progress_text(run.progress, steady_s() - run.started_at_s), Content()]
         self.progress.update(Content("\n").join([*lines, safe(self._keys_text(), "dim")]))
 
-    def _show_result(self, result: AnalysisFinished) -> None:
-        title = "  ›  ".join(["Analysis", result.session or ""]).removesuffix("  ›  ")
-        if result.result_json is None:
-            style_name = "warn" if result.status == "cancelled" else "error"
+    def _show_reply(self, reply: Answered) -> None:
+        title = "  ›  ".join(filter(None, ("Analysis", self.analysis_run.session_name)))
+        if reply.body_json is None:
+            style_name = "warn" if self.analysis_run.is_stop_requested else "error"
             hint = safe("escape leaves", "dim")
             self.caption.update(safe(title))
-            self.progress.update(Content("\n\n").join([safe(result.text, style_name), hint]))
+            self.progress.update(Content("\n\n").join([safe(reply.text, style_name), hint]))
             return
-        self.result = _decoder.decode(result.result_json)
+        self.result = _decoder.decode(reply.body_json)
         self.caption.update(safe(f"{title}  ·  tables in {self.result.out}/gold"))
         self.findings.result = self.result
         for name, table_title, rows_text in menu_entries(self.result):
@@ -389,17 +336,13 @@ class AnalysisScreen(LiveScreen):
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """Return whether stopping is offered: while the analysis runs."""
         if action == "stop":
-            return self._is_running and not self._is_stop_requested
+            run = self.analysis_run
+            return run.progress is not None and run.reply is None and not run.is_stop_requested
         return super().check_action(action, parameters)
 
     def action_stop(self) -> None:
-        """Stop the run and discard its results."""
-        self._is_stop_requested = True
+        """Stop the analysis and discard its results."""
+        self.analysis_run.is_stop_requested = True
         self.engine.send(StopAnalysis(0))
         self.refresh_bindings()
         self._draw_progress()
-
-    def on_unmount(self) -> None:
-        """Remember a run that has not ended, for the next screen."""
-        if self._finished_run is None and not self._is_stop_requested:
-            AnalysisScreen.closed_screen_run_id = self.run_id

@@ -14,6 +14,7 @@ from natstui.model.assets.buckets import KV, OBJECTS
 from natstui.model.assets.subjects import is_valid_subject
 from natstui.model.bench.payload_text import PAYLOAD_HELP
 from natstui.model.live.state import State
+from natstui.model.records.analysis import StartAnalysis
 from natstui.model.records.benchmark import ChangePayload
 from natstui.model.records.record import WriteNote
 from natstui.tui.app.parts import AppParts
@@ -184,13 +185,19 @@ def _seek_replay(app: App[int], parts: AppParts, arguments: list[str]) -> None:
 
 def _open_analysis(app: App[int], parts: AppParts, arguments: list[str]) -> None:
     # Imported at its first use: few viewers ever analyse.
+    from natstui.tui.analysis.run import AnalysisRun
     from natstui.tui.analysis.screen import AnalysisScreen
 
     # People name recordings with spaces.
-    screen = AnalysisScreen(" ".join(arguments) or None)
-    # The screen reads from the state whether an analysis is running.
-    screen.scope.set_state(parts.engines.state)
-    app.push_screen(screen)
+    session = " ".join(arguments) or None
+    follower = parts.engines.shown_follower
+    run = follower.analysis
+    if run is None or not run.is_unread(session):
+        request = parts.engines.request(StartAnalysis(0, session))
+        run = follower.analysis = AnalysisRun(app, request, session, follower.end_reason)
+    elif session not in (None, run.session, run.session_name):
+        app.notify("an analysis runs already: this is it", markup=False)
+    app.push_screen(AnalysisScreen(run))
 
 
 def _toggle_guide(_app: App[int], parts: AppParts, _arguments: list[str]) -> None:

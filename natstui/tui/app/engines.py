@@ -8,12 +8,11 @@ from functools import partial
 from pathlib import Path
 
 from textual.app import App
-from textual.notifications import SeverityLevel
 
 from natstui.clean import clean_line
 from natstui.errors import ActionRefusal, NatstuiError, UsageError
 from natstui.model.live.state import State
-from natstui.model.records.analysis import AnalysisCommand, AnalysisFinished
+from natstui.model.records.analysis import AnalysisCommand
 from natstui.model.records.link import LinkChanged
 from natstui.model.records.messages import Answered
 from natstui.model.records.record import Command, HostCommand, Record, SetViewedRows
@@ -254,11 +253,7 @@ class Engines:
             self.show_state_soon()
 
     def _show_toast(self, record: Record, follower: Follower) -> None:
-        """Show a toast for a record of a recording error, a replay error or the end of an
-        analysis.
-
-        Other records are ignored.
-        """
+        """Show a toast for a record of a recording error or a replay error; ignore others."""
         match record:
             case RecordingChanged(reason=str() as reason):
                 names = (
@@ -269,20 +264,8 @@ class Engines:
                 self._app.notify(safe_copy(reason), title=title, severity="warning")
             case Answered(status="refused" | "failed") if follower.state.replay is not None:
                 self._app.notify(safe_copy(record.text), severity="warning", timeout=3)
-            case AnalysisFinished():
-                self._show_analysis_end(record)
             case _:
                 pass
-
-    def _show_analysis_end(self, record: AnalysisFinished) -> None:
-        """Show a toast at the end of an analysis whose screen was closed."""
-        from natstui.tui.analysis.screen import AnalysisScreen
-
-        if record.run_id == AnalysisScreen.closed_screen_run_id:
-            is_done = record.status == "done"
-            text = f"{record.text}; :analyze shows it" if is_done else record.text
-            severity: SeverityLevel = "information" if is_done else "error"
-            self._app.notify(safe_copy(text), title="analysis", severity=severity, timeout=15)
 
     def _close_ended_replay(self, follower: Follower) -> None:
         follower.link.close()

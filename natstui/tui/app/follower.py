@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 from natstui.clock import steady_s
 from natstui.model.findings.attention import find_preferred_consumers
@@ -18,6 +19,9 @@ from natstui.model.live.state import State, apply_records
 from natstui.model.records.record import EngineStarted, Record, SetPriorityConsumers
 from natstui.model.records.recording import ReplayPosition, ReplayReset
 from natstui.tui.app.link import Link
+
+if TYPE_CHECKING:
+    from natstui.tui.analysis.run import AnalysisRun
 
 _MIN_SHOWN_POLL_AGE_US = 1_500_000
 _SECOND_US = 1_000_000
@@ -39,6 +43,8 @@ class Follower:
         self.link = link
         self.was_closed_by_app = False
         """Whether the app closed the link itself: then its end is no error."""
+        self.analysis: AnalysisRun | None = None
+        """The running or last analysis of the engine; None before the first."""
         self.state = self._folded_state = State().after(engine_started)
         self._is_state_complete = True
         self._needs_findings_update = False
@@ -47,6 +53,10 @@ class Follower:
         self._preferred_consumers: frozenset[tuple[str, str]] = frozenset()
         self._consumers_preferred_at_s = 0.0
         self._findings_updated_at_s = float("-inf")
+
+    def end_reason(self) -> str | None:
+        """Return why the engine ended, after waiting for its end; None if the app closed it."""
+        return None if self.was_closed_by_app else self.link.engine.end_reason()
 
     def fold(self, record: Record) -> bool:
         """Update the state and its findings with a record; return whether a newer complete state

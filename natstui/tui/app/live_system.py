@@ -10,7 +10,6 @@ from time import perf_counter
 from natstui.defects import report_defects
 from natstui.errors import NatstuiError
 from natstui.lines import BadLine
-from natstui.model.records.analysis import AnalysisFinished
 from natstui.model.records.benchmark import BenchmarkSummed
 from natstui.model.records.link import LinkChanged
 from natstui.model.records.record import (
@@ -148,7 +147,7 @@ class LiveSystem:
         reason = f"{end_reason}; starting another"
         follower.fold(LinkChanged(follower.state.now_at_us, "failed", reason))
         self._interrupt_recording(end_reason)
-        self._report_ended_runs(end_reason)
+        self._report_ended_benchmark(end_reason)
         self._callbacks.on_newer_state(follower)
         self._app.set_timer(_RESTART_DELAY_S, self._restart_engine)
 
@@ -165,19 +164,12 @@ class LiveSystem:
         self.follower.fold(recording_change)
         self._callbacks.on_record(recording_change, self.follower)
 
-    def _report_ended_runs(self, reason: str) -> None:
-        """Report that the engine's benchmark and analysis have ended with the engine."""
+    def _report_ended_benchmark(self, reason: str) -> None:
+        """Report that a running benchmark has ended with the engine."""
         state = self.follower.state
         if state.benchmark is not None and state.benchmark.is_running:
             text = f"the benchmark ended without a result: {reason}"
             self.follower.fold(BenchmarkSummed(state.now_at_us, text, failed=True))
-        if state.analysis is not None and (progress := state.analysis.running) is not None:
-            text = f"the analysis ended without a result: {reason}"
-            analysis_end = AnalysisFinished(
-                state.now_at_us, progress.run_id, progress.session, "failed", text
-            )
-            self.follower.fold(analysis_end)
-            self._callbacks.on_record(analysis_end, self.follower)
 
     def _restart_engine(self) -> None:
         if self.follower.was_closed_by_app:

@@ -20,6 +20,7 @@ from natstui.model.assets.fields import strings_at
 from natstui.model.assets.subjects import has_wildcard
 from natstui.model.live.permissions import read_only_account_text
 from natstui.model.live.state import State
+from natstui.model.records.analysis import StartAnalysis
 from natstui.model.records.record import Command
 from natstui.model.records.recording import ChangeSession, ExportSelection
 from natstui.model.records.stores import BackUp, GetFile, PutFile, RestoreBackup
@@ -140,7 +141,8 @@ def find_unsent_texts(app: App[int], modes: Iterable[str]) -> list[str]:
     return [text for text in texts if text]
 
 
-_TEXT_BY_FILE_COMMAND: dict[type[Command], str] = {
+_TEXT_BY_PENDING_COMMAND: dict[type[Command], str] = {
+    StartAnalysis: "an analysis is running",
     BackUp: "a backup is running",
     RestoreBackup: "a restore is running",
     PutFile: "an upload is running",
@@ -164,11 +166,9 @@ def describe_running_work(
             texts.append("a recording is running")
         if state.benchmark is not None and state.benchmark.is_running:
             texts.append("a benchmark is running")
-    if state.analysis is not None and state.analysis.running is not None:
-        texts.append("an analysis is running")
     for command in pending_commands:
-        if type(command) in _TEXT_BY_FILE_COMMAND:
-            texts.append(_TEXT_BY_FILE_COMMAND[type(command)])
+        if type(command) in _TEXT_BY_PENDING_COMMAND:
+            texts.append(_TEXT_BY_PENDING_COMMAND[type(command)])
         elif isinstance(command, ChangeSession) and command.action.startswith("pack"):
             texts.append("a recording is being packed")
     return texts

@@ -18,6 +18,7 @@ from textual.worker import Worker
 
 from natstui.defects import report_defects
 from natstui.errors import NatstuiError
+from natstui.model.records.analysis import AnalysisProgress
 from natstui.model.records.listening import Listened
 from natstui.model.records.messages import Answered, Tailed
 from natstui.model.records.record import Command
@@ -25,7 +26,7 @@ from natstui.model.records.stores import FileMoved
 from natstui.model.records.tap import TapResults
 from natstui.tui.kit.text import safe_copy
 
-ReplyRecord = Answered | Tailed | TapResults | FileMoved | Listened
+ReplyRecord = Answered | Tailed | TapResults | FileMoved | Listened | AnalysisProgress
 """The records with the id of a request: its reply, and the records before or after the reply."""
 ENGINE_ENDED = "the engine ended before it replied"
 ENGINE_NOT_RUNNING = "the engine has ended"

@@ -372,14 +372,23 @@ class _BackgroundReader:
     A reader subscribes between `prepare` and `start`, which takes a while.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, viewer: Sink, kind: str) -> None:
+        """Create without a task; `kind` names what the tasks read, as `tail`."""
+        self._viewer, self._kind = viewer, kind
         self.command_id: int | None = None
         """The newest command that starts a reader; None after a stop."""
         self._task: asyncio.Task[None] | None = None
 
     async def prepare(self, command_id: int) -> None:
-        """Stop the running reader task, and note that `command_id` starts the next one."""
-        self.command_id = command_id
+        """Stop the running reader task, and note that `command_id` starts the next one.
+
+        The command that started the task gets the reply that another one has replaced it.
+        """
+        replaced_id, self.command_id = self.command_id, command_id
+        if replaced_id is not None and not (self._task is not None and self._task.done()):
+            text = f"another {self._kind} ended this one"
+            now_us = time.time_ns() // 1000
+            self._viewer.add(Answered(now_us, replaced_id, "replaced", text))
         await self._stop_task()
 
     async def start(
@@ -506,7 +515,7 @@ class ListenCommands:
         """Create without a subscription; `viewer` receives what the screen shows."""
         self._viewer = viewer
         self._listener: Listener | None = None
-        self._reader = _BackgroundReader()
+        self._reader = _BackgroundReader(viewer, "subscription")
 
     async def execute(
         self,
@@ -573,7 +582,8 @@ class ServerCommands:
         self._sessions_folder = sessions_folder
         self._viewer = viewer
         self._get_client = get_client
-        self._tail_reader, self._ack_tap_reader = _BackgroundReader(), _BackgroundReader()
+        self._tail_reader = _BackgroundReader(viewer, "tail")
+        self._ack_tap_reader = _BackgroundReader(viewer, "tap")
         self._system_commands, self._file_commands = SystemCommands(), FileCommands(viewer)
         self._listen_commands = ListenCommands(viewer)
 
@@ -646,9 +656,11 @@ class ServerCommands:
 
     async def _stop_reader(self, command: StopTail | StopTap) -> tuple[str, object]:
         if isinstance(command, StopTail):
-            await self._tail_reader.stop()
+            if self._tail_reader.command_id == command.tail_id:
+                await self._tail_reader.stop()
             return "natstui has stopped following", None
-        await self._ack_tap_reader.stop()
+        if self._ack_tap_reader.command_id == command.tap_id:
+            await self._ack_tap_reader.stop()
         return "natstui has stopped reading acks", None
 
     async def _start_reader(

@@ -17,7 +17,7 @@ from natstui.errors import ActionRefusal
 from natstui.jetstream.connection.client import connect
 from natstui.jetstream.testbed.broker import Broker
 from natstui.model.records.listening import StartListening, StopListening, SubjectRowOptions
-from natstui.model.records.messages import StartTail, StopTail
+from natstui.model.records.messages import Answered, StartTail, StopTail
 from natstui.model.records.record import Record
 from natstui.model.records.tap import StartTap, StopTap, TapResults
 from tests.accounts import Account
@@ -119,6 +119,41 @@ class Kept:
 
 
 @pytest.mark.server
+async def test_a_tail_or_tap_that_another_one_ends_is_told_and_its_stop_ends_no_other(
+    account: Account, tmp_path: Path
+) -> None:
+    async with connected(account.url) as nc:
+        await nc.jetstream().add_stream(name="S", subjects=["s"])
+        await nc.jetstream().add_consumer("S", durable_name="C", ack_policy="explicit")
+        client, viewer = await connect(Connection(servers=(account.url,))), Kept()
+        commands = ServerCommands(viewer, lambda: client, tmp_path)
+        for number, (start, text) in enumerate(
+            (
+                (lambda number: StartTail(number, ("followed",)), "another tail ended this one"),
+                (lambda number: StartTap(number, "S", "C"), "another tap ended this one"),
+            )
+        ):
+            first, second = 10 + number, 20 + number
+            await commands.execute(start(first))
+            await commands.execute(start(second))
+            reply = next(record for record in viewer.records if isinstance(record, Answered))
+            assert (reply.command_id, reply.status, reply.text) == (first, "replaced", text)
+            viewer.records.clear()
+        await commands.execute(StopTail(3, 10))
+        with pytest.raises(TimeoutError):
+            await nc.request("followed", timeout=0.3)
+        await commands.execute(StopTail(4, 20))
+        await commands.execute(StopTap(5, 21))
+        with pytest.raises(NoRespondersError):
+            await nc.request("followed", timeout=30)
+        # What was stopped is not told that another one has ended it.
+        await commands.execute(StartTail(30, ("followed",)))
+        assert not [record for record in viewer.records if isinstance(record, Answered)]
+        await commands.execute(StopTail(31, 30))
+        await client.close()
+
+
+@pytest.mark.server
 async def test_a_tail_and_a_tap_that_are_stopped_while_they_start_receive_nothing(
     account: Account, tmp_path: Path
 ) -> None:
@@ -128,7 +163,7 @@ async def test_a_tail_and_a_tap_that_are_stopped_while_they_start_receive_nothin
         client, viewer = await connect(Connection(servers=(account.url,))), Kept()
         commands = ServerCommands(viewer, lambda: client, tmp_path)
         started_and_stopped = (
-            StartTail(1, ("followed",)), StartTap(2, "S", "C"), StopTail(3), StopTap(4),
+            StartTail(1, ("followed",)), StartTap(2, "S", "C"), StopTail(3, 1), StopTap(4, 2),
         )  # fmt: skip
         results = await asyncio.gather(
             *map(commands.execute, started_and_stopped), return_exceptions=True

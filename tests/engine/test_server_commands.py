@@ -122,7 +122,7 @@ def a_tail_shows_what_arrives_and_counts_what_it_drops(engine: EngineProcess) ->
         assert tailed.arrived_msgs == shown + tailed.dropped_msgs
         if tailed.arrived_msgs == 400:
             break
-    assert asked(engine, StopTail(3)).text == "natstui has stopped following"
+    assert asked(engine, StopTail(3, 2)).text == "natstui has stopped following"
     refused = asked(engine, StartTail(4, ("s.a", "not a subject")))
     assert (refused.status, refused.text) == ("failed", "'not a subject' is not a subject")
 

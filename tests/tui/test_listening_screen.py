@@ -203,8 +203,8 @@ async def test_a_screen_whose_subscription_was_ended_by_another_one_subscribes_a
             await viewer.type_command(f"sub {subject}")
             await viewer.until(lambda count=count: len(viewer.sent(StartListening)) == count)
         first, _ = viewer.sent(StartListening)
-        text = "natstui stopped listening while it connected"
-        await viewer.feed(Answered(2_000_000, first.command_id, "refused", text))
+        text = "another subscription ended this one"
+        await viewer.feed(Answered(2_000_000, first.command_id, "replaced", text))
         await viewer.press("escape")
         await viewer.until(lambda: len(viewer.sent(StartListening)) == 3, "it subscribes again")
         assert viewer.sent(StartListening)[-1].subjects == ("one",)

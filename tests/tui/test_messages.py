@@ -14,7 +14,6 @@ from textual.widgets import TextArea
 
 from natstui.model.records.confirmation import Confirmation
 from natstui.model.records.messages import Answered, PublishMessage, StartTail, StopTail
-from natstui.model.records.record import Command
 from natstui.model.records.tap import StartTap
 from natstui.tui.frame.action_keys import Target
 from natstui.tui.frame.messages import Manage
@@ -256,11 +255,6 @@ async def test_a_tail_shows_what_arrives_and_can_be_paused(shared: Shared) -> No
 
 async def test_a_tail_starts_again_after_another_one_above_it_was_closed() -> None:
     async with fed(*engine_records({"ORDERS": (), "PAYMENTS": ()}), size=SMALL) as viewer:
-
-        def tails() -> list[Command]:
-            kinds = (StartTail, StopTail)
-            return [command for command in viewer.commands if isinstance(command, kinds)]
-
         await viewer.until(lambda: "ORDERS" in viewer.rows(), "the streams")
         for stream in ("ORDERS", "PAYMENTS"):
             viewer.app.post_message(Manage("tail", (Target(stream),)))
@@ -268,14 +262,18 @@ async def test_a_tail_starts_again_after_another_one_above_it_was_closed() -> No
             await viewer.until(
                 lambda of=subjects: [tail.subjects for tail in viewer.sent(StartTail)][-1:] == [of]
             )
+        first, _second = viewer.sent(StartTail)
+        text = "another tail ended this one"
+        await viewer.feed(Answered(2_000_000, first.command_id, "replaced", text))
         await viewer.press("escape")
         await viewer.until(lambda: len(viewer.sent(StartTail)) == 3, "it starts again")
         assert viewer.sent(StartTail)[-1].subjects == ("orders.>",)
         await viewer.until(lambda: "another tail ended this one" in viewer.said, "why")
         await viewer.press("escape")
-        await viewer.until(lambda: isinstance(tails()[-1], StopTail), "the end")
-        last_start = tails().index(viewer.sent(StartTail)[-1])
-        assert [type(command) for command in tails()[last_start:]] == [StartTail, StopTail]
+        started_ids = [tail.command_id for tail in viewer.sent(StartTail)]
+        await viewer.until(
+            lambda: [stop.tail_id for stop in viewer.sent(StopTail)] == started_ids[1:], "the ends"
+        )
 
 
 async def test_an_ack_tap_that_another_one_has_ended_says_so() -> None:
@@ -284,6 +282,9 @@ async def test_an_ack_tap_that_another_one_has_ended_says_so() -> None:
         for count, consumer in enumerate(("one", "two"), 1):
             viewer.app.post_message(Manage("tap", (Target("S", consumer),)))
             await viewer.until(lambda of=count: len(viewer.sent(StartTap)) == of, consumer)
+        first, _second = viewer.sent(StartTap)
+        text = "another tap ended this one"
+        await viewer.feed(Answered(2_000_000, first.command_id, "replaced", text))
         await viewer.press("escape")
         ended_text = "ack tap of S › one · another tap ended this one"
         await viewer.until(lambda: ended_text in viewer.words, "its end")

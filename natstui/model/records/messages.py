@@ -112,7 +112,8 @@ class Answered:
 
     at_us: int
     command_id: int
-    status: Literal["done", "refused", "failed"]
+    status: Literal["done", "refused", "failed", "replaced"]
+    """Replaced: a tail, tap or subscription was running, and another one has ended it."""
     text: str
     """One sentence for people."""
     body_json: str | None = None
@@ -129,9 +130,11 @@ class StartTail:
 
 @dataclass(frozen=True, slots=True)
 class StopTail:
-    """End the running tail of new messages."""
+    """End a tail of new messages, unless another one has replaced it."""
 
     command_id: int
+    tail_id: int
+    """The command that started it."""
 
 
 @dataclass(frozen=True, slots=True)

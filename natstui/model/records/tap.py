@@ -28,9 +28,11 @@ class StartTap:
 
 @dataclass(frozen=True, slots=True)
 class StopTap:
-    """End the running ack tap."""
+    """End an ack tap, unless another one has replaced it."""
 
     command_id: int
+    tap_id: int
+    """The command that started it."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,6 @@ from textual.binding import Binding, BindingType
 from textual.containers import VerticalScroll
 from textual.widget import Widget
 from textual.widgets import Static
-from textual.worker import Worker
 
 from natstui.model.live.tap_text import (
     TAP_NOTE,
@@ -37,9 +36,6 @@ class TapScreen(LiveScreen):
         Binding("space", "stop", "Stop", id="tap.stop"),
     ]
 
-    newest_request_id_by_system: ClassVar[dict[str, int]] = {}
-    """Id of the newest tap's request by system; it has ended earlier taps."""
-
     caption = getters.query_one("#caption", Static)
     text = getters.query_one(SectionText)
 
@@ -47,8 +43,6 @@ class TapScreen(LiveScreen):
         super().__init__()
         self.stream, self.consumer = stream, consumer
         self._request: PendingRequest | None = None
-        self._tapped_system = ""
-        self._tap_task: Worker[None] | None = None
 
     def asset(self) -> Target | None:
         """Return the consumer whose acknowledgements are shown."""
@@ -63,24 +57,11 @@ class TapScreen(LiveScreen):
         """Start the tap."""
         self.action_again()
 
-    def on_screen_resume(self) -> None:
-        """Show that the tap of another screen has ended this one, if it has."""
-        task = self._tap_task
-        if task is not None and not task.is_finished and not self._is_newest_tap:
-            task.cancel()
-            self._show_caption("another tap ended this one", "warn")
-
     def on_unmount(self) -> None:
         """Stop the tap."""
-        if self._is_newest_tap:
-            self.action_stop()
+        self.action_stop()
         if self._request is not None:
             self._request.close()
-
-    @property
-    def _is_newest_tap(self) -> bool:
-        newest_request_id = self.newest_request_id_by_system.get(self._tapped_system)
-        return self._request is not None and self._request.command_id == newest_request_id
 
     def action_again(self) -> None:
         """Start a tap, which reads the acks of the consumer's clients for some seconds."""
@@ -88,9 +69,7 @@ class TapScreen(LiveScreen):
         if self._request is not None:
             self._request.close()
         self._request = self.engine.request(StartTap(0, self.stream, self.consumer))
-        self._tapped_system = self.scope.system or ""
-        self.newest_request_id_by_system[self._tapped_system] = self._request.command_id
-        self._tap_task = run_task(self, self._run_tap, self._request, replaces="read")
+        run_task(self, self._run_tap, self._request, replaces="read")
 
     async def _run_tap(self, request: PendingRequest) -> None:
         """Show the results of a tap while they arrive, or its error."""
@@ -103,12 +82,14 @@ class TapScreen(LiveScreen):
                 if record.ended is not None:
                     return
             elif isinstance(record, Answered) and record.status != "done":
-                self._show_caption(record.text, "error")
+                style_name = "warn" if record.status == "replaced" else "error"
+                self._show_caption(record.text, style_name)
                 return
 
     def action_stop(self) -> None:
         """Stop the tap before its time."""
-        self.engine.send(StopTap(0))
+        if self._request is not None:
+            self.engine.send(StopTap(0, self._request.command_id))
 
     def _show_caption(self, text: str, style_name: str) -> None:
         self.caption.update(

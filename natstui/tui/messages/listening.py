@@ -488,9 +488,6 @@ class ListenScreen(LiveScreen):
     ListenScreen.-messages #subjects, ListenScreen.-messages #look { display: none; }
     """
 
-    newest_request_id_by_system: ClassVar[dict[str, int]] = {}
-    """Id of the newest subscribe request by system; it has ended earlier subscriptions."""
-
     caption = getters.query_one("#caption", Static)
     gaps_text = getters.query_one("#gaps", Static)
 
@@ -499,6 +496,8 @@ class ListenScreen(LiveScreen):
         self.subjects = subjects
         self._request: PendingRequest | None = None
         self._refusal = ""
+        self._was_replaced = False
+        """Whether another screen has ended the subscription."""
         self.is_paused = False
         self._link_at_refusal: LinkChanged | None = None
         """The status of the connection when the subscription was refused."""
@@ -523,6 +522,11 @@ class ListenScreen(LiveScreen):
         self.panes.subjects.focus()
         # Above a screen that is not drawn yet a dialog receives no keys.
         self.call_after_refresh(self._listen_to, self.subjects)
+
+    def on_screen_resume(self) -> None:
+        """Subscribe again if another screen has ended the subscription."""
+        if self._was_replaced:
+            self.action_subscribe_again()
 
     def on_unmount(self) -> None:
         """Unsubscribe from the subjects."""
@@ -550,26 +554,19 @@ class ListenScreen(LiveScreen):
 
     def action_subscribe_again(self) -> None:
         """Subscribe again, which resets the counts."""
-        self.shown_update, self.is_paused, self._refusal = None, False, ""
+        self.shown_update, self.is_paused = None, False
+        self._refusal, self._was_replaced = "", False
         command = StartListening(0, self.subjects, self.looking.options)
         if self._request is not None:
             self._request.close()
         self._request = self.engine.request(command)
-        self.newest_request_id_by_system[self.scope.acting.name] = self._request.command_id
         run_task(self, self._follow, self._request, replaces="follow")
         self.caption.update(safe(f"sub {', '.join(self.subjects)}  ·  connecting …"))
         self._draw()
 
     def refresh_state(self) -> None:
-        """Subscribe again if another screen or a lost connection has ended the subscription."""
-        newest_request_id = self.newest_request_id_by_system.get(self.scope.acting.name)
-        if (
-            self.is_current
-            and self._request is not None
-            and newest_request_id != self._request.command_id
-        ):
-            self.action_subscribe_again()
-        elif self._refusal and self._has_no_messages:
+        """Subscribe again if a lost connection has ended the subscription."""
+        if self._refusal and self._has_no_messages:
             self._show_refusal_and_retry()
 
     @property
@@ -583,11 +580,16 @@ class ListenScreen(LiveScreen):
             if isinstance(record, Listened):
                 self._newest_update = record
             elif isinstance(record, Answered):
+                if record.status == "replaced":
+                    self._was_replaced = True
+                    break
                 if record.status != "done":
                     self._refusal = record.text
                 elif note := json.loads(record.body_json or "null"):
                     self.notify(note, severity="warning", markup=False)
             self._show_newest_update()
+        if self._was_replaced and self.is_current:
+            self.action_subscribe_again()
 
     def _show_newest_update(self) -> None:
         if self._refusal and self._has_no_messages:

@@ -39,9 +39,6 @@ class TailScreen(LiveScreen):
     }
     """
 
-    newest_request_id_by_system: ClassVar[dict[str, int]] = {}
-    """Id of the newest tail's request by system; it has ended earlier tails."""
-
     caption = getters.query_one("#caption", Static)
     message_list = getters.query_one(OptionList)
 
@@ -53,7 +50,8 @@ class TailScreen(LiveScreen):
         self.is_paused = False
         self.filter_text = ""
         self._request: PendingRequest | None = None
-        self._followed_system = ""
+        self._was_replaced = False
+        """Whether the tail of another screen has ended this one."""
         self._last_update: Tailed | None = None
         self._refusal = ""
         """The reason why no messages can arrive (any more); empty without one."""
@@ -76,32 +74,24 @@ class TailScreen(LiveScreen):
 
     def on_screen_resume(self) -> None:
         """Start to receive messages again if the tail of another screen has ended this one."""
-        if self._request is not None and not self._is_newest_tail:
-            self.notify("another tail ended this one: the messages since then are missing")
+        if self._was_replaced:
+            self.notify(f"{self._refusal}: the messages since then are missing")
             self._start()
 
     def on_unmount(self) -> None:
         """Stop receiving messages."""
-        if self._is_newest_tail:
-            self.engine.send(StopTail(0))
         if self._request is not None:
+            self.engine.send(StopTail(0, self._request.command_id))
             self._request.close()
-
-    @property
-    def _is_newest_tail(self) -> bool:
-        newest_request_id = self.newest_request_id_by_system.get(self._followed_system)
-        return self._request is not None and self._request.command_id == newest_request_id
 
     def _start(self) -> None:
         """Start to receive messages; all counts start at 0."""
-        self._last_update, self._refusal = None, ""
+        self._last_update, self._refusal, self._was_replaced = None, "", False
         self._arrived_msgs_per_s, self._missed_msgs = 0.0, 0
         self.caption.update(safe(f"tail of {', '.join(self.subjects)}  ·  waiting"))
         if self._request is not None:
             self._request.close()
         self._request = self.engine.request(StartTail(0, self.subjects))
-        self._followed_system = self.scope.system or ""
-        self.newest_request_id_by_system[self._followed_system] = self._request.command_id
         run_task(self, self._follow, self._request, replaces="follow")
 
     async def _follow(self, request: PendingRequest) -> None:
@@ -109,8 +99,12 @@ class TailScreen(LiveScreen):
             if isinstance(record, Tailed):
                 self._show(record)
             elif isinstance(record, Answered) and record.status != "done":
-                self._refusal = record.text
+                self._refusal, self._was_replaced = record.text, record.status == "replaced"
                 self._show_caption()
+                if self._was_replaced:
+                    break
+        if self._was_replaced and self.is_current:
+            self.on_screen_resume()
 
     def _show(self, update: Tailed) -> None:
         """Add the new messages to the list, unless it is paused, and update the counts."""

@@ -2,7 +2,7 @@
 
 The child is `python -m natstui.analysis.job … --pipe`. It writes lines of JSON to stdout:
 `{"kind": "progress", "text", "done_count", "steps_count", "tasks_done_count", "tasks_count"}`,
-then one `{"kind": "result", "out", "sessions", "tables"}` or `{"kind": "failed", "text",
+then one `{"kind": "result", "out", "sessions", "tables", …}` or `{"kind": "failed", "text",
 "exit_code"}`. It is cancelled by closing its stdin or by SIGINT, and leaves no incomplete files.
 """
 

@@ -65,7 +65,9 @@ class Column:
         """Return the unit, by the end of the name; empty for text, booleans and bare numbers."""
         if self.type in ("string", "boolean"):
             return ""
-        return next((unit for end, unit in UNIT_BY_SUFFIX.items() if self.name.endswith(end)), "")
+        # A column may be named by its unit alone, such as at_us.
+        name = f"_{self.name}"
+        return next((unit for end, unit in UNIT_BY_SUFFIX.items() if name.endswith(end)), "")
 
     @property
     def timestamp_name(self) -> str:

@@ -47,7 +47,7 @@ def verdict(gold: Gold) -> list[Row]:
     sure += [
         finding
         for finding in by_weight
-        if ADVICE_BY_KIND_AND_CAUSE[finding["kind"], finding["cause"]].harm == "soon"
+        if advice(finding["kind"], finding["cause"]).harm == "soon"
     ][:2]
     others = [finding for finding in by_weight if finding not in sure][: 10 - len(sure)]
     top = [finding for finding in by_weight if finding in sure or finding in others]

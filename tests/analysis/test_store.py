@@ -215,6 +215,13 @@ def test_a_moment_is_written_in_microseconds_and_as_a_timestamp(
     assert "One row per `begun_at_us`." in data_dictionary([replace(table, key=("begun_at_us",))])
 
 
+def test_a_column_that_is_named_by_its_unit_alone_has_that_unit() -> None:
+    """`at_us` was told as a duration, and had no timestamp."""
+    moment, count = columns(("at_us", "bigint", ""), ("msgs", "bigint", ""))
+    assert (moment.unit, moment.timestamp_name) == ("UTC microseconds since 1970", "at")
+    assert count.unit == "messages"
+
+
 def plan(rows: DataFrame) -> str:
     """Return what Spark is going to do."""
     return str(rows._jdf.queryExecution().executedPlan().toString())

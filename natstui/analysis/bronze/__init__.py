@@ -1,4 +1,4 @@
-"""Bronze: every recorded line, parsed once, with a column for each kind of record.
+"""Bronze: a row per recorded line, with a column for each kind of record that silver uses.
 
 `build` reads, parses and writes new segments, `records` validates lines.
 """

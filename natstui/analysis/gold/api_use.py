@@ -18,8 +18,8 @@ API_USE = Table(
     columns(
         SESSION_COLUMN,
         ("bucket_at_us", "bigint", "Start of the interval"),
-        ("requests_count", "bigint", "Requests of the account since the previous poll"),
-        ("errors_count", "bigint", "Requests of the account that failed since the previous poll"),
+        ("requests_count", "bigint", "Requests of the account in the interval"),
+        ("errors_count", "bigint", "Requests of the account that failed in the interval"),
         ("rtt_median_us", "double", "Median round-trip time of the recorder's requests"),
     ),
     key=("session", "bucket_at_us"),

@@ -194,7 +194,7 @@ def _with_fairness(rows: DataFrame, keys: list[str]) -> DataFrame:
 
 
 LATENCY_COLUMNS = columns(
-    ("metric", "string", "Kind of latency: ack, e2e, store, rtt or response"),
+    ("metric", "string", "Kind of latency: ack, e2e, store, rtt, response or late"),
     (
         "corrected",
         "boolean",
@@ -355,7 +355,7 @@ BENCH_KNEE = Table(
         (
             "metric",
             "string",
-            "Kind of latency: ack, e2e, store, rtt or response, from the due time",
+            "Kind of latency: ack, e2e, store, rtt, response or late, from the due time",
         ),
         ("level", "bigint", "Number of the load level; 1 is the lowest load"),
         ("load_per_s", "double", "Messages sent per second at this level"),

@@ -17,7 +17,7 @@ from natstui.model.findings.catalogue.every import KINDS, SUCCESSOR_BY_RETIRED_C
 _ENTITY_COLUMNS = ("session", "code", "stream", "consumer", "created_at_us", "part")
 FINDINGS = Table(
     "findings",
-    "All findings as the screen showed them at the time, one row per period.",
+    "All findings as the screen showed them, one row per period; computed if none are recorded.",
     columns(
         SESSION_COLUMN,
         ("code", "string", "Code in the catalogue: natstui health --list"),

@@ -198,7 +198,7 @@ def drain_s(pending_msgs: Column, trend_msgs_per_s: Column) -> Column:
 
 LAG_PERIOD = Table(
     "lag_period",
-    "Every period in which a consumer always had unprocessed messages.",
+    "Every long period in which a consumer always had unprocessed messages.",
     CONSUMER_IDENTITY
     + columns(
         ("start_at_us", "bigint", "First sample with messages pending"),

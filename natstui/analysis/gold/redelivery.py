@@ -52,7 +52,7 @@ REDELIVERY = Table(
 
 HOT_SPOT = Table(
     "redelivery_hot_spot",
-    "Intervals with redeliveries of a consumer, with events around them.",
+    "Intervals with several redeliveries of a consumer, with events around them.",
     CONSUMER_IDENTITY
     + columns(
         ("bucket_at_us", "bigint", "Start of the interval"),
@@ -67,7 +67,7 @@ HOT_SPOT = Table(
         (
             "configured_at_us",
             "bigint",
-            "Last change of the configuration, at most 5 min before the interval",
+            "Last change of the configuration, at most 5 min before the end of the interval",
         ),
     ),
     key=(*CONSUMER_KEY, "bucket_at_us"),

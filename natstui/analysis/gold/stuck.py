@@ -44,8 +44,8 @@ from natstui.model.findings.thresholds import MOST_SAMPLES_OF_PERIOD_SHARE, NO_P
 
 STUCK = Table(
     "stuck",
-    "Every period in which a consumer's ack floor did not move although messages were "
-    "outstanding.",
+    "Every period of at least `--stuck-after` in which a consumer's ack floor did not move "
+    "although messages were outstanding.",
     CONSUMER_IDENTITY
     + columns(
         ("start_at_us", "bigint", "First sample at this ack floor"),

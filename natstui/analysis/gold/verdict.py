@@ -61,7 +61,7 @@ VERDICT = Table(
     columns(
         ("rank", "bigint", "1 for the most important"),
         SESSION_COLUMN,
-        ("kind", "string", "Table with the details of the finding"),
+        ("kind", "string", "Kind of finding; of most kinds a table of this name has the details"),
         ("subject", "string", "Subject"),
         ("sentence", "string", "What was found"),
         ("evidence", "string", "Evidence: the numbers of the finding"),

@@ -66,7 +66,7 @@ BENCH_LATENCY = Table(
     _RUN_COLUMNS
     + _WORKER_COLUMNS
     + columns(
-        ("metric", "string", "Kind of latency: ack, e2e, store, rtt or response"),
+        ("metric", "string", "Kind of latency: ack, e2e, store, rtt, response or late"),
         (
             "corrected",
             "boolean",
@@ -135,7 +135,12 @@ ADVISORY = Table(
     "Advisories of the server.",
     _STREAM_AND_CONSUMER
     + columns(
-        ("at_us", "bigint", "When it arrived; of a count the middle of its second"),
+        (
+            "at_us",
+            "bigint",
+            "When the server sent it, or its arrival if that time is impossible; of a count the "
+            "middle of its second",
+        ),
         ("kind", "string", "Last part of the advisory's type"),
         (
             "advisories_count",
@@ -149,7 +154,7 @@ ADVISORY = Table(
         (
             "server_at_us",
             "bigint",
-            "The same time as it was recorded, also after the clock of the recorder was set",
+            "at_us as recorded: not moved when the clock of the recorder was set",
         ),
     ),
 )
@@ -160,7 +165,7 @@ ACK_SAMPLE = Table(
     "A sampled acknowledgement.",
     _STREAM_AND_CONSUMER
     + columns(
-        ("at_us", "bigint", "When it arrived"),
+        ("at_us", "bigint", "When the server sent it; its arrival if that time is impossible"),
         ("stream_seq", "bigint", "The message"),
         ("consumer_seq", "bigint", "The delivery"),
         ("deliveries_count", "bigint", "Deliveries of the message so far"),
@@ -217,7 +222,7 @@ FINDING = Table(
 
 EVENT = Table(
     "event",
-    "Events of the recorder: connection, failed polls, notes, commands.",
+    "Events of the recorder: connection, failed polls, notes, commands; sessions not judged.",
     columns(
         ("session", "string", "Folder name of the recording"),
         ("at_us", "bigint", "When"),

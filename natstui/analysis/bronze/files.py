@@ -21,7 +21,7 @@ from natstui.analysis.folders import escape_glob, session_file_names
 from natstui.analysis.tables import SESSION_COLUMN, Table, columns
 from natstui.files import open_regular_file
 
-PIPELINE_VERSION = 13
+PIPELINE_VERSION = 14
 """Version of bronze and silver; increase it to rebuild the tables of older versions."""
 
 RECORD_FILES = "records-*.jsonl*"

@@ -16,8 +16,8 @@ _PERCENT_MEANING = "of the samples had a shorter waiting time; null if it was ne
 
 LAG_SHARE = Table(
     "lag_share",
-    "Waiting time of the next message of each consumer: percentiles, and the share above the "
-    f"objective of {MIN_TIME_TO_DRAIN_S:g} s.",
+    "Waiting time of the next message of each consumer: percentiles, and the share of time above "
+    f"the objective of {MIN_TIME_TO_DRAIN_S:g} s.",
     CONSUMER_IDENTITY
     + columns(
         ("known_count", "bigint", "Samples in which the waiting time is known"),

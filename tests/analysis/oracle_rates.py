@@ -73,6 +73,10 @@ def _sum(piece: dict[str, Any], name: str) -> int | None:
     return sum(steps) if steps else None
 
 
+def _latest(piece: dict[str, Any], name: str) -> int | None:
+    return max((s[name] for s in piece["samples"] if s[name] is not None), default=None)
+
+
 def _per_s(value: int | None, covered_s: float) -> float | None:
     return None if value is None or not covered_s else value / covered_s
 
@@ -95,6 +99,7 @@ def stream_rate(session: str, records: list[Record]) -> list[Row]:
                 "stored_bytes": last["stored_bytes"],
                 "last_seq": last["last_seq"],
                 "first_at_us": last["first_at_us"],
+                "last_stored_at_us": _latest(piece, "last_at_us"),
             }
             rows.append(row)
     return rows
@@ -134,6 +139,7 @@ def _consumer_row(row: Row, piece: dict[str, Any]) -> Row:
         "ack_pending_max_msgs": max(s["ack_pending_msgs"] for s in piece["samples"]),
         "redelivered_max_msgs": max(s["redelivered_msgs"] for s in piece["samples"]),
         "behind_max_s": max(ages) / 1e6 if ages else None,
+        "last_delivered_at_us": _latest(piece, "delivered_at_us"),
     }
 
 

@@ -8,8 +8,10 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
+from natstui.analysis.defaults import Thresholds
+from natstui.analysis.gold.gold_table import GoldInputs
 from tests.analysis.damaged import small
-from tests.analysis.locally import OF_ALL_SESSIONS, Answers, analysed_into, jobs_count
+from tests.analysis.locally import GOLD_TABLES, OF_ALL_SESSIONS, Answers, analysed_into, jobs_count
 from tests.analysis.planted import Analysed
 
 pytestmark = pytest.mark.spark
@@ -56,3 +58,27 @@ def small_tasks_count(spark: SparkSession, expected_jobs_count: int) -> int:
     stages = [tracker.getStageInfo(number) for job in ended for number in job.stageIds]
     # Stages whose rows an earlier job computed are left out.
     return sum(stage.numCompletedTasks for stage in stages if stage is not None)
+
+
+READERS_OF_CONSUMER_SAMPLES = {
+    "consumer_rate", "lag_period", "lag_share", "picture", "server_role", "stuck",
+}  # fmt: skip
+"""Gold tables that need every sample; all others are computed from the rates."""
+
+
+def test_few_tables_read_the_consumer_samples(answers: Answers, analysed: Analysed) -> None:
+    systems = {session: answers.source(session).system for session in analysed.records}
+    store = answers.store
+    inputs = GoldInputs(
+        systems, answers.silver, Thresholds(), answers.frame,
+        lambda name: store.is_empty(GOLD_TABLES[name].table), store.create_rows,
+    )  # fmt: skip
+    samples = {*answers.silver.consumer_sample.inputFiles()}
+    readers = {
+        name
+        for name, gold_table in GOLD_TABLES.items()
+        # It is reduced while it is planned.
+        if name != "comparison" and samples.intersection(gold_table.rows(inputs).inputFiles())
+    }
+    assert samples
+    assert readers == READERS_OF_CONSUMER_SAMPLES

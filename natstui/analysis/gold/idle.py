@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from natstui.analysis.gold.gold_table import GoldInputs, GoldTable, build_findings, count_text
@@ -34,12 +34,12 @@ def compute_idle(inputs: GoldInputs) -> DataFrame:
     """Return `idle`: one row per stream or consumer without activity, from the rates."""
     rates = inputs.gold("consumer_rate").groupBy("session", "stream", "consumer", "created_at_us")
     rates = rates.agg(
-        F.first("series_id").alias("series_id"),
         F.sum("covered_s").alias("watched_s"),
         (F.coalesce(F.sum("delivered_msgs"), F.lit(0))).alias("delivered_msgs"),
         (F.coalesce(F.sum("settled_msgs"), F.lit(0))).alias("settled_msgs"),
         (F.max("pending_max_msgs") + F.max("ack_pending_max_msgs")).alias("waiting_msgs"),
         F.max("last_at_us").alias("sampled_at_us"),
+        F.max("last_delivered_at_us").alias("last_at_us"),
     )
     is_busy = F.col("delivered_msgs") + F.col("settled_msgs") + F.col("waiting_msgs") > 0
     consumers = rates.where((F.col("watched_s") > 0) & ~is_busy)
@@ -50,33 +50,20 @@ def compute_idle(inputs: GoldInputs) -> DataFrame:
         inputs.gold("stream_rate")
         .groupBy("session", "stream", "created_at_us")
         .agg(
-            F.first("series_id").alias("series_id"),
             F.sum("covered_s").alias("watched_s"),
             F.coalesce(F.sum("published_msgs"), F.lit(0)).alias("published_msgs"),
             F.max("last_at_us").alias("sampled_at_us"),
+            F.max("last_stored_at_us").alias("last_at_us"),
             F.max_by("stored_msgs", "bucket_at_us").alias("stored_msgs"),
             F.max_by("stored_bytes", "bucket_at_us").alias("stored_bytes"),
         )
     )
     streams = streams.where((F.col("watched_s") > 0) & (F.col("published_msgs") == 0))
     streams = streams.join(delivered_streams, ["session", "stream"], "left_anti")
-    null = F.lit(None)
-    streams = _with_idle_time(streams.withColumn("consumer", null.cast("string")),
-                     inputs.silver.stream_sample, "last_at_us")  # fmt: skip
-    consumers = consumers.withColumns(
-        {name: null.cast("bigint") for name in ("stored_msgs", "stored_bytes")}
-    )
-    consumers = _with_idle_time(consumers, inputs.silver.consumer_sample, "delivered_at_us")
-    return IDLE.conform(streams.unionAll(consumers))
-
-
-def _with_idle_time(rows: DataFrame, samples: DataFrame, time_column: str) -> DataFrame:
-    """Add `idle_s`, the time since the last activity, the maximum of `time_column`."""
-    last_at_us = samples.groupBy("series_id").agg(F.max(time_column).alias("last_at_us"))
-    rows = rows.join(last_at_us, "series_id", "left")
-    last_active_at_us: Column = F.coalesce("last_at_us", "created_at_us")
-    rows = rows.withColumn("idle_s", (F.col("sampled_at_us") - last_active_at_us) / 1e6)
-    return rows.select([column.name for column in IDLE.columns])
+    rows = streams.unionByName(consumers, allowMissingColumns=True)
+    last_active_at_us = F.coalesce("last_at_us", "created_at_us")
+    idle_s = (F.col("sampled_at_us") - last_active_at_us) / 1e6
+    return IDLE.conform(rows.withColumn("idle_s", idle_s))
 
 
 def find_unused_assets(rows: DataFrame) -> DataFrame:

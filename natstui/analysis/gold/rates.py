@@ -143,6 +143,7 @@ CONSUMER_RATE = Table(
             "Largest number of redelivered messages that were not acked",
         ),
         ("behind_max_s", "double", "Greatest age of the next message, if it was measured"),
+        ("last_delivered_at_us", "bigint", "Last delivery, as known in the interval"),
     ),
     day_column="bucket_at_us",
     key=(*CONSUMER_KEY, "bucket_at_us"),
@@ -164,6 +165,7 @@ def compute_consumer_rate(silver: Silver, thresholds: Thresholds) -> DataFrame:
         F.max("ack_pending_msgs").alias("ack_pending_max_msgs"),
         F.max("redelivered_msgs").alias("redelivered_max_msgs"),
         (F.max(F.col("at_us") - F.col("next_at_us")) / 1e6).alias("behind_max_s"),
+        F.max("delivered_at_us").alias("last_delivered_at_us"),
     )
     return CONSUMER_RATE.conform(
         rows.withColumns(
@@ -190,6 +192,7 @@ STREAM_RATE = Table(
         ("stored_bytes", "bigint", "Bytes stored at the end of the interval"),
         ("last_seq", "bigint", "Last sequence at the end of the interval"),
         ("first_at_us", "bigint", "Time of the oldest stored message at the end of the interval"),
+        ("last_stored_at_us", "bigint", "When the last message was stored"),
     ),
     day_column="bucket_at_us",
     key=(*STREAM_KEY, "bucket_at_us"),
@@ -207,6 +210,7 @@ def compute_stream_rate(silver: Silver, thresholds: Thresholds) -> DataFrame:
         F.sum("grown_msgs").alias("grown_msgs"),
         F.sum("grown_bytes").alias("grown_bytes"),
         *(last_value(name).alias(name) for name in _LAST_VALUES),
+        F.max("last_at_us").alias("last_stored_at_us"),
     )
     return STREAM_RATE.conform(
         rows.withColumns(

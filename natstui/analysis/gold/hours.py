@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import reduce
+
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
@@ -42,38 +44,30 @@ HOUR = Table(
     ),
     key=("session", "hour_at_us"),
 )
-_KEY_COLUMNS = ["session", "hour_at_us"]
+_HARM_COLUMNS = ("given_up_count", "stuck_us", "behind_us", "repeated_msgs")
+"""Columns by which the hours are ranked, the most important first."""
 
 
 def compute_hour(inputs: GoldInputs) -> DataFrame:
     """Return `hour`: one row per session and hour with a poll."""
     silver = inputs.silver
+    drops = silver.advisory.where(F.col("kind") == MAX_DELIVER_KIND)
     stuck_periods = inputs.gold("stuck").where(F.col("cause") != PAUSED.word)
-    drop_counts = silver.advisory.where(F.col("kind") == MAX_DELIVER_KIND)
-    drop_counts = drop_counts.groupBy("session", _hour_start("at_us")).agg(
-        F.sum("advisories_count").alias("given_up_count")
+    rates = inputs.gold("consumer_rate")
+    amounts_by_source = (
+        _hour_amounts(silver.poll, "at_us", "polls_count", F.lit(1)),
+        _hour_amounts(drops, "at_us", "given_up_count", F.col("advisories_count")),
+        _times_per_hour(stuck_periods, "stuck_us"),
+        _times_per_hour(inputs.gold("lag_period"), "behind_us"),
+        _hour_amounts(rates, "bucket_at_us", "repeated_msgs", F.col("repeated_msgs")),
     )
-    redelivery_counts = inputs.gold("consumer_rate").groupBy(
-        "session", _hour_start("bucket_at_us")
-    )
-    redelivery_counts = redelivery_counts.agg(F.sum("repeated_msgs").alias("repeated_msgs"))
-    rows = silver.poll.groupBy("session", _hour_start("at_us")).agg(
-        F.count("*").alias("polls_count")
-    )
-    for hour_counts in (
-        drop_counts,
-        _time_per_hour(stuck_periods, "stuck_us"),
-        _time_per_hour(inputs.gold("lag_period"), "behind_us"),
-        redelivery_counts,
-    ):
-        rows = rows.join(F.broadcast(hour_counts), _KEY_COLUMNS, "left")
-    harm_columns = ["given_up_count", "stuck_us", "behind_us", "repeated_msgs"]
-    rows = rows.na.fill(0, harm_columns)
+    rows = reduce(DataFrame.unionAll, amounts_by_source).groupBy("session", "hour_at_us")
+    rows = rows.agg(*(F.sum(name).alias(name) for name in ("polls_count", *_HARM_COLUMNS)))
     worst_first_order = Window.partitionBy("session").orderBy(
-        *(F.col(name).desc() for name in harm_columns), "hour_at_us"
+        *(F.col(name).desc() for name in _HARM_COLUMNS), "hour_at_us"
     )
     return HOUR.conform(
-        rows.withColumns(
+        rows.where(F.col("polls_count") > 0).withColumns(
             {
                 "rank": F.row_number().over(worst_first_order),
                 "stuck_s": F.col("stuck_us") / 1e6,
@@ -83,19 +77,25 @@ def compute_hour(inputs: GoldInputs) -> DataFrame:
     )
 
 
-def _hour_start(name: str) -> Column:
-    return bucket_start(name, HOUR_US).alias("hour_at_us")
+def _hour_amounts(rows: DataFrame, time_column: str, name: str, amount: Column) -> DataFrame:
+    """Return the hour of each row and its amount in column `name`; other amounts are 0."""
+    amounts = {other: F.lit(0) for other in ("polls_count", *_HARM_COLUMNS)} | {name: amount}
+    return rows.select(
+        "session",
+        bucket_start(time_column, HOUR_US).alias("hour_at_us"),
+        *(value.alias(column) for column, value in amounts.items()),
+    )
 
 
-def _time_per_hour(periods: DataFrame, name: str) -> DataFrame:
-    """Return one row per hour; column `name` is the time (µs) of all periods in that hour."""
+def _times_per_hour(periods: DataFrame, name: str) -> DataFrame:
+    """Return a row per period and hour; column `name` is the time (µs) of the period in it."""
     start_us, end_us = F.col("start_at_us"), F.col("end_at_us")
     periods = periods.where((end_us >= start_us) & (end_us - start_us <= _MAX_PERIOD_US))
-    hours = F.explode(F.sequence(_hour_start("start_at_us"), end_us, F.lit(HOUR_US)))
+    hours = F.explode(F.sequence(bucket_start("start_at_us", HOUR_US), end_us, F.lit(HOUR_US)))
     rows = periods.select("session", "start_at_us", "end_at_us", hours.alias("hour_at_us"))
     until_us = F.least(end_us, F.col("hour_at_us") + HOUR_US)
     time_us = until_us - F.greatest(start_us, F.col("hour_at_us"))
-    return rows.groupBy(*_KEY_COLUMNS).agg(F.sum(time_us).alias(name))
+    return _hour_amounts(rows, "hour_at_us", name, time_us)
 
 
 def find_worst_hours(hours: DataFrame) -> DataFrame:

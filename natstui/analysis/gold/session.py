@@ -104,7 +104,10 @@ def compute_session_summary(
     )
     rows = files
     for part in (polls, streams, consumers, sessions_with_failed_findings):
-        rows = rows.join(F.broadcast(part), "session", "left")
+        rows = rows.unionByName(part, allowMissingColumns=True)
+    # Each value is in one of the rows of a session.
+    names = [c.name for c in SESSION_SUMMARY.columns if c.name not in ("session", "duration_s")]
+    rows = rows.groupBy("session").agg(*(F.max(name).alias(name) for name in names))
     counts = [c.name for c in SESSION_SUMMARY.columns if c.name.endswith("_count")]
     rows = rows.na.fill(0, [*counts, "gaps_s"])
     duration = F.expr("(end_at_us - start_at_us) / 1e6")

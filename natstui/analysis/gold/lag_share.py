@@ -44,17 +44,24 @@ def compute_lag_share(silver: Silver) -> DataFrame:
     age_s = F.when(F.col("next_at_us").isNotNull(), age_s)
     # Without pending messages the wait is 0; otherwise the age must have been measured.
     wait_s = F.when(F.col("pending_msgs") == 0, F.lit(0.0)).otherwise(age_s)
-    rows = silver.consumer_sample.withColumn("wait_s", wait_s)
-    # Polls differ in their distance: a sample counts for the time since the one before.
-    known_us = F.sum(F.when(F.col("wait_s").isNotNull(), F.col("elapsed_us")))
+    # Most waits of a consumer are 0: to count equal ones first is cheaper than to sort all. Polls
+    # differ in their distance: a sample counts for the time since the one before.
+    waits = silver.consumer_sample.groupBy(
+        "series_id", *CONSUMER_KEY, "leader", "pinned_client", wait_s.alias("wait_s")
+    ).agg(
+        F.count("*").alias("samples_count"),
+        F.sum("elapsed_us").alias("elapsed_us"),
+        F.max("mono_us").alias("mono_us"),
+    )
+    samples_count, is_known = F.col("samples_count"), F.col("wait_s").isNotNull()
     is_long = F.col("wait_s") > F.lit(float(MIN_TIME_TO_DRAIN_S))
     long_us = F.coalesce(F.sum(F.when(is_long, F.col("elapsed_us"))), F.lit(0))
-    rows = rows.groupBy("series_id", *CONSUMER_KEY).agg(
-        F.count("wait_s").alias("known_count"),
+    rows = waits.groupBy("series_id", *CONSUMER_KEY).agg(
+        F.coalesce(F.sum(F.when(is_known, samples_count)), F.lit(0)).alias("known_count"),
         # All three in one aggregate, which counts the values once.
-        F.percentile("wait_s", [*_PERCENTILES.values()]).alias("percentiles"),
+        F.percentile("wait_s", [*_PERCENTILES.values()], samples_count).alias("percentiles"),
         F.max("wait_s").alias("max_s"),
-        (long_us / known_us).alias("over_share"),
+        (long_us / F.sum(F.when(is_known, F.col("elapsed_us")))).alias("over_share"),
         *(
             F.max_by(name, F.when(F.col(name).isNotNull(), F.col("mono_us"))).alias(name)
             for name in ("leader", "pinned_client")

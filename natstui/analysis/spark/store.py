@@ -202,10 +202,13 @@ class TableStore:
             )
         return part
 
-    def _write_pieces(self, rows: DataFrame, folder: str) -> None:
+    def _write_pieces(self, rows: DataFrame, folder: str, texts: Iterable[str] = ()) -> None:
+        """Write rows to their pieces or parts of a table; `texts` are columns with few values."""
         writer = rows.write.mode("overwrite").partitionBy(PART_COLUMN)
-        # Most values are counters and times, for which dictionaries are useless.
+        # Dictionaries are useful for names, and useless for counters and times.
         writer = writer.option("parquet.enable.dictionary", "false")
+        for name in texts:
+            writer = writer.option(f"parquet.enable.dictionary#{name}", "true")
         writer.option("partitionOverwriteMode", "dynamic").parquet(folder)
 
     def write_silver(self, table: Table, rows: DataFrame) -> None:
@@ -217,7 +220,8 @@ class TableStore:
         if len({*self._part_by_new_session.values()}) > 1:
             # As few files in each part as its size allows, instead of one per task.
             rows = rows.hint("rebalance", PART_COLUMN)
-        self._write_pieces(rows, f"{self.root}/silver/{table.name}")
+        texts = [column.name for column in table.columns if column.type == "string"]
+        self._write_pieces(rows, f"{self.root}/silver/{table.name}", texts)
 
     def write_bronze(self, table: str, rows: DataFrame, number: int) -> None:
         """Write rows to new pieces of a bronze table: separate ones for sealed and open segments.

@@ -72,24 +72,25 @@ def compute_picture(inputs: GoldInputs) -> DataFrame:
     """Return `picture`: one row per session, charted consumer (or all) and interval."""
     sessions = inputs.gold(SESSION_SUMMARY.name)
     widths = bucket_widths(sessions)
-    samples = _with_buckets(inputs.silver.consumer_sample, widths).drop("stream", "consumer")
-    charted_consumers = F.broadcast(_charted_consumers(inputs))
-    rows = _consumer_sums(samples.join(charted_consumers, "series_id", "left"))
-    rows = with_series_count(rows, inputs.gold("consumer_rate"), sessions).withColumns(
-        {
-            "delivered_per_s": _total_rate_per_s("delivered_msgs"),
-            "pending_msgs": F.col("members") * F.col("pending_msgs") / F.col("samples_count"),
-            "behind_max_s": F.col("behind_max_us") / 1e6,
-        }
+    rows = (
+        inputs.silver.consumer_sample.transform(_with_buckets, widths)
+        .transform(_consumer_sums, _charted_consumers(inputs))
+        .transform(with_series_count, inputs.gold("consumer_rate"), sessions)
+        .withColumns(
+            {
+                "delivered_per_s": _total_rate_per_s("delivered_msgs"),
+                "pending_msgs": F.col("members") * F.col("pending_msgs") / F.col("samples_count"),
+                "behind_max_s": F.col("behind_max_us") / 1e6,
+            }
+        )
     )
-    streams = _with_buckets(inputs.silver.stream_sample, widths)
-    streams = streams.groupBy("session", "bucket_at_us", "width_s").agg(
-        *(F.sum(name).alias(name) for name in ("elapsed_us", "published_msgs"))
-    )
-    streams = streams.withColumn("rank", F.lit(0))
-    streams = with_series_count(streams, inputs.gold("stream_rate"), sessions)
-    published_rates = streams.select(
-        *_BUCKET_KEY, _total_rate_per_s("published_msgs").alias("published_per_s")
+    published_rates = (
+        inputs.silver.stream_sample.transform(_with_buckets, widths)
+        .groupBy("session", "bucket_at_us", "width_s")
+        .agg(*(F.sum(name).alias(name) for name in ("elapsed_us", "published_msgs")))
+        .withColumn("rank", F.lit(0))
+        .transform(with_series_count, inputs.gold("stream_rate"), sessions)
+        .select(*_BUCKET_KEY, _total_rate_per_s("published_msgs").alias("published_per_s"))
     )
     return PICTURE.conform(rows.join(published_rates, [*_BUCKET_KEY], "full"))
 
@@ -144,11 +145,8 @@ def _with_buckets(samples: DataFrame, widths: DataFrame) -> DataFrame:
     return rows.withColumn("bucket_at_us", picture_bucket_start("at_us"))
 
 
-def _consumer_sums(samples: DataFrame) -> DataFrame:
-    """Return sums per bucket: of each charted consumer, and of all consumers with rank 0.
-
-    `samples` of a consumer without a chart have no rank.
-    """
+def _consumer_sums(samples: DataFrame, charted_consumers: DataFrame) -> DataFrame:
+    """Return sums per bucket: of each charted consumer, and of all consumers with rank 0."""
     bucket, names = ("session", "bucket_at_us", "width_s"), ("rank", "stream", "consumer")
     summed_columns = {
         "elapsed_us": F.col("elapsed_us"),
@@ -157,10 +155,12 @@ def _consumer_sums(samples: DataFrame) -> DataFrame:
         "samples_count": F.when(F.col("pending_msgs").isNotNull(), 1),
         "repeated_msgs": redelivered_msgs(),
     }
-    sums = samples.groupBy(*bucket, *names).agg(
+    # First by series: names are added to few rows, and compared in none of the samples.
+    sums = samples.groupBy("series_id", *bucket).agg(
         *(F.sum(value).alias(name) for name, value in summed_columns.items()),
         F.max(F.col("at_us") - F.col("next_at_us")).alias("behind_max_us"),
     )
+    sums = sums.join(F.broadcast(charted_consumers), "series_id", "left")
     sums = sums.groupingSets([[*bucket], [*bucket, *names]], *bucket, *names).agg(
         *(F.sum(name).alias(name) for name in summed_columns),
         F.max("behind_max_us").alias("behind_max_us"),

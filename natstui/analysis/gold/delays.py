@@ -71,7 +71,7 @@ def compute_delay(inputs: GoldInputs) -> DataFrame:
 
     The possible causes are the drivers of `DRIVERS`.
     """
-    rows = _with_redelivery_counts(_with_drivers(inputs))
+    rows = _with_drivers(inputs).transform(_with_redelivery_counts)
     order = Window.partitionBy(*_CONSUMER_COLUMNS).orderBy("bucket_at_us")
     width_us = F.col("width_s") * 1_000_000
 

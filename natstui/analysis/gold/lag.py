@@ -103,7 +103,7 @@ def compute_lag(
     is_recent = F.col("bucket_at_us") > F.col("end_at_us") - recent_us
     # The middle of the recorded time, which may be only seconds in the first and last bucket.
     rows = rows.withColumn("minute", (F.col("last_at_us") - F.col("covered_s") * 1e6 / 2) / 60e6)
-    rows = _with_residuals(rows)
+    rows = rows.transform(_with_residuals)
     pending, samples, minutes = map(F.col, ("pending_mean_msgs", "samples_count", "minute"))
     rows = rows.groupBy("series_id", *CONSUMER_KEY).agg(
         F.min("bucket_at_us").alias("first_at_us"),
@@ -121,8 +121,10 @@ def compute_lag(
         F.max_by("behind_max_s", "bucket_at_us").alias("behind_last_s"),
         (F.min("pending_min_msgs") > 0).alias("never_caught_up"),
     )
-    return LAG.conform(
-        with_unseen_s(_with_estimates(rows, stream_rate), consumer_rate, stream_rate)
+    return (
+        rows.transform(_with_estimates, stream_rate)
+        .transform(with_unseen_s, consumer_rate, stream_rate)
+        .transform(LAG.conform)
     )
 
 

@@ -131,8 +131,11 @@ def rank_findings(findings: DataFrame) -> DataFrame:
     The weight of each further finding of a kind is reduced. Each stream and consumer is listed
     once. The worst findings about recordings and about near limits are always selected.
     """
-    rows = merge_by_subject(
-        merge_simultaneous(_without_explained_lag(merge_equal_findings(findings)))
+    rows = (
+        findings.transform(merge_equal_findings)
+        .transform(_without_explained_lag)
+        .transform(merge_simultaneous)
+        .transform(merge_by_subject)
     )
     kind_order = Window.partitionBy("kind").orderBy(
         F.col("weight").desc(), "subject", "cause", "start_at_us"

@@ -5,12 +5,15 @@ Which lines are left out is in `test_left_out.py`.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
+from natstui.analysis.gold.session import compute_session_summary
+from natstui.analysis.silver.tables import SEGMENT
 from tests.analysis.damaged import (
     ABSURD,
     LAST,
@@ -124,3 +127,24 @@ def test_an_absurd_number_is_unknown_and_fails_nothing(damaged: AnswersOfSome) -
     samples_read = silver.ack_sample.where(of_session & (F.col("stream") == "S")).collect()
     assert 2 in [row["deliveries_count"] for row in samples_read]
     assert all(0 < row["deliveries_count"] < 2**63 for row in samples_read)
+
+
+def test_of_many_damaged_files_some_are_named_and_the_others_counted(answers: Answers) -> None:
+    unknown = {column.name: None for column in SEGMENT.columns}
+    counts = {"torn_lines_count": 0, "unfinished_lines_count": 0, "unknown_lines_count": 0}
+    rows = [
+        {**unknown, **counts, "session": session, "segment": f"{number}", "corrupt": corrupt,
+         "torn_lines_count": number}
+        for session, corrupt, count in (("many", True, 8), ("few", False, 3), ("whole", False, 1))
+        for number in range(count)
+    ]  # fmt: skip
+    segments = answers.store.create_rows(SEGMENT, [tuple(row.values()) for row in rows])
+    nothing = (answers.frame(name).limit(0) for name in ("stream_rate", "consumer_rate"))
+    silver = replace(answers.silver, segment=segments)
+    summaries = compute_session_summary(silver, *nothing).collect()
+    assert {row["session"]: row["damage"] for row in summaries} == {
+        "many": "0 is damaged; 1 is damaged, 1: 1 line; 2 is damaged, 2: 2 lines; 3 is damaged, "
+                "3: 3 lines; 4 is damaged, 4: 4 lines and 3 other files",
+        "few": "1: 1 line; 2: 2 lines",
+        "whole": None,
+    }  # fmt: skip

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
 from natstui.analysis.gold.availability import is_gap
@@ -71,16 +71,18 @@ def compute_session_summary(
         unreadable_count > 0,
         F.concat("segment", F.lit(": "), count_text(unreadable_count, "line")),
     )
-    files = silver.segment.groupBy("session").agg(
+    file_text = F.nullif(F.concat_ws(", ", damage_text, left_out_text), F.lit(""))
+    order = Window.partitionBy("session").orderBy(F.asc_nulls_last("file_text"))
+    files = silver.segment.withColumn("file_text", file_text)
+    files = files.withColumn("file_number", F.row_number().over(order)).groupBy("session")
+    files = files.agg(
         F.expr("count(1) AS segments_count"),
         F.expr("count_if(corrupt) AS corrupt_segments_count"),
         F.expr("sum(torn_lines_count) AS torn_lines_count"),
         F.expr("sum(unfinished_lines_count) AS unfinished_lines_count"),
         F.expr("sum(unknown_lines_count) AS unknown_lines_count"),
         F.expr("sum(size_bytes) AS size_bytes"),
-        _join_texts(
-            F.sort_array(F.collect_list(F.concat_ws(", ", damage_text, left_out_text)))
-        ).alias("damage"),
+        _damage_text().alias("damage"),
     )
     polls = silver.poll.groupBy("session").agg(
         F.expr("min(at_us) AS start_at_us"),
@@ -119,15 +121,19 @@ def unreadable_lines_count() -> Column:
     return F.expr("torn_lines_count - unfinished_lines_count + unknown_lines_count")
 
 
-def _join_texts(texts: Column) -> Column:
-    """Return the texts joined, without empty ones; after `_MAX_NAMED_FILES`, only their number."""
-    texts = F.array_remove(texts, "")
-    more_count = F.size(texts) - _MAX_NAMED_FILES
-    more_text = F.when(
-        more_count > 0, F.concat(F.lit(" and "), count_text(more_count, "other file"))
+def _damage_text() -> Column:
+    """Return the first `file_text` of the damaged files of a session, and the number of others.
+
+    Null without a damaged file. `file_number` is the position of a file in this order.
+    """
+    is_named = F.col("file_number") <= _MAX_NAMED_FILES
+    named_texts = F.sort_array(F.collect_list(F.when(is_named, F.col("file_text"))))
+    others_count = F.count("file_text") - _MAX_NAMED_FILES
+    others_text = F.when(
+        others_count > 0, F.concat(F.lit(" and "), count_text(others_count, "other file"))
     )
-    joined_text = F.array_join(F.slice(texts, 1, _MAX_NAMED_FILES), "; ")
-    return F.when(F.size(texts) > 0, F.concat(joined_text, F.coalesce(more_text, F.lit(""))))
+    text = F.concat(F.array_join(named_texts, "; "), F.coalesce(others_text, F.lit("")))
+    return F.nullif(text, F.lit(""))
 
 
 def find_damaged_recordings(sessions: DataFrame) -> DataFrame:

@@ -12,7 +12,9 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
+from natstui.analysis.submit_zip import write_zip
 from tests.analysis.cluster import Cluster, submit
+from tests.analysis.damaged import small
 from tests.analysis.locally import Locally
 
 pytestmark = pytest.mark.spark
@@ -33,6 +35,20 @@ def test_spark_submit_to_a_cluster_gives_the_tables_of_a_local_run(
     told = json.loads(ran.stdout.splitlines()[-1])
     assert told["rows"].keys() == locally.tables.keys()
     locally.assert_same_tables(spark, there)
+
+
+@pytest.mark.long
+def test_a_session_without_findings_is_named_as_not_judged_on_a_cluster(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    session, there = small(tmp_path, ticks=10), tmp_path / "there"
+    with Cluster(tmp_path, workers_count=1) as cluster:
+        package = write_zip(tmp_path / "natstui.zip")
+        ran = submit(cluster.url, package, str(session), "--out", str(there))
+    assert ran.returncode == 0, ran.stderr[-3000:]
+    rows = spark.read.parquet(f"{there}/gold/session").select("session", "not_judged").collect()
+    reason = "the code that reads recordings is not installed on the Spark cluster"
+    assert [tuple(row) for row in rows] == [(session.name, reason)]
 
 
 def test_the_zip_holds_all_that_the_job_imports_and_nothing_of_the_screen(

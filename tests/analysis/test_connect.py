@@ -8,6 +8,7 @@ import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 from pyspark.sql import SparkSession
@@ -87,6 +88,27 @@ def test_a_connect_server_gives_the_tables_of_a_local_run(
         if not table["cut"]:
             # Of rows that weigh the same, any may be among the first.
             assert_alike(name, rows, expected)
+
+
+@pytest.mark.long
+@pytest.mark.skipif(not has_client(), reason="the extra `connect` is not installed")
+def test_a_session_without_findings_is_named_as_not_judged_over_connect(tmp_path: Path) -> None:
+    folder = write_session(tmp_path / NAME, Plan(4, 6, 10))
+    with connect_server(tmp_path) as address:
+        words = ("--remote", address, "--out", str(tmp_path / "there"), "--json")
+        ran = natstui("analyze", str(folder), *words)
+    assert ran.returncode == 0, ran.stderr
+    assert not_judged(json.loads(ran.stdout)) == {
+        NAME: "the recording is on the Spark Connect server, not on this machine"
+    }
+
+
+def not_judged(result: dict[str, Any]) -> dict[str, str]:
+    """Return the sessions of a result that were not judged, each with the reason."""
+    table = result["tables"]["session"]
+    names = [column["name"] for column in table["columns"]]
+    rows = [dict(zip(names, row, strict=True)) for row in table["rows"]]
+    return {row["session"]: row["not_judged"] for row in rows if row["not_judged"]}
 
 
 def test_a_connect_server_that_is_not_there_is_one_sentence(

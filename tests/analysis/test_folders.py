@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
 
 from natstui.analysis.conf import NO_CONF, UserSparkConf
 from natstui.analysis.defaults import MAX_SMALL_DATA_BYTES, PARTITION_BYTES
@@ -20,8 +21,14 @@ from natstui.analysis.folders import (
 )
 from natstui.analysis.progress import TextPrinter
 from natstui.analysis.spark.failures import jvm_exit_error, to_start_error, to_user_error
-from natstui.analysis.spark.session import SparkSettings, open_session, settings_for_size
+from natstui.analysis.spark.session import (
+    SparkSettings,
+    open_session,
+    set_partitions_count,
+    settings_for_size,
+)
 from natstui.errors import AnalysisError, SessionError
+from tests.analysis.conftest import unset
 
 
 @pytest.mark.parametrize(
@@ -177,6 +184,19 @@ def test_spark_plans_for_as_much_as_is_read(
     found = settings_for_size(SparkSettings(tmp_path, size_bytes=size_bytes))
     assert found.get("spark.sql.shuffle.partitions") == partitions
     assert ("spark.sql.adaptive.enabled" in found) is (partitions == "1")
+
+
+@pytest.mark.spark
+def test_where_no_number_is_set_the_size_of_the_files_sets_that_of_the_partitions(
+    spark: SparkSession,
+) -> None:
+    name = "spark.sql.shuffle.partitions"
+    with unset(spark, name):
+        set_partitions_count(spark, PARTITION_BYTES * 499 + 1)
+        assert spark.conf.get(name) == "500"
+        # Now it is set, as by a user.
+        set_partitions_count(spark, 0)
+        assert spark.conf.get(name) == "500"
 
 
 def test_urls_are_left_to_hadoop() -> None:

@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 from pyspark.sql import DataFrame, Row, SparkSession
+from pyspark.sql import functions as F
 
 from benchmarks._fleet import Plan
 from benchmarks._sessions import records, write_records
@@ -256,6 +257,17 @@ def test_the_fields_of_a_poll_may_stand_in_any_order(answers: Answers) -> None:
     assert reordered == in_order
 
 
+def test_the_samples_of_a_stream_have_the_number_of_gaps_before_them(analysed: Analysed) -> None:
+    samples, polls = (analysed.answers.silver.stream_sample, analysed.answers.silver.poll)
+    gaps = polls.where("gap_before_us IS NOT NULL").groupBy("session").count().collect()
+    expected = dict.fromkeys(analysed.records, 0) | {row["session"]: row["count"] for row in gaps}
+    assert {*expected.values()} > {0}
+    counts = samples.groupBy("session").agg(F.min("gaps_count"), F.max("gaps_count")).collect()
+    assert {session: (low, high) for session, low, high in counts} == {
+        session: (0, count) for session, count in expected.items()
+    }
+
+
 def made_of_polls(answers: Answers, session: str) -> dict[str, list[str]]:
     """Return the rows that are made of the polls of a session, as text without its name."""
     silver = answers.of(session).silver
@@ -340,7 +352,8 @@ def test_rates_are_one_aggregation_of_the_samples(
         layer = read_silver(TableStore(spark, root, "other"), list(analysed.records))
         text = plan(compute_consumer_rate(layer, Thresholds()))
     assert len(re.findall(r"Exchange hashpartitioning", text)) == 1
-    assert not re.search(r"Join|Window|Python", text)
+    # Fewer tasks than files would leave a cluster idle.
+    assert not re.search(r"Join|Window|Python|Coalesce", text)
 
 
 WITHOUT_UNIT = {

@@ -191,25 +191,23 @@ def _collect_findings(
     recorded_findings = None
     if not kinds.isdisjoint(silver_findings.FINDING_LINE_KINDS):
         recorded_findings = silver_findings.findings(records, keyframes)
-    rows_of_computed_findings: list[tuple[Any, ...]] = []
-    failed_findings_rows: list[tuple[Any, ...]] = []
-    if recorded_findings is not None:
         sources = silver_findings.sources_without_findings(keyframes, sources)
-    for source in sources:
+    computed_rows_count = 0
+    failed_findings_rows: list[tuple[Any, ...]] = []
+    for number, source in enumerate(sources):
         try:
-            rows_of_computed_findings += silver_findings.compute_finding_rows(source)
+            computed_rows_count += silver_findings.write_finding_rows(store, source, str(number))
         except SessionError as error:
             # Only the findings are unknown: Spark could read the session.
             report_step(f"{source.session} cannot be judged: {error}")
             failed_findings_rows.append(
                 (source.session, None, silver_findings.NOT_JUDGED_KIND, None, str(error))
             )
-    if not rows_of_computed_findings:
+    if not computed_rows_count:
         return recorded_findings, failed_findings_rows
-    rows = store.create_rows(FINDING, rows_of_computed_findings)
-    return rows if recorded_findings is None else recorded_findings.unionAll(
-        rows
-    ), failed_findings_rows
+    rows = silver_findings.read_finding_rows(store)
+    all_rows = rows if recorded_findings is None else recorded_findings.unionAll(rows)
+    return all_rows, failed_findings_rows
 
 
 def _count_excluded_lines(segments: DataFrame) -> int:

@@ -13,6 +13,7 @@ from pyspark.sql import functions as F
 from natstui.analysis.bronze.sources import SessionSource
 from natstui.analysis.silver.index import lines_of_kind
 from natstui.analysis.silver.tables import FINDING
+from natstui.analysis.spark.store import TableStore
 from natstui.errors import SessionError
 
 FINDING_LINE_KINDS = ("findings_changed", "keyframe")
@@ -87,6 +88,27 @@ def sources_without_findings(
     rows = keyframes.where("has_findings").select("session").distinct().take(len(sources))
     sessions_with_findings = {row["session"] for row in rows}
     return [source for source in sources if source.session not in sessions_with_findings]
+
+
+_COMPUTED_FOLDER = "computed_finding"
+"""Name of the temporary folder with the computed findings, a file per session."""
+
+
+def write_finding_rows(store: TableStore, source: SessionSource, file_name: str) -> int:
+    """Write the computed findings of a session to a temporary file; return their count.
+
+    They are written one by one: an old recording may have more than fit in memory. Raises
+    SessionError if they cannot be computed.
+    """
+    if not store.can_write_rows:
+        # A path of the server may be another recording on this machine.
+        raise SessionError("the recording is on the Spark Connect server, not on this machine")
+    return store.write_rows(FINDING, _COMPUTED_FOLDER, file_name, compute_finding_rows(source))
+
+
+def read_finding_rows(store: TableStore) -> DataFrame:
+    """Return the rows of `finding` that `write_finding_rows` has written."""
+    return store.read_rows(FINDING, _COMPUTED_FOLDER)
 
 
 def compute_finding_rows(source: SessionSource) -> Iterator[tuple[Any, ...]]:

@@ -23,7 +23,7 @@ from natstui.analysis.folders import (
 )
 from natstui.analysis.spark.session import PARTITIONS_SETTING
 from natstui.analysis.tables import DAY_COLUMN, SERVER_COLUMN, Table, data_dictionary, lookup_value
-from natstui.errors import AnalysisError
+from natstui.errors import AnalysisError, NatstuiError
 
 _ESCAPED_CHARACTER_PATTERN = re.compile(r"[\x01-\x1f\x7f\"#%'*/:=?\\{\[\]^]")
 _NULL_PARTITION = "__HIVE_DEFAULT_PARTITION__"
@@ -89,14 +89,18 @@ class HadoopFiles:
         statuses = self._file_system.globStatus(self._path_class(pattern))
         return [status.getPath().toString() for status in statuses or []]
 
-    def write_lines(self, path: str, lines: Iterable[str]) -> None:
-        """Write a file of lines, which replaces an existing one."""
+    def write_lines(self, path: str, lines: Iterable[str]) -> int:
+        """Write a file of lines, which replaces an existing one; return their count."""
         stream = self._file_system.create(self._path_class(path), True)
-        lines = iter(lines)
+        lines, lines_count = iter(lines), 0
         # In batches, because a call into the JVM has all of its bytes in memory.
-        while batch := [*islice(lines, _BATCH_LINES_COUNT)]:
-            stream.write(bytearray("".join(f"{line}\n" for line in batch).encode()))
-        stream.close()
+        try:
+            while batch := [*islice(lines, _BATCH_LINES_COUNT)]:
+                stream.write(bytearray("".join(f"{line}\n" for line in batch).encode()))
+                lines_count += len(batch)
+        finally:
+            stream.close()
+        return lines_count
 
 
 def file_system(spark: SparkSession, root: str) -> HadoopFiles | None:
@@ -160,13 +164,37 @@ class TableStore:
             return table.empty_dataframe(self.spark)
         if self._files is None:
             return self.spark.createDataFrame([*rows], table.ddl())
-        names = [column.name for column in table.columns]
         self._rows_files_count += 1
-        path = f"{self._rows_folder}/{table.name}-{self._rows_files_count}.json"
-        self._files.write_lines(
-            path, (json.dumps(dict(zip(names, row, strict=True))) for row in rows)
-        )
-        return self.spark.read.schema(table.schema()).json(path, mode="FAILFAST")
+        folder = f"{table.name}-{self._rows_files_count}"
+        self.write_rows(table, folder, "rows", rows)
+        return self.read_rows(table, folder)
+
+    @property
+    def can_write_rows(self) -> bool:
+        """Return whether `write_rows` can write; False over Spark Connect."""
+        return self._files is not None
+
+    def write_rows(
+        self, table: Table, folder: str, name: str, rows: Iterable[tuple[Any, ...]]
+    ) -> int:
+        """Write rows of a table to a temporary file of JSON lines, and return their count.
+
+        `rows` may be more than fit in memory. If they raise NatstuiError, there is no file.
+        """
+        assert self._files is not None
+        names = [column.name for column in table.columns]
+        path = f"{self._rows_folder}/{folder}/{name}.json"
+        lines = (json.dumps(dict(zip(names, row, strict=True))) for row in rows)
+        try:
+            return self._files.write_lines(path, lines)
+        except NatstuiError:
+            self._files.delete(path)
+            raise
+
+    def read_rows(self, table: Table, folder: str) -> DataFrame:
+        """Return the rows of all files that `write_rows` has written to a folder."""
+        reader = self.spark.read.schema(table.schema())
+        return reader.json(f"{self._rows_folder}/{folder}", mode="FAILFAST")
 
     def has_silver(self, table: Table) -> bool:
         """Return whether a silver table exists, also one without rows."""

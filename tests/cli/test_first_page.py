@@ -100,7 +100,7 @@ def result(session_name: str, /, **tables: Any) -> dict[str, Any]:
 def lag(pending_msgs: int, drain_s: float | None, waits_s: float, created_at_us: int) -> Any:
     row = {"stream": "ORDERS", "consumer": "billing", "created_at_us": created_at_us,
            "pending_last_msgs": pending_msgs, "drain_s": drain_s, "behind_last_s": waits_s,
-           "unseen_s": None}  # fmt: skip
+           "unseen_s": 0.0}  # fmt: skip
     return (row,)
 
 

@@ -179,7 +179,8 @@ def _find_short_drain(analysed: _AnalysedFinding) -> Iterator[str]:
 
 def _find_nothing_pending(analysed: _AnalysedFinding) -> Iterator[str]:
     for row in analysed.rows("lag"):
-        if row["unseen_s"] is None and row["pending_last_msgs"] == 0:
+        is_seen = (row["unseen_s"] or 0) <= STALE_ROWS_AFTER_S
+        if is_seen and row["pending_last_msgs"] == 0:
             yield "no message was pending at the end"
 
 

@@ -231,9 +231,9 @@ class TableStore:
         return part
 
     def _write_pieces(self, rows: DataFrame, folder: str, texts: Iterable[str] = ()) -> None:
-        """Write rows to their pieces or parts of a table; `texts` are columns with few values."""
+        """Write rows to pieces or parts of a table; with dictionaries for the columns `texts`."""
         writer = rows.write.mode("overwrite").partitionBy(PART_COLUMN)
-        # Dictionaries are useful for names, and useless for counters and times.
+        # Names repeat; for counters and times, which are most values, dictionaries are useless.
         writer = writer.option("parquet.enable.dictionary", "false")
         for name in texts:
             writer = writer.option(f"parquet.enable.dictionary#{name}", "true")

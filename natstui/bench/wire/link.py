@@ -67,7 +67,7 @@ class WireLink:
                 " reinstall natstui, which requires one that does"
             )
         self._nats_py_parser = parser
-        self.nc._ps = self
+        self.nc.replace_parser(self)
         self._forward_task = self.start_task(self._forward_to_nats_py())
         self._replace_protocol()
 
@@ -325,8 +325,7 @@ async def close_after_writes(link: WireLink) -> None:
         return
     transport = nc._transport._io_writer.transport
     while True:
-        unsent_chunks, nc._pending, nc._pending_data_size = nc._pending, [], 0
-        transport.write(b"".join(unsent_chunks))
+        transport.write(nc.pop_unsent())
         if not transport.get_write_buffer_size() or time.monotonic() > deadline_s:
             break
         await asyncio.sleep(0.001)

@@ -12,7 +12,7 @@ import contextlib
 import logging
 import re
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
-from typing import Any
+from typing import Any, Protocol
 
 import nats.errors
 from nats.aio.client import PING_PROTO, Srv
@@ -139,7 +139,6 @@ class StrictClient(NatsClient):  # type: ignore[misc]
         self._tls_only = tls_only
         self._transport: Transport = Transport()
         self._parser = WireParser(self)
-        # A benchmark replaces it by its own parser, which passes other messages to ours.
         self._ps: Any = self._parser
         self.attempts_count = 0
         """Number of attempts to connect; grows while reconnecting works."""
@@ -295,6 +294,16 @@ class StrictClient(NatsClient):  # type: ignore[misc]
             await self._process_op_err(error)
 
 
+class SocketParser(Protocol):
+    """A parser of the data that nats-py reads from the socket."""
+
+    async def parse(self, data: bytes = b"") -> None:
+        """Parse the next bytes of the socket."""
+
+    def reset(self) -> None:
+        """Forget an incomplete command: the connection was lost."""
+
+
 class GuardedClient(StrictClient):
     """The interface of nats-py's client that other modules use."""
 
@@ -410,6 +419,16 @@ class GuardedClient(StrictClient):
             uri = self._parse_server_uri(url)
             if uri.netloc not in known_hosts:
                 self._server_pool.append(Srv(uri))
+
+    def replace_parser(self, parser: SocketParser) -> None:
+        """Pass what is read from the socket to another parser, as a benchmark does."""
+        self._ps = parser
+
+    def pop_unsent(self) -> bytes:
+        """Return the data that is not yet written to the socket, and discard it here."""
+        unsent_data = b"".join(self._pending)
+        self.drop_unsent()
+        return unsent_data
 
     def drop_unsent(self) -> None:
         """Discard unsent data, so that no request from before an outage is sent after it."""

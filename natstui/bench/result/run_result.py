@@ -16,7 +16,14 @@ from natstui.bench.result.accounting import (
 from natstui.bench.result.server_process import ServerCpu
 from natstui.model.bench.counts import Counts, Latencies, main_latency, total_counts
 from natstui.model.bench.plan import BenchmarkPlan, Role
-from natstui.model.bench.result import Accounting, BenchmarkResult, EndKind, Verdict, WorkerResult
+from natstui.model.bench.result import (
+    BUSY_WORKER_CPU_RATIO,
+    Accounting,
+    BenchmarkResult,
+    EndKind,
+    Verdict,
+    WorkerResult,
+)
 from natstui.units import counted, is_or_are, was_or_were
 
 
@@ -63,8 +70,6 @@ def _count_unresponded(
     )
 
 
-CLIENT_BOUND_CPU_RATIO = 0.9
-"""CPU use of a worker, as a share of a core, above which the worker limits the result."""
 _MAX_MISSED_SHARE_OF_SENT = 0.01
 _CPU_NOT_MEASURED = ServerCpu(None, "CPU use was not measured")
 
@@ -265,7 +270,7 @@ def _note_texts(outcome: RunOutcome, accounting: Accounting) -> Iterable[str]:
     client_bound_names = [
         worker.counts.name
         for worker in outcome.workers
-        if worker.cpu_ratio is not None and worker.cpu_ratio > CLIENT_BOUND_CPU_RATIO
+        if worker.cpu_ratio is not None and worker.cpu_ratio > BUSY_WORKER_CPU_RATIO
     ]
     if client_bound_names:
         names_text = ", ".join(client_bound_names)

@@ -9,6 +9,9 @@ from natstui.model.bench.counts import Counts, Latencies
 from natstui.model.bench.patterns import Pattern
 from natstui.units import counted, was_or_were
 
+BUSY_WORKER_CPU_RATIO = 0.9
+"""CPU use of a worker, as a share of a core, above which the worker limits the result."""
+
 EndKind = Literal["done", "killed", "died", "failed"]
 Verdict = Literal["ok", "incomplete", "failed", "stopped"]
 

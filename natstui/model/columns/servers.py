@@ -8,6 +8,7 @@ from functools import partial
 
 from natstui.model.columns.column import Column, column, text_or_dash
 from natstui.model.columns.traffic import rate_columns, total_columns
+from natstui.model.findings.thresholds import SERVER_CPU_SHARE
 from natstui.model.live.limits import is_near_limit
 from natstui.model.servers.leaders import LeaderCounts
 from natstui.model.servers.server import Meta, ServerJetStream, ServerState, Storage
@@ -15,8 +16,6 @@ from natstui.model.servers.text import LEADER, meta_role
 from natstui.model.traffic import Traffic
 from natstui.units import UNKNOWN, bytes_text, count_text, duration_text
 
-BUSY_CPU_PERCENT = 90.0
-"""CPU use in % of all cores above which a server is busy."""
 MANY_HA_ASSETS_COUNT = 1_000
 
 
@@ -62,8 +61,9 @@ class ServerRow:
 
     @property
     def is_cpu_busy(self) -> bool:
-        """Return whether the server's CPU use is above `BUSY_CPU_PERCENT` of its cores."""
-        return (self.seen.cpu_percent or 0) > BUSY_CPU_PERCENT * (self.seen.cores_count or 1)
+        """Return whether the server's CPU use is above `SERVER_CPU_SHARE` of its cores."""
+        max_cpu_percent = 100 * SERVER_CPU_SHARE * (self.seen.cores_count or 1)
+        return (self.seen.cpu_percent or 0) > max_cpu_percent
 
     @property
     def is_storage_nearly_full(self) -> bool:

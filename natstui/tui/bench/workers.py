@@ -11,6 +11,7 @@ from rich.cells import cell_len
 
 from natstui.clean import clean_line
 from natstui.model.bench.counts import LATENCIES_BY_IMPORTANCE, in_flight_msgs
+from natstui.model.bench.result import BUSY_WORKER_CPU_RATIO
 from natstui.model.bench.view import BenchmarkView, RoleAndWorkerId
 from natstui.tui.bench.charts import rate_now_per_s, recent_values
 from natstui.tui.bench.text import ms_text
@@ -54,8 +55,6 @@ _ACTIVITIES = (
 _RATE_CELLS = 11
 """Width of a column of rates; its title is the activity with `/s`."""
 _GAP_CELLS = 3
-_MIN_BUSY_CPU_RATIO = 0.9
-"""Share of a core above which the speed of a worker itself limits the result."""
 
 
 def worker_sections(
@@ -368,7 +367,7 @@ def _has_ended(view: BenchmarkView, key: RoleAndWorkerId) -> bool:
 def _is_busy(view: BenchmarkView, key: RoleAndWorkerId) -> bool:
     points = view.series[key]
     return (
-        bool(points) and points[-1].cpu_ratio > _MIN_BUSY_CPU_RATIO and not _has_ended(view, key)
+        bool(points) and points[-1].cpu_ratio > BUSY_WORKER_CPU_RATIO and not _has_ended(view, key)
     )
 
 

@@ -19,7 +19,7 @@ from nats.aio.msg import Msg
 from natstui.bench.job import protocol
 from natstui.bench.job.job import published_msgs_by_stream
 from natstui.bench.job.protocol import CreatedStream, RateChange, WorkerFailure
-from natstui.bench.run import progress
+from natstui.bench.run import controller
 from natstui.bench.run.assets import RunAssets
 from natstui.bench.run.controller import Benchmark
 from natstui.bench.wire import pull
@@ -823,8 +823,8 @@ async def test_a_service_answers_no_request_whose_answer_would_be_one_to_the_ser
 async def test_who_waits_for_messages_that_do_not_come_says_so_and_ends_without_success(
     account: Account, monkeypatch: pytest.MonkeyPatch, pattern: Pattern
 ) -> None:
-    monkeypatch.setattr(progress, "WAIT_REPORT_AFTER_S", 0.5)
-    monkeypatch.setattr(progress, "IDLE_TIMEOUT_S", 2.0)
+    monkeypatch.setattr(controller, "WAIT_REPORT_AFTER_S", 0.5)
+    monkeypatch.setattr(controller, "IDLE_TIMEOUT_S", 2.0)
     client = await connect(Connection(servers=(account.url,)))
     await client.request("STREAM.CREATE.OWN", {"name": "OWN", "subjects": ["own"]})
     await client.request_subject("own", b"x")
@@ -845,8 +845,8 @@ async def test_who_waits_for_messages_that_do_not_come_says_so_and_ends_without_
 async def test_who_waits_for_core_messages_says_so_and_goes_on(
     account: Account, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(progress, "WAIT_REPORT_AFTER_S", 0.5)
-    monkeypatch.setattr(progress, "IDLE_TIMEOUT_S", 0.6)
+    monkeypatch.setattr(controller, "WAIT_REPORT_AFTER_S", 0.5)
+    monkeypatch.setattr(controller, "IDLE_TIMEOUT_S", 0.6)
     said = asyncio.Event()
 
     def on_add(record: Record) -> None:

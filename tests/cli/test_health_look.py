@@ -16,7 +16,7 @@ from natstui.cli.health.reading import (
     progress_callback,
 )
 from natstui.cli.health.report import FindingSelection, create_report
-from natstui.cli.health.stuck_formats import consumer_lines
+from natstui.cli.health.stuck import consumer_lines
 from natstui.model.findings.catalogue.every import KINDS
 from natstui.model.findings.finding import Entity, Finding, Findings, WatchedCondition
 from natstui.model.live.state import State

@@ -17,7 +17,7 @@ from natstui.config import Connection, Secret
 from natstui.jetstream.connection.client import connect
 from natstui.jetstream.testbed.cluster import Cluster
 from natstui.jetstream.testbed.shop import traffic
-from natstui.jetstream.testbed.shop.assets import (
+from natstui.jetstream.testbed.shop.traffic import (
     INITIAL_RETURNS_MSGS,
     INVOICES_MAX_BYTES,
     MAX_ORDERS_MSGS,

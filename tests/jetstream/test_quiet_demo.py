@@ -11,7 +11,7 @@ from natstui.jetstream.connection.client import connect
 from natstui.jetstream.events.subscriptions import read_events
 from natstui.jetstream.polling.control import PollControl
 from natstui.jetstream.polling.poller import poll
-from natstui.jetstream.testbed.shop.assets import CONSUMERS, STREAMS
+from natstui.jetstream.testbed.shop.traffic import CONSUMERS, STREAMS
 from natstui.model.findings.evaluate import apply_and_evaluate
 from natstui.model.live.state import State
 from natstui.model.records.record import Record

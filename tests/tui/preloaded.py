@@ -23,7 +23,7 @@ from natstui.tui.app.engine_process import EngineProcess
 
 FORKS = multiprocessing.get_context("forkserver")
 FORKS.set_forkserver_preload([
-    "natstui.cli.complete", "natstui.cli.engine", "natstui.cli.root",
+    "natstui.cli.complete", "natstui.cli.root",
     "natstui.cli.sessions.replay", "natstui.config.contexts", "natstui.config.load",
     "natstui.config.resolve", "natstui.engine.analyzing", "natstui.engine.benchmarking",
     "natstui.engine.commands", "natstui.engine.live", "natstui.engine.process",

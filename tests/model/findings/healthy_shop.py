@@ -12,8 +12,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from natstui.jetstream.testbed.shop import traffic
-from natstui.jetstream.testbed.shop.assets import CONSUMERS, STREAMS, Config
-from natstui.jetstream.testbed.shop.traffic import DueMessages
+from natstui.jetstream.testbed.shop.traffic import CONSUMERS, STREAMS, Config, DueMessages
 from natstui.model.live.snapshot import Snapshot
 from natstui.model.records.record import Configured
 from tests.model.builders import snapshot

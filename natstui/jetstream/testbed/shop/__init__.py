@@ -1,4 +1,4 @@
 """The shop of `natstui demo`: streams, consumers and traffic in every state a monitor must show.
 
-`process` is the program; it imports `traffic`, which imports the rest. `cli.demo` starts it.
+`process` is the program, which runs `traffic`. `cli.demo` starts it.
 """

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from itertools import pairwise
 from typing import NamedTuple
 
 from natstui.model.bench.latency import PERCENTILES
@@ -10,7 +11,6 @@ from natstui.model.findings.catalogue import consumers as kinds
 from natstui.model.findings.catalogue.kind import Kind
 from natstui.model.findings.catalogue.streams import CONSUMERS_PILING_UP
 from natstui.model.findings.causes.cause import Cause, diagnose, rank_causes
-from natstui.model.findings.causes.lagging import find_growing_backlog
 from natstui.model.findings.causes.metadata import find_consumer_threshold
 from natstui.model.findings.causes.risky_settings import (
     find_expiry,
@@ -30,6 +30,7 @@ from natstui.model.findings.thresholds import (
     ALL_NAKD_SHARE,
     DROPPED_MSGS_REPORTED_S,
     INELIGIBLE_PULLS_S,
+    LAGGING_WINDOW_S,
     LATE_ACK_WAIT_SHARE,
     LEADER_CHANGES_WINDOW_S,
     LOST_MSGS_REPORTED_S,
@@ -38,12 +39,15 @@ from natstui.model.findings.thresholds import (
     MAX_PULL_GAP_IF_UNKNOWN_S,
     MIN_ACK_SAMPLES,
     MIN_ACKED_BEHIND_FLOOR,
+    MIN_BACKLOG_GROWTH_PER_S,
+    MIN_BACKLOG_MSGS,
     MIN_LEADER_CHANGES,
     MIN_NAKS,
     MIN_POISON_POLLS,
     MIN_REDELIVERIES,
     MIN_REPORTED_BACKOFF_WAIT_S,
     MIN_TERMS,
+    MIN_TIME_TO_DRAIN_S,
     MOSTLY_REDELIVERIES_SHARE,
     NAKS_WINDOW_S,
     NEAR_LIMIT_SHARE,
@@ -70,6 +74,15 @@ HAS_PENDING, HAS_UNACKED, HAS_REDELIVERED, HAS_ADVISORIES = 1, 2, 4, 8
 _US_PER_S = 1_000_000
 _MAX_NAMED_MESSAGES = 5
 """Limit of message sequences in a sentence."""
+_MAX_CLIENT_PAUSE_S = 15.0
+"""Maximum pause of a client in seconds: a longer one is reported as missing pulls."""
+_MIN_POLLS = 6
+"""Minimum polls in the window, two for each third."""
+_PAUSE_SEARCH_S = 45.0
+"""Time span in which the longest pause is searched."""
+
+_UsAndValuePairs = list[tuple[int, int]]
+"""Pairs of sample time (µs of the steady clock) and value, newest first."""
 
 
 # Contact: the leader and the replicas.
@@ -1038,6 +1051,129 @@ _REPEAT_FACTS = (
     "floor_moved_msgs", "acked_ago_s", "longest_ack_wait_s",
 )  # fmt: skip
 _ACK_PENDING_FACTS = ("ack_pending_msgs", "held_s", "longest_ack_wait_s", "open_pulls")
+
+
+# Backlog: one that grows, over a window that is longer than the effect of bursts.
+
+
+def find_growing_backlog(f: Facts, is_finding_open: bool) -> Symptom | None:
+    """Return the evidence of a backlog whose minimum grows in each third of a window.
+
+    Each third is longer than the pause of a client between two fetches, so that it includes a
+    moment after a fetch, when a client that keeps up has no backlog. A single burst raises only
+    one third. The finding ends when the newest third is not above the previous one.
+    """
+    if f.pending < MIN_BACKLOG_MSGS or f.columns.paused[f.row]:
+        return None
+    # Most backlogs neither grow nor take long; the checks below read a minute of polls.
+    if not is_finding_open and not (_has_backlog_grown(f) and _takes_long_to_deliver(f)):
+        return None
+    if not _receives_messages(f):
+        return None
+    thirds = _split_into_thirds(f, is_finding_open)
+    if thirds is None:
+        return None
+    third_minima = [min((value, -us) for us, value in third) for third in thirds]
+    (latest_msgs, latest_us), (middle_msgs, middle_us), (earliest_msgs, earliest_us) = third_minima
+    newest_growth_per_s = (latest_msgs - middle_msgs) / (middle_us - latest_us) * 1e6
+    growths_per_s = (
+        newest_growth_per_s,
+        (middle_msgs - earliest_msgs) / (earliest_us - middle_us) * 1e6,
+    )
+    delivery_s = _estimate_delivery_s(f, -earliest_us)
+    if is_finding_open:
+        is_growing = newest_growth_per_s > 0 and delivery_s >= MIN_TIME_TO_DRAIN_S / 2
+    else:
+        is_growing = (
+            min(growths_per_s) >= MIN_BACKLOG_GROWTH_PER_S / 2
+            and sum(growths_per_s) / 2 >= MIN_BACKLOG_GROWTH_PER_S
+            and delivery_s >= MIN_TIME_TO_DRAIN_S
+            and latest_msgs - earliest_msgs > _largest_backlog_rise_msgs(thirds)
+        )
+    if not is_growing:
+        return None
+    since_us = f.at_us - (f.mono_us + earliest_us)
+    text = f"{f.pending} pending, {newest_growth_per_s:+.1f}/s"
+    return Symptom(text, since_us, (), {"pending_msgs": f.pending, "per_s": newest_growth_per_s})
+
+
+def _receives_messages(f: Facts) -> bool:
+    """Return whether clients receive messages; if not, another cause explains the backlog."""
+    return f.has_client is not False or bool(
+        f.history.growth("delivered_consumer_seq", _MAX_CLIENT_PAUSE_S)
+    )
+
+
+def _split_into_thirds(f: Facts, is_finding_open: bool) -> list[_UsAndValuePairs] | None:
+    """Return the backlog in three thirds of the window, newest first; None with too few polls."""
+    third_s = max(
+        LAGGING_WINDOW_S / 3,
+        min(_longest_delivery_pause_s(f, is_finding_open), _MAX_CLIENT_PAUSE_S),
+    )
+    values = f.history.values("pending_msgs", 3 * third_s, min_count=_MIN_POLLS)
+    newest_us, span_us = values[0][0], 3 * third_s * 1e6
+    if len(values) < _MIN_POLLS or newest_us - values[-1][0] < 0.8 * span_us:
+        return None
+    span_us = newest_us - values[-1][0]
+    # Delayed polls do not show the backlog between them, and clients may be delayed too.
+    longest_gap_us = max(later_us - us for (later_us, _), (us, _) in pairwise(values))
+    if not is_finding_open and 3 * longest_gap_us > span_us:
+        return None
+    thirds: list[_UsAndValuePairs] = [[], [], []]
+    for us, value in values:
+        thirds[min(2, int(3 * (newest_us - us) / span_us))].append((us, value))
+    return thirds if all(thirds) else None
+
+
+def _longest_delivery_pause_s(f: Facts, is_finding_open: bool) -> float:
+    """Return the longest time (s) in which messages were pending and none was delivered.
+
+    The current pause counts only before the finding is open: it may be a client's first pause.
+    """
+    delivered_seq_values = f.history.values("delivered_consumer_seq", _PAUSE_SEARCH_S)
+    pending_values = f.history.values("pending_msgs", _PAUSE_SEARCH_S)
+    polls = [
+        (us, seq, pending_msgs)
+        for (us, seq), (_, pending_msgs) in zip(delivered_seq_values, pending_values, strict=True)
+    ]
+    longest_pause_us, pause_us, longest_gap_us = 0, 0, 0
+    for (us, seq, pending_msgs), (later_us, later_seq, _) in pairwise(reversed(polls)):
+        longest_gap_us = max(longest_gap_us, later_us - us)
+        if later_seq == seq and pending_msgs:
+            pause_us += later_us - us
+        else:
+            longest_pause_us, pause_us = max(longest_pause_us, pause_us), 0
+    longest_pause_us = longest_pause_us if is_finding_open else max(longest_pause_us, pause_us)
+    # The pause may have begun one poll earlier, and ended one poll later.
+    return (longest_pause_us + 2 * longest_gap_us) / 1e6 if longest_pause_us else 0.0
+
+
+def _estimate_delivery_s(f: Facts, from_us: int) -> float:
+    """Return the seconds to deliver the backlog at the rate since `from_us`; inf at rate 0."""
+    values = f.history.values("delivered_consumer_seq", (f.mono_us - from_us) / 1e6)
+    delivered_msgs, span_us = values[0][1] - values[-1][1], values[0][0] - values[-1][0]
+    return f.pending * span_us / delivered_msgs / 1e6 if delivered_msgs > 0 else float("inf")
+
+
+def _largest_backlog_rise_msgs(thirds: list[_UsAndValuePairs]) -> int:
+    """Return the largest rise of the backlog between two polls: the error of its minimum."""
+    backlogs = [value for third in thirds for _, value in third]
+    return max(later_msgs - earlier_msgs for later_msgs, earlier_msgs in pairwise(backlogs))
+
+
+def _has_backlog_grown(f: Facts) -> bool:
+    """Return whether the backlog has grown since the previous poll."""
+    values = f.history.values("pending_msgs", LAGGING_WINDOW_S / 3)
+    min_sampled_us = values[0][0] - LAGGING_WINDOW_S / 3 * 1e6
+    recent_msgs = [value for us, value in values if us >= min_sampled_us]
+    return len(recent_msgs) < 2 or recent_msgs[0] > recent_msgs[-1]
+
+
+def _takes_long_to_deliver(f: Facts) -> bool:
+    """Return whether delivering the backlog may take at least half of `MIN_TIME_TO_DRAIN_S`."""
+    window_start_us = f.mono_us - round(LAGGING_WINDOW_S * 1e6)
+    return 2 * _estimate_delivery_s(f, window_start_us) >= MIN_TIME_TO_DRAIN_S
+
 
 CONSUMER_CAUSES: tuple[Cause[ConsumerFacts], ...] = (
     Cause(kinds.UNREACHABLE, find_unreachable_leader, (), ("contact", "delivery", "redelivery")),

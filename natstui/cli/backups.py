@@ -13,15 +13,11 @@ import click
 from natstui.clean import clean_line
 from natstui.cli.complete import stream_argument
 from natstui.cli.manage.names import parse_name
-from natstui.cli.manage.writing import (
-    change_flags,
-    confirm_name,
-    refuse_read_only,
-    run_with_writer,
-)
+from natstui.cli.manage.writing import confirm_name, refuse_read_only, run_with_writer
 from natstui.cli.options import (
     ConnectionFlags,
     OutputPath,
+    change_flags,
     connection_flags,
     connection_options,
     json_flag,

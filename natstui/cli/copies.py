@@ -16,12 +16,14 @@ from natstui.clean import clean_json, clean_line
 from natstui.cli.complete import complete_streams
 from natstui.cli.core.options import parse_optional_time
 from natstui.cli.manage.names import parse_name
-from natstui.cli.manage.writing import (
+from natstui.cli.manage.writing import run_with_writer, write_confirmed
+from natstui.cli.options import (
+    SEQUENCE,
+    ConnectionFlags,
+    OutputPath,
     change_flags,
-    run_with_writer,
-    write_confirmed,
+    connection_flags,
 )
-from natstui.cli.options import SEQUENCE, ConnectionFlags, OutputPath, connection_flags
 from natstui.cli.sections import Group, command
 from natstui.cli.terminal_line import TerminalLine
 from natstui.cli.text_table import print_rows

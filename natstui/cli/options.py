@@ -457,3 +457,23 @@ def parse_interval_seconds(text: str) -> float:
     if not MIN_POLL_INTERVAL_S <= interval_s <= MAX_POLL_INTERVAL_S:
         raise UsageError(f"--interval: {text!r} is not between 200ms and 1h")
     return interval_s
+
+
+YES_HELP = "Do not prompt for confirmation; in production, use --confirm instead."
+
+
+def change_flags(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Add `--read-only`, `--yes`, `--confirm` and `--json` to a command.
+
+    The command gets them as `read_only`, `yes`, `confirm` and `as_json`.
+    """
+    for option in (
+        click.option("--json", "-j", "as_json", is_flag=True, help="Print JSON."),
+        click.option(
+            "--confirm", metavar="NAME", help="The name of the changed object, to confirm."
+        ),
+        click.option("--yes", "--force", "-f", is_flag=True, help=YES_HELP),
+        click.option("--read-only", is_flag=True, help="Refuse every change."),
+    ):
+        command = option(command)
+    return command

@@ -12,13 +12,8 @@ import click
 
 from natstui.clean import clean_line
 from natstui.cli.manage.options import argument_options
-from natstui.cli.manage.writing import (
-    change_flags,
-    confirm_name,
-    refuse_read_only,
-    run_with_writer,
-)
-from natstui.cli.options import connection_options, parse_reading_seconds
+from natstui.cli.manage.writing import confirm_name, refuse_read_only, run_with_writer
+from natstui.cli.options import change_flags, connection_options, parse_reading_seconds
 from natstui.cli.sections import Group, command
 from natstui.cli.text_table import stdout_width, table, text_column, wrap_hanging
 from natstui.config import Connection

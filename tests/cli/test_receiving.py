@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from natstui.cli.manage.receiving import _received_summary_text
+from natstui.cli.manage.consumer import _received_summary_text
 from natstui.config import Connection
 from natstui.jetstream.connection.client import connect
 from natstui.jetstream.messages.receive import Receiver

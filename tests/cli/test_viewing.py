@@ -11,7 +11,6 @@ from typing import Any
 import pytest
 
 from natstui.cli.core.printer import MessagePrinter
-from natstui.cli.manage import viewing
 from natstui.jetstream.connection.client import Client
 from natstui.jetstream.messages import browse
 from natstui.model.records.messages import BrowseMessages, MessagePage
@@ -92,10 +91,10 @@ async def test_the_newest_messages_are_printed_page_by_page_without_those_stored
 ) -> None:
     pages = list[MessagePage]()
     printed_counts = list[int]()
-    write_stored = MessagePrinter.write_stored
+    write_stored, read_page = MessagePrinter.write_stored, browse.browse
 
     async def browse_and_publish(client: Client, browse_command: BrowseMessages) -> MessagePage:
-        pages.append(await browse.browse(client, browse_command))
+        pages.append(await read_page(client, browse_command))
         printed_counts.append(0)
         if len(pages) == 1:
             await client.request_subject("s.new", b"stored since")
@@ -106,7 +105,7 @@ async def test_the_newest_messages_are_printed_page_by_page_without_those_stored
         write_stored(printer, *arguments)
 
     monkeypatch.setattr(browse, "MAX_BATCH_MSGS", 7)
-    monkeypatch.setattr(viewing, "browse", browse_and_publish)
+    monkeypatch.setattr(browse, "browse", browse_and_publish)
     monkeypatch.setattr(MessagePrinter, "write_stored", count_printed)
     await filled(account.url, 25)
     newest = await run(shell, "stream", "view", "S", "20", "--json")

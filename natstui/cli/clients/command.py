@@ -14,8 +14,8 @@ from natstui.cli.clients.rows import (
     connections_json,
 )
 from natstui.cli.connected import await_with_progress
-from natstui.cli.manage.writing import change_flags, confirm_name, refuse_read_only
-from natstui.cli.options import SEQUENCE, connection_options, parse_reading_seconds
+from natstui.cli.manage.writing import confirm_name, refuse_read_only
+from natstui.cli.options import SEQUENCE, change_flags, connection_options, parse_reading_seconds
 from natstui.cli.sections import command
 from natstui.cli.text_table import stdout_width
 from natstui.config import Connection

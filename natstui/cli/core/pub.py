@@ -10,11 +10,8 @@ import click
 from natstui.clean import clean_line
 from natstui.cli.core.options import MessageOptions, message_options, parse_optional_seconds
 from natstui.cli.core.printer import MessagePrinter, output_format
-from natstui.cli.manage.writing import (
-    change_flags,
-    write_confirmed,
-)
-from natstui.cli.options import COUNT, COUNT_OR_ZERO, connection_options
+from natstui.cli.manage.writing import write_confirmed
+from natstui.cli.options import COUNT, COUNT_OR_ZERO, change_flags, connection_options
 from natstui.cli.sections import command
 from natstui.config import Connection
 from natstui.engine.stopping import cancel_on_signal

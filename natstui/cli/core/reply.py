@@ -14,11 +14,8 @@ from natstui.children import end_process_session, start_process_session
 from natstui.cli.core.options import parse_optional_seconds
 from natstui.cli.core.payload import fill_templates, parse_headers
 from natstui.cli.losses import LossCounter
-from natstui.cli.manage.writing import (
-    change_flags,
-    write_confirmed,
-)
-from natstui.cli.options import COUNT, connection_options
+from natstui.cli.manage.writing import write_confirmed
+from natstui.cli.options import COUNT, change_flags, connection_options
 from natstui.cli.sections import command
 from natstui.cli.terminal_line import print_stderr
 from natstui.config import Connection

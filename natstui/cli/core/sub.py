@@ -19,8 +19,8 @@ from natstui.cli.core.options import parse_optional_seconds, parse_optional_time
 from natstui.cli.core.printer import MessagePrinter, output_format
 from natstui.cli.losses import LossCounter
 from natstui.cli.manage.names import parse_name
-from natstui.cli.manage.writing import YES_HELP, confirm_name
-from natstui.cli.options import COUNT, SEQUENCE, connection_options
+from natstui.cli.manage.writing import confirm_name
+from natstui.cli.options import COUNT, SEQUENCE, YES_HELP, connection_options
 from natstui.cli.sections import command
 from natstui.cli.terminal_line import print_stderr
 from natstui.config import Connection

@@ -11,13 +11,12 @@ import msgspec
 from natstui.clean import clean_line
 from natstui.cli.manage.writing import (
     WriterSession,
-    change_flags,
     confirm_preview,
     print_change_result,
     print_warnings,
     refuse_read_only,
 )
-from natstui.cli.options import connection_options
+from natstui.cli.options import change_flags, connection_options
 from natstui.cli.sections import command
 from natstui.config import Connection
 from natstui.errors import NatstuiError, UsageError

@@ -22,14 +22,18 @@ from natstui.cli.manage.options import (
 )
 from natstui.cli.manage.writing import (
     WriterSession,
-    change_flags,
     confirm_and_apply,
     connect_and_apply,
     print_change_result,
     refuse_read_only,
     run_with_writer,
 )
-from natstui.cli.options import SEQUENCE, connection_options, connection_options_without_config
+from natstui.cli.options import (
+    SEQUENCE,
+    change_flags,
+    connection_options,
+    connection_options_without_config,
+)
 from natstui.cli.sections import command
 from natstui.config import Connection
 from natstui.config.template_files import load_templates

@@ -33,26 +33,6 @@ from natstui.model.records.managing import (
 T = TypeVar("T")
 
 
-YES_HELP = "Do not prompt for confirmation; in production, use --confirm instead."
-
-
-def change_flags(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Add `--read-only`, `--yes`, `--confirm` and `--json` to a command.
-
-    The command gets them as `read_only`, `yes`, `confirm` and `as_json`.
-    """
-    for option in (
-        click.option("--json", "-j", "as_json", is_flag=True, help="Print JSON."),
-        click.option(
-            "--confirm", metavar="NAME", help="The name of the changed object, to confirm."
-        ),
-        click.option("--yes", "--force", "-f", is_flag=True, help=YES_HELP),
-        click.option("--read-only", is_flag=True, help="Refuse every change."),
-    ):
-        command = option(command)
-    return command
-
-
 def run_with_writer(
     connection: Connection,
     read_only: bool,

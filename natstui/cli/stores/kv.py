@@ -19,12 +19,15 @@ from natstui.cli.core.options import parse_optional_seconds
 from natstui.cli.core.payload import read_payload
 from natstui.cli.listing import print_streams
 from natstui.cli.losses import LossCounter
-from natstui.cli.manage.writing import (
+from natstui.cli.manage.writing import print_change_result, write_confirmed
+from natstui.cli.options import (
+    COUNT,
+    SEQUENCE,
+    SEQUENCE_OR_ZERO,
     change_flags,
-    print_change_result,
-    write_confirmed,
+    connection_options,
+    json_flag,
 )
-from natstui.cli.options import COUNT, SEQUENCE, SEQUENCE_OR_ZERO, connection_options, json_flag
 from natstui.cli.sections import command
 from natstui.cli.stores.options import (
     StoreGroup,

@@ -18,12 +18,8 @@ from natstui.cli.complete import complete_object_stores
 from natstui.cli.connected import run_connected
 from natstui.cli.listing import print_streams
 from natstui.cli.manage.stream_changes import seal_change
-from natstui.cli.manage.writing import (
-    change_flags,
-    print_change_result,
-    write_confirmed,
-)
-from natstui.cli.options import connection_options, json_flag
+from natstui.cli.manage.writing import print_change_result, write_confirmed
+from natstui.cli.options import change_flags, connection_options, json_flag
 from natstui.cli.sections import command
 from natstui.cli.stores.options import (
     StoreGroup,

@@ -15,15 +15,15 @@ from textual.widgets import DataTable
 
 from benchmarks._screen import BenchApp
 from natstui.tui.kit.sparkline import sparkline
-from natstui.tui.kit.table.big_table import BigTable, Cell, Column, Sort
+from natstui.tui.kit.table.big_table import BigTable, Cell, ColumnLayout, Sort
 from natstui.units import bytes_text, count_text, rate_text
 
 SECONDS = 6
 COLUMNS = (
-    Column("name", "Stream", 20, flex=1),
-    *(Column(f"n{i}", f"Number {i}", 9, "right", priority=1) for i in range(9)),
-    Column("state", "State", 8, priority=1),
-    Column("trend", "Trend", 12, priority=1),
+    ColumnLayout("name", "Stream", 20, flex=1),
+    *(ColumnLayout(f"n{i}", f"Number {i}", 9, "right", priority=1) for i in range(9)),
+    ColumnLayout("state", "State", 8, priority=1),
+    ColumnLayout("trend", "Trend", 12, priority=1),
 )
 
 

@@ -13,7 +13,7 @@ from natstui.clean import clean_line
 from natstui.cli.json_line import print_json
 from natstui.cli.local_completion import complete_contexts
 from natstui.cli.sections import EditCommand, Group
-from natstui.cli.text_table import Column, stdout_width, table
+from natstui.cli.text_table import TextColumn, stdout_width, table
 from natstui.errors import ActionRefusal, NatstuiError, UsageError
 from natstui.files import MAX_LINE_BYTES, read_stdin_line
 
@@ -76,9 +76,13 @@ def list_contexts(as_json: bool) -> None:
         for row in rows:
             click.echo(json.dumps(row))
         return
-    columns = [Column("", numeric=False), Column("NAME", numeric=False),
-               Column("SERVERS", numeric=False, may_be_cut=True), Column("AS", numeric=False),
-               Column("DESCRIPTION", numeric=False, may_be_cut=True, drop_order=1)]  # fmt: skip
+    columns = [
+        TextColumn("", numeric=False),
+        TextColumn("NAME", numeric=False),
+        TextColumn("SERVERS", numeric=False, may_be_cut=True),
+        TextColumn("AS", numeric=False),
+        TextColumn("DESCRIPTION", numeric=False, may_be_cut=True, drop_order=1),
+    ]
     cells = [
         ["*" if row["selected"] else "", *(str(row[key] or "") for key in _SHOWN_FIELDS)]
         for row in rows

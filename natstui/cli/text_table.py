@@ -13,7 +13,7 @@ from typing import Any
 import click
 
 from natstui.clean import clean_line
-from natstui.model.columns.column import Column as EntityColumn
+from natstui.model.columns.column import Column
 
 _COLUMN_GAP = "  "
 _BOX_COLUMN_GAP = " │ "
@@ -27,7 +27,7 @@ _COLOUR_BY_SEVERITY = {"CRITICAL": "red", "WARNING": "yellow"}
 
 
 @dataclass(frozen=True, slots=True)
-class Column:
+class TextColumn:
     """A column: its title, and how its width is reduced if the terminal is narrow."""
 
     title: str
@@ -42,13 +42,13 @@ class Column:
 
 
 def text_column(
-    column: EntityColumn[Any], drop_order: int = 0, *, may_be_cut: bool = False
-) -> Column:
+    column: Column[Any], drop_order: int = 0, *, may_be_cut: bool = False
+) -> TextColumn:
     """Return the column of a text table for the column of an entity: its title and alignment.
 
-    `drop_order` and `may_be_cut` are as of `Column`.
+    `drop_order` and `may_be_cut` are as of `TextColumn`.
     """
-    return Column(column.title, column.numeric, drop_order, may_be_cut)
+    return TextColumn(column.title, column.numeric, drop_order, may_be_cut)
 
 
 def stdout_width() -> int | None:
@@ -110,7 +110,7 @@ def cut_text(text: str, max_cells: int) -> str:
 
 
 def table(
-    columns: Sequence[Column], rows: Sequence[Sequence[str]], width_cells: int | None
+    columns: Sequence[TextColumn], rows: Sequence[Sequence[str]], width_cells: int | None
 ) -> list[str]:
     """Return the lines of a table with its titles; every cell becomes one line without control
     codes.
@@ -130,7 +130,7 @@ def table(
 
 
 def _box_lines(
-    columns: Sequence[Column], grid: Sequence[Sequence[str]], widths: Sequence[int]
+    columns: Sequence[TextColumn], grid: Sequence[Sequence[str]], widths: Sequence[int]
 ) -> list[str]:
     """Return the lines of a table in a box; its first row has the titles."""
     horizontal_bars = ["─" * width for width in widths if width]
@@ -151,7 +151,7 @@ def _box_width(widths: Sequence[int]) -> int:
     return sum(widths) + len(_BOX_COLUMN_GAP) * (shown_columns_count - 1) + _BOX_EDGES_CELLS
 
 
-def _fit_columns(columns: Sequence[Column], widths: list[int], width_cells: int) -> None:
+def _fit_columns(columns: Sequence[TextColumn], widths: list[int], width_cells: int) -> None:
     """Set `widths` so that the table fits: drop columns (width 0), then cut those that may be
     cut.
     """
@@ -170,7 +170,7 @@ def _fit_columns(columns: Sequence[Column], widths: list[int], width_cells: int)
         widths[index] = max(_MIN_COLUMN_CELLS, widths[index] - _box_width(widths) + width_cells)
 
 
-def _shrinkable_indexes(columns: Sequence[Column], widths: Sequence[int]) -> list[int]:
+def _shrinkable_indexes(columns: Sequence[TextColumn], widths: Sequence[int]) -> list[int]:
     return [
         index
         for index, column in enumerate(columns)
@@ -178,7 +178,7 @@ def _shrinkable_indexes(columns: Sequence[Column], widths: Sequence[int]) -> lis
     ]
 
 
-def _min_width(columns: Sequence[Column], widths: Sequence[int]) -> int:
+def _min_width(columns: Sequence[TextColumn], widths: Sequence[int]) -> int:
     """Return the width of the table after cutting everything that may be cut."""
     cuttable_indexes = set(_shrinkable_indexes(columns, widths))
     return _box_width(
@@ -189,7 +189,7 @@ def _min_width(columns: Sequence[Column], widths: Sequence[int]) -> int:
 
 
 def _padded_cells(
-    columns: Sequence[Column],
+    columns: Sequence[TextColumn],
     row: Sequence[str],
     widths: Sequence[int],
     *,
@@ -215,7 +215,7 @@ def print_rows(
     `rows` have a text for each of `titles`.
     """
     columns = [
-        Column(
+        TextColumn(
             title, numeric=index >= text_columns_count, may_be_cut=0 < index < text_columns_count
         )
         for index, title in enumerate(titles)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 import pytest
 
-from natstui.cli.text_table import Column, colour_severities, print_rows, table, wrap_hanging
+from natstui.cli.text_table import TextColumn, colour_severities, print_rows, table, wrap_hanging
 
 
 def test_a_long_line_goes_on_below_its_value_and_a_pipe_gets_it_whole() -> None:
@@ -26,7 +26,10 @@ def test_words_stand_to_the_left_and_numbers_to_the_right(
 
 
 def test_a_terminal_gets_a_box_bold_titles_and_colours_and_a_pipe_none_of_them() -> None:
-    columns = (Column("NAME", numeric=False), Column("STATUS", colour_by_text={"stuck": "red"}))
+    columns = (
+        TextColumn("NAME", numeric=False),
+        TextColumn("STATUS", colour_by_text={"stuck": "red"}),
+    )
     rows = [("a", "stuck"), ("b", "ok")]
     assert table(columns, rows, None) == ["NAME  STATUS", "a      stuck", "b         ok"]
     assert table(columns, rows, 80) == [
@@ -41,9 +44,9 @@ def test_a_terminal_gets_a_box_bold_titles_and_colours_and_a_pipe_none_of_them()
 
 def test_a_box_fits_the_terminal_when_columns_are_dropped_and_cut() -> None:
     columns = (
-        Column("NAME", numeric=False, may_be_cut=True),
-        Column("STORED"),
-        Column("COST", drop_order=1),
+        TextColumn("NAME", numeric=False, may_be_cut=True),
+        TextColumn("STORED"),
+        TextColumn("COST", drop_order=1),
     )
     lines = table(columns, [("a-rather-long-name-of-a-stream", "1234567", "77777")], 30)
     assert [len(click.unstyle(line)) for line in lines] == [30] * 5

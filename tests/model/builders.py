@@ -6,7 +6,7 @@ from dataclasses import fields, replace
 from typing import Any, TypeVar
 
 from natstui.model.live.history import CONSUMER_COLUMNS, History
-from natstui.model.live.known_rows import Roster, Table, consumer_keys
+from natstui.model.live.known_rows import AssetRows, Roster, consumer_keys
 from natstui.model.live.snapshot import ConsumerColumns, PollCost, Snapshot, StreamColumns
 
 COST = PollCost(2, 1000, 5_000, 1_000, 1_000_000, None)
@@ -54,7 +54,7 @@ def large_history(rows_count: int, polls_count: int, round_count: int) -> Histor
         for row in range(0 if second == 1 else second % round_count, rows_count, round_count):
             times[row], counts[row] = second * 1_000_000, second
         read = replace(read, sampled_mono_us=tuple(times), delivered_consumer_seq=tuple(counts))
-        history = history.after(Table(read, roster), second * 1_000_000, second * 1_000_000)
+        history = history.after(AssetRows(read, roster), second * 1_000_000, second * 1_000_000)
     return history
 
 

@@ -1,7 +1,7 @@
 """Which polls a tier keeps."""
 
 from natstui.model.live.history import STREAM_COLUMNS, History
-from natstui.model.live.known_rows import Table
+from natstui.model.live.known_rows import AssetRows
 from natstui.model.live.snapshot import StreamColumns
 
 
@@ -9,7 +9,7 @@ def times_taken_us(first_s: int, window_s: int) -> set[int]:
     """Fold one poll a second from `first_s` and return when a tier's samples were taken."""
     history = History(STREAM_COLUMNS)
     for second in range(first_s, 500):
-        history = history.after(Table(StreamColumns()), second * 1_000_000, 0)
+        history = history.after(AssetRows(StreamColumns()), second * 1_000_000, 0)
     tier = next(tier for tier in history.tiers if tier.window_s == window_s)
     return {sample.mono_us for sample in tier.samples}
 

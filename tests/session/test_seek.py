@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from natstui.lines import decode_record
-from natstui.model.live.known_rows import Roster, Table
+from natstui.model.live.known_rows import AssetRows, Roster
 from natstui.model.live.snapshot import Snapshot
 from natstui.model.live.state import State
 from natstui.model.records.benchmark import BenchmarkLog, BenchmarkPhase
@@ -27,7 +27,7 @@ def plain(value: object) -> object:
     """Return a value that compares by content: rosters compare by identity otherwise."""
     if isinstance(value, Roster):
         return value.keys
-    if isinstance(value, Table):
+    if isinstance(value, AssetRows):
         return (value.columns, value.roster.keys)
     return value
 

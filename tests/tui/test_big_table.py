@@ -13,17 +13,17 @@ from rich.style import Style
 from textual.app import App, ComposeResult
 from textual.message import Message
 
-from natstui.tui.kit.table.big_table import BigTable, Cell, Column, Sort
+from natstui.tui.kit.table.big_table import BigTable, Cell, ColumnLayout, Sort
 from natstui.tui.kit.table.paint import Painter, RowAppearance
 from natstui.tui.kit.table.widths import GUTTER_CELLS, compute_layout
 
 COLUMNS = (
-    Column("name", "Name", 16, flex=1, max_width=40),
-    Column("msgs", "Messages", 9, "right", priority=1),
-    Column("rate", "Msg/s", 7, "right", priority=1),
-    Column("state", "State", 8, priority=2),
-    Column("trend", "Trend", 12, priority=3, is_sortable=False),
-    Column("subjects", "Subjects", 24, priority=4),
+    ColumnLayout("name", "Name", 16, flex=1, max_width=40),
+    ColumnLayout("msgs", "Messages", 9, "right", priority=1),
+    ColumnLayout("rate", "Msg/s", 7, "right", priority=1),
+    ColumnLayout("state", "State", 8, priority=2),
+    ColumnLayout("trend", "Trend", 12, priority=3, is_sortable=False),
+    ColumnLayout("subjects", "Subjects", 24, priority=4),
 )
 
 
@@ -332,7 +332,7 @@ def test_the_end_of_a_cell_has_a_look_of_its_own(width: int, drawn: list[tuple[s
     looks = {"ok": Style(color="green"), "bad": Style(color="red")}
     painter = Painter(lambda look: looks.get(look, Style()))
     cell = Cell("● storing  ✖2 stuck", "ok", len("● storing"), "bad")
-    layout = compute_layout([Column("status", "STATUS", width, max_width=width)], width * 2)
+    layout = compute_layout([ColumnLayout("status", "STATUS", width, max_width=width)], width * 2)
     strip = painter.row(RowAppearance([cell]), layout, 0, width + GUTTER_CELLS)
     assert strip.cell_length == width + GUTTER_CELLS
     parts = [(part.text.rstrip(), part.style) for part in strip if part.text.strip()]

@@ -18,7 +18,7 @@ from textual.widgets import Label, Static
 from natstui.tui.app.guarded import GuardedApp
 from natstui.tui.kit.chart.chart import Chart, ChartData, Series
 from natstui.tui.kit.raw.view import RawView
-from natstui.tui.kit.table.big_table import BigTable, Cell, Column
+from natstui.tui.kit.table.big_table import BigTable, Cell, ColumnLayout
 from natstui.tui.kit.text import safe, safe_lines
 
 PAYLOADS = {
@@ -113,7 +113,7 @@ class HostileApp(GuardedApp):
         """No signal handlers in a test."""
 
     def compose(self) -> ComposeResult:
-        yield BigTable((Column(self.text, self.text, 20), *COLUMNS), empty=self.text)
+        yield BigTable((ColumnLayout(self.text, self.text, 20), *COLUMNS), empty=self.text)
         yield Chart()
         yield RawView()
         yield Static(safe(self.text), id="safe")
@@ -131,7 +131,7 @@ class HostileApp(GuardedApp):
         self.notify(self.text, title=self.text, markup=True)
 
 
-COLUMNS = (Column("b", "b", 8, "right"), Column("c", "c", 12, flex=1))
+COLUMNS = (ColumnLayout("b", "b", 8, "right"), ColumnLayout("c", "c", 12, flex=1))
 
 
 def untamed(written: str) -> list[str]:

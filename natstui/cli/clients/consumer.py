@@ -23,7 +23,7 @@ from natstui.cli.connected import await_with_progress
 from natstui.cli.manage.names import parse_name
 from natstui.cli.options import connection_options, parse_reading_seconds
 from natstui.cli.sections import command
-from natstui.cli.text_table import Column, stdout_width, table
+from natstui.cli.text_table import TextColumn, stdout_width, table
 from natstui.engine.stopping import StopEvent, make_stop_event
 from natstui.jetstream.connection.client import connect
 from natstui.jetstream.system.clients import read_consumer, read_pull_clients, read_push_clients
@@ -124,7 +124,7 @@ def _push_client_lines(consumer: ConsumerDelivery, consumer_clients: list[Listen
     subject_text = clean_line(f'"{consumer.deliver_subject}"{group_text}')
     if not consumer_clients:
         return [f"no client of this account subscribes to {subject_text}"]
-    columns = (*client_columns(), Column("DELIVERED"), Column("IDLE"))
+    columns = (*client_columns(), TextColumn("DELIVERED"), TextColumn("IDLE"))
     rows = [
         (
             *client_cells(subscriber.connection),

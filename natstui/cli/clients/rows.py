@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
 
 from natstui.clean import clean_line
-from natstui.cli.text_table import Column, stdout_width, table, text_column
+from natstui.cli.text_table import TextColumn, stdout_width, table, text_column
 from natstui.model.clients.connection import ClientConnection, Connections
 from natstui.model.clients.requests import Requester, TappedRequests
 from natstui.model.clients.text import connections_summary
@@ -69,7 +69,7 @@ def connection_lines(
     return [clean_line(connections_summary(connections_read, closed=closed)), *lines]
 
 
-def _text_columns(drop_order_by_column: Mapping[str, int]) -> list[Column]:
+def _text_columns(drop_order_by_column: Mapping[str, int]) -> list[TextColumn]:
     return [
         text_column(_COLUMN_BY_KEY[key], drop_order, may_be_cut=key in _SHRINKING_COLUMNS)
         for key, drop_order in drop_order_by_column.items()
@@ -81,7 +81,7 @@ def sort_connections(rows: Iterable[ClientConnection]) -> list[ClientConnection]
     return sorted(rows, key=lambda row: (row.server_name, row.server_id, row.connection_id))
 
 
-def client_columns() -> list[Column]:
+def client_columns() -> list[TextColumn]:
     """Return the table columns of a client: name, user, address, client library, server."""
     return _text_columns(_CLIENT_DROP_ORDER_BY_COLUMN)
 
@@ -151,11 +151,11 @@ def requester_lines(
         return ["no client was found"]
     columns = (
         *client_columns(),
-        Column(count_title),
-        Column("SIZE" if is_publish else "DELIVERED", drop_order=2),
-        Column(details_title, numeric=False, may_be_cut=True),
-        Column("LAST SEEN"),
-        *([Column("PINNED", numeric=False)] if pins else ()),
+        TextColumn(count_title),
+        TextColumn("SIZE" if is_publish else "DELIVERED", drop_order=2),
+        TextColumn(details_title, numeric=False, may_be_cut=True),
+        TextColumn("LAST SEEN"),
+        *([TextColumn("PINNED", numeric=False)] if pins else ()),
     )
     rows = [_requester_cells(requester, is_publish, pins) for requester in requests.requesters]
     return table(columns, rows, stdout_width())

@@ -11,7 +11,7 @@ import msgspec
 from natstui.clean import clean_json, clean_line
 from natstui.cli.health.report import Report, UnjudgedCondition, Verdict
 from natstui.cli.metrics.exposition import finding_lines
-from natstui.cli.text_table import Column, stdout_width, table
+from natstui.cli.text_table import TextColumn, stdout_width, table
 from natstui.model.clients.api_audit import audit_cost_text, audit_counts_text, error_text
 from natstui.model.findings.catalogue.every import KINDS
 from natstui.model.findings.catalogue.kind import Kind
@@ -71,11 +71,11 @@ def audit_lines(report: Report) -> Iterator[str]:
     yield ""
     yield f"API audit: {audit_counts_text(audit)}; {audit_cost_text(audit)}"
     columns = (
-        Column("TIMES"),
-        Column("REQUEST", numeric=False, may_be_cut=True),
-        Column("CLIENT", numeric=False),
-        Column("USER", numeric=False, drop_order=1),
-        Column("ERROR", numeric=False, may_be_cut=True),
+        TextColumn("TIMES"),
+        TextColumn("REQUEST", numeric=False, may_be_cut=True),
+        TextColumn("CLIENT", numeric=False),
+        TextColumn("USER", numeric=False, drop_order=1),
+        TextColumn("ERROR", numeric=False, may_be_cut=True),
     )
     rows = [
         [

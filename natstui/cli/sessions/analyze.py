@@ -26,7 +26,7 @@ from natstui.cli.options import OutputPath
 from natstui.cli.sections import command
 from natstui.cli.sessions.first_page import RecordedFindings
 from natstui.cli.sessions.options import library_folder
-from natstui.cli.text_table import Column, stdout_width, table
+from natstui.cli.text_table import TextColumn, stdout_width, table
 from natstui.errors import AnalysisError, DamagedSession
 from natstui.files import check_replaceable, open_atomic_file, translate_write_errors
 from natstui.model.findings.thresholds import STUCK_AFTER_SAME_ACK_FLOOR_S
@@ -84,7 +84,9 @@ def _verdict_lines(section: SectionText, width_cells: int) -> list[str]:
 
 def _table_lines(section: SectionText, width_cells: int | None) -> list[str]:
     columns = [
-        Column(title, is_numeric, drop_order=index if is_numeric else 0, may_be_cut=not is_numeric)
+        TextColumn(
+            title, is_numeric, drop_order=index if is_numeric else 0, may_be_cut=not is_numeric
+        )
         for index, (title, is_numeric) in enumerate(
             zip(section.titles, section.is_numeric_by_column, strict=True)
         )

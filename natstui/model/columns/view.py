@@ -25,7 +25,7 @@ from natstui.model.live.age import (
     stream_is_stale,
 )
 from natstui.model.live.history import History, Point
-from natstui.model.live.known_rows import Roster, RowKey, Table
+from natstui.model.live.known_rows import AssetRows, Roster, RowKey
 from natstui.model.live.rates import (
     AckRate,
     StreamRates,
@@ -88,7 +88,7 @@ class View:
 class AssetView(View):
     """Streams or consumers at one time, by row: keys, ages and trends."""
 
-    _table: Table[StreamColumns] | Table[ConsumerColumns]
+    _table: AssetRows[StreamColumns] | AssetRows[ConsumerColumns]
     _history: History
 
     def __len__(self) -> int:

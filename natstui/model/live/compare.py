@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
-from natstui.model.live.known_rows import RowKey, Table
+from natstui.model.live.known_rows import AssetRows, RowKey
 from natstui.model.live.snapshot import ConsumerColumns, StreamColumns
 from natstui.model.live.state import State
 
@@ -55,7 +55,7 @@ def differences(before: State, after: State) -> list[Difference]:
     )
 
 
-AnyTable = Table[StreamColumns] | Table[ConsumerColumns]
+AnyTable = AssetRows[StreamColumns] | AssetRows[ConsumerColumns]
 
 
 def _entity_name(key: RowKey) -> tuple[str, str | None]:

@@ -11,7 +11,7 @@ from array import array
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from natstui.model.live.known_rows import Roster, RowKey, Table
+from natstui.model.live.known_rows import AssetRows, Roster, RowKey
 from natstui.model.live.past_polls import NUMBER_BYTES, to_numbers
 from natstui.model.live.snapshot import ConsumerColumns, StreamColumns
 
@@ -105,7 +105,10 @@ class History:
     tiers: tuple[Tier, ...] = field(default_factory=_empty_tiers)
 
     def after(
-        self, table: Table[StreamColumns] | Table[ConsumerColumns], mono_us: int, at_us: int
+        self,
+        table: AssetRows[StreamColumns] | AssetRows[ConsumerColumns],
+        mono_us: int,
+        at_us: int,
     ) -> History:
         """Return the history with the table's current counters as newest sample."""
         columns = {name: array("Q", getattr(table.columns, name)) for name in self.names}

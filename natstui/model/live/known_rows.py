@@ -61,7 +61,7 @@ class Roster:
 
 
 @dataclass(frozen=True, slots=True)
-class Table(Generic[ColumnsT]):
+class AssetRows(Generic[ColumnsT]):
     """The columns of streams or consumers, with the roster of their rows."""
 
     columns: ColumnsT
@@ -72,8 +72,8 @@ class Table(Generic[ColumnsT]):
 
 
 def _rebuild_table(
-    old: Table[ColumnsT], kept_rows: Iterable[int], new: ColumnsT, keys: tuple[RowKey, ...]
-) -> Table[ColumnsT]:
+    old: AssetRows[ColumnsT], kept_rows: Iterable[int], new: ColumnsT, keys: tuple[RowKey, ...]
+) -> AssetRows[ColumnsT]:
     """Return the table with the old rows at `kept_rows`, then the new rows with `keys`."""
     rows: list[int] = list(kept_rows)
     columns: dict[str, tuple[object, ...]] = {}
@@ -81,17 +81,21 @@ def _rebuild_table(
         values: tuple[object, ...] = getattr(old.columns, name)
         columns[name] = tuple(map(values.__getitem__, rows)) + getattr(new, name)
     roster = Roster(tuple(map(old.roster.keys.__getitem__, rows)) + keys)
-    return Table(type(new)(**columns), roster)  # type: ignore[arg-type]
+    return AssetRows(type(new)(**columns), roster)  # type: ignore[arg-type]
 
 
-def _append_rows(old: Table[ColumnsT], new: ColumnsT, keys: tuple[RowKey, ...]) -> Table[ColumnsT]:
+def _append_rows(
+    old: AssetRows[ColumnsT], new: ColumnsT, keys: tuple[RowKey, ...]
+) -> AssetRows[ColumnsT]:
     """Return the table with the new rows appended, as in the first polls of a big server."""
     columns = {column.name: getattr(old.columns, column.name) + getattr(new, column.name)
                for column in fields(new)}  # fmt: skip
-    return Table(type(new)(**columns), old.roster.with_keys(keys))
+    return AssetRows(type(new)(**columns), old.roster.with_keys(keys))
 
 
-def _overwrite_rows(old: Table[ColumnsT], new: ColumnsT, rows: Sequence[int]) -> Table[ColumnsT]:
+def _overwrite_rows(
+    old: AssetRows[ColumnsT], new: ColumnsT, rows: Sequence[int]
+) -> AssetRows[ColumnsT]:
     """Return the old table with the new rows written at `rows`."""
     columns: dict[str, tuple[object, ...]] = {}
     for column in fields(new):
@@ -99,15 +103,15 @@ def _overwrite_rows(old: Table[ColumnsT], new: ColumnsT, rows: Sequence[int]) ->
         for row, value in zip(rows, getattr(new, column.name), strict=True):
             values[row] = value
         columns[column.name] = tuple(values)
-    return Table(type(new)(**columns), old.roster)  # type: ignore[arg-type]
+    return AssetRows(type(new)(**columns), old.roster)  # type: ignore[arg-type]
 
 
 def _merge_rows(
-    old: Table[ColumnsT],
+    old: AssetRows[ColumnsT],
     new: ColumnsT,
     keys: tuple[RowKey, ...],
     deletable_rows: Iterable[int] | None,
-) -> Table[ColumnsT]:
+) -> AssetRows[ColumnsT]:
     """Return the table with new rows; old rows at `deletable_rows` (None: all) are deleted.
 
     Old rows that are also among the new ones are replaced.
@@ -128,11 +132,11 @@ def _merge_rows(
     return _rebuild_table(old, remaining_rows, new, keys)
 
 
-def merge_streams(old: Table[StreamColumns], snapshot: Snapshot) -> Table[StreamColumns]:
+def merge_streams(old: AssetRows[StreamColumns], snapshot: Snapshot) -> AssetRows[StreamColumns]:
     """Return the table after a poll; unreachable streams keep their last row."""
     new = snapshot.streams
     if new.name == old.columns.name and new.created_at_us == old.columns.created_at_us:
-        return Table(new, old.roster)
+        return AssetRows(new, old.roster)
     keys = stream_keys(new)
     if not snapshot.streams_complete:
         return _merge_rows(old, new, keys, _find_recreated_rows(old.roster, keys))
@@ -160,8 +164,8 @@ def _find_recreated_consumers(roster: Roster, keys: Iterable[RowKey]) -> list[in
 
 
 def without_leader(
-    table: Table[ColumnsT], names_without_leader: Container[object], name_parts_count: int
-) -> Table[ColumnsT]:
+    table: AssetRows[ColumnsT], names_without_leader: Container[object], name_parts_count: int
+) -> AssetRows[ColumnsT]:
     """Return the table without the leaders of some rows, as these leaders do not reply.
 
     Each of `names_without_leader` is the first `name_parts_count` parts of a key: the name of a
@@ -173,12 +177,12 @@ def without_leader(
         else leader
         for key, leader in zip(table.roster.keys, table.columns.leader, strict=True)
     )
-    return Table(replace(table.columns, leader=leaders), table.roster)
+    return AssetRows(replace(table.columns, leader=leaders), table.roster)
 
 
 def merge_consumers(
-    old: Table[ConsumerColumns], snapshot: Snapshot, streams: Table[StreamColumns]
-) -> Table[ConsumerColumns]:
+    old: AssetRows[ConsumerColumns], snapshot: Snapshot, streams: AssetRows[StreamColumns]
+) -> AssetRows[ConsumerColumns]:
     """Return the table after a poll, without the consumers of deleted streams."""
     new, previous = snapshot.consumers, old.columns
     # Comparing columns is ten times cheaper than building 100,000 keys to compare.
@@ -187,7 +191,7 @@ def merge_consumers(
         previous.name,
         previous.stream,
     ):
-        return Table(new, old.roster)
+        return AssetRows(new, old.roster)
     keys = consumer_keys(new)
     unreachable = set(snapshot.unreachable_consumers)
     if snapshot.consumers_complete and not unreachable:

@@ -18,7 +18,7 @@ from natstui.model.live.evidence import (
     with_arrival_time,
 )
 from natstui.model.live.history import CONSUMER_COLUMNS, STREAM_COLUMNS, History
-from natstui.model.live.known_rows import Table, merge_consumers, merge_streams, without_leader
+from natstui.model.live.known_rows import AssetRows, merge_consumers, merge_streams, without_leader
 from natstui.model.live.past_polls import PastPolls
 from natstui.model.live.snapshot import Account, ConsumerColumns, PollCost, Snapshot, StreamColumns
 from natstui.model.records.analysis import AnalysisProgress
@@ -112,8 +112,10 @@ class State:
     account_mono_us: int = 0
     """Time of `account`; before `now_mono_us` if it could not be read since."""
     costs: tuple[TimedPollCost, ...] = ()
-    streams: Table[StreamColumns] = field(default_factory=lambda: Table(StreamColumns()))
-    consumers: Table[ConsumerColumns] = field(default_factory=lambda: Table(ConsumerColumns()))
+    streams: AssetRows[StreamColumns] = field(default_factory=lambda: AssetRows(StreamColumns()))
+    consumers: AssetRows[ConsumerColumns] = field(
+        default_factory=lambda: AssetRows(ConsumerColumns())
+    )
     stream_history: History = field(default_factory=lambda: History(STREAM_COLUMNS))
     consumer_history: History = field(default_factory=lambda: History(CONSUMER_COLUMNS))
     stream_configurations: Mapping[str, StreamConfiguration] = field(default_factory=dict)
@@ -320,7 +322,7 @@ def _after_subjects_counted(state: State, record: SubjectsCounted) -> State:
 
 
 def _drop_outdated_counts(
-    counts: Mapping[tuple[str, str], SubjectsCounted], streams: Table[StreamColumns]
+    counts: Mapping[tuple[str, str], SubjectsCounted], streams: AssetRows[StreamColumns]
 ) -> Mapping[tuple[str, str], SubjectsCounted]:
     """Return the counts without deleted or recreated streams; the same object if unchanged."""
     outdated_names = [
@@ -424,7 +426,7 @@ def _after_snapshot(state: State, snapshot: Snapshot) -> State:
 
 
 def _drop_deleted_streams(
-    configurations: Mapping[str, StreamConfiguration], streams: Table[StreamColumns]
+    configurations: Mapping[str, StreamConfiguration], streams: AssetRows[StreamColumns]
 ) -> Mapping[str, StreamConfiguration]:
     """Return the configurations without deleted streams; the same object if unchanged."""
     if len(configurations) <= len(streams):
@@ -441,7 +443,7 @@ def _drop_deleted_streams(
 
 def _drop_deleted_consumers(
     configurations: Mapping[tuple[str, str], ConsumerConfiguration],
-    consumers: Table[ConsumerColumns],
+    consumers: AssetRows[ConsumerColumns],
 ) -> Mapping[tuple[str, str], ConsumerConfiguration]:
     if len(configurations) <= len(consumers):
         return configurations

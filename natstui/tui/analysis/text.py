@@ -11,7 +11,7 @@ from natstui.clean import clean_line
 from natstui.model.records.analysis import AnalysisProgress
 from natstui.tui.frame.columns import sort_rows
 from natstui.tui.kit.table.rows import Cell
-from natstui.tui.kit.table.widths import Column
+from natstui.tui.kit.table.widths import ColumnLayout
 from natstui.tui.kit.text import safe
 from natstui.units import UNKNOWN, column_title_text, duration_text, moment_text, quantity_text
 
@@ -237,7 +237,7 @@ class ResultRows:
         text = cell_text(self.table.columns[index].name, value)
         return Cell(text, "dim" if value is None else "")
 
-    def columns(self) -> list[Column]:
+    def columns(self) -> list[ColumnLayout]:
         """Return the shown columns, as wide as their contents."""
         titles = titles_of(
             [self.table.columns[index].name for index in self._shown_column_indexes]
@@ -249,7 +249,7 @@ class ResultRows:
             )
         ]
 
-    def _table_column(self, shown_position: int, index: int, title: str) -> Column:
+    def _table_column(self, shown_position: int, index: int, title: str) -> ColumnLayout:
         column = self.table.columns[index]
         cell_texts = [
             cell_text(column.name, row[index]) for row in self.table.rows[:_WIDTH_SAMPLE_ROWS]
@@ -258,7 +258,7 @@ class ResultRows:
         needed_cells = max([_MIN_COLUMN_CELLS, len(title) + 2, *map(len, cell_texts)])
         max_cells = _MIN_NAME_COLUMN_CELLS if column.name in _NAME_COLUMNS else _MAX_COLUMN_CELLS
         is_number = column.type in ("bigint", "double") and not column.name.endswith("_at_us")
-        return Column(
+        return ColumnLayout(
             column.name,
             title,
             min(needed_cells, max_cells),

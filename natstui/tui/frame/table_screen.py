@@ -6,7 +6,7 @@ import asyncio
 import json
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple, TypeVar
 
 from textual import getters, on
 from textual.binding import Binding, BindingType
@@ -24,7 +24,7 @@ from natstui.tui.frame.systems import JoinedView, joined_specs, key_without_syst
 from natstui.tui.kit.command_line import CommandLine
 from natstui.tui.kit.fixed_text import FixedText
 from natstui.tui.kit.pick import PickSeveralDialog
-from natstui.tui.kit.table.big_table import BigTable, Column, Sort
+from natstui.tui.kit.table.big_table import BigTable, ColumnLayout, Sort
 from natstui.tui.kit.table.view import HeaderSelected, RowHighlighted
 from natstui.tui.kit.text import safe, safe_copy
 
@@ -33,6 +33,8 @@ THREAD_SORT_MIN_ROWS = 5_000
 
 RESORT_AFTER_US = 20_000_000
 """Time after which a large table is sorted again by its changed values."""
+
+ItemT = TypeVar("ItemT")
 
 
 class SortRequest(NamedTuple):
@@ -362,6 +364,18 @@ class TableScreen(LiveScreen):
         """Return whether the table has a row, so that one is under the cursor."""
         return self.rows is not None and len(self.rows.order) > 0
 
+    def item_under_cursor(self, item_class: type[ItemT]) -> ItemT | None:
+        """Return the item in the row under the cursor; None in an empty table.
+
+        Only for a table of items, all of which are of `item_class`.
+        """
+        rows, position = self.rows, self.table.cursor
+        if rows is None or position >= len(rows.order):
+            return None
+        item = rows.view.items[rows.order[position]]
+        assert isinstance(item, item_class)
+        return item
+
     def is_action_offered(self, name: str) -> bool | None:
         """Return True for an allowed action, None without permission, False in a replay or
         without a row to act on.
@@ -463,10 +477,10 @@ class TableScreen(LiveScreen):
             super().action_back()
 
 
-def table_columns(specs: Sequence[ColumnSpec[Any]]) -> list[Column]:
+def table_columns(specs: Sequence[ColumnSpec[Any]]) -> list[ColumnLayout]:
     """Return the specs as columns of a table widget."""
     return [
-        Column(
+        ColumnLayout(
             spec.id,
             spec.title,
             spec.width,

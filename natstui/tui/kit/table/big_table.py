@@ -11,9 +11,9 @@ from natstui.tui.kit.table import view as messages
 from natstui.tui.kit.table.paint import Sort
 from natstui.tui.kit.table.rows import Cell, RowSource
 from natstui.tui.kit.table.view import TableView
-from natstui.tui.kit.table.widths import Column
+from natstui.tui.kit.table.widths import ColumnLayout
 
-__all__ = ["BigTable", "Cell", "Column", "RowSource", "Sort"]
+__all__ = ["BigTable", "Cell", "ColumnLayout", "RowSource", "Sort"]
 
 
 class BigTable(TableView):

@@ -19,7 +19,7 @@ from textual.widget import Widget
 from natstui.defects import report_defects
 from natstui.tui.kit.table.paint import Painter, RowAppearance, Sort
 from natstui.tui.kit.table.rows import Cell, EmptyRowSource, RowSource, find_position
-from natstui.tui.kit.table.widths import Column, Layout, compute_layout
+from natstui.tui.kit.table.widths import ColumnLayout, Layout, compute_layout
 from natstui.tui.kit.text import fit
 
 _VISIBLE_ROWS_REPORT_DELAY_S = 0.2
@@ -39,7 +39,7 @@ class TableLines(ScrollView, can_focus=True):
 
     def __init__(
         self,
-        columns: Sequence[Column],
+        columns: Sequence[ColumnLayout],
         *,
         empty: str = "nothing to show",
         titles: bool = True,
@@ -197,7 +197,7 @@ class TableView(TableLines):
         return self.source.key(order[self.cursor]) if self.cursor < len(order) else None
 
     def show(
-        self, source: RowSource, *, sort: Sort | None = None, columns: Sequence[Column] = ()
+        self, source: RowSource, *, sort: Sort | None = None, columns: Sequence[ColumnLayout] = ()
     ) -> None:
         """Show newer data; marks and cursor stay on their rows, and the cursor's row on its line.
 
@@ -249,7 +249,7 @@ class TableView(TableLines):
             self.scroll_to(y=self.cursor - self.rows_per_page + 1, animate=False, force=True)
         self.repaint_changed()
 
-    def _set_sort_and_columns(self, sort: Sort | None, columns: tuple[Column, ...]) -> None:
+    def _set_sort_and_columns(self, sort: Sort | None, columns: tuple[ColumnLayout, ...]) -> None:
         """Set the sort arrow and the columns; repaint if they have changed."""
         if sort != self.sort:
             self.sort = sort

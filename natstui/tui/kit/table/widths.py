@@ -15,7 +15,7 @@ _MORE_SIGN_CELLS = 2
 
 
 @dataclass(frozen=True, slots=True)
-class Column:
+class ColumnLayout:
     """A column of a table: its title, minimum width in cells, and priority when space is short."""
 
     id: str
@@ -38,7 +38,7 @@ class PositionedColumn:
     """A column with its position; `start` is in cells from the left end of the unscrolled row."""
 
     index: int
-    column: Column
+    column: ColumnLayout
     start: int
     width: int
 
@@ -55,7 +55,7 @@ class Layout:
     hidden_count: int
     """Number of columns beyond the right edge of an unscrolled table."""
 
-    def at(self, x: int, scroll_x: int) -> Column | None:
+    def at(self, x: int, scroll_x: int) -> ColumnLayout | None:
         """Return the column under cell `x` of the viewport; None if there is none."""
         if x >= self.unscrolled_cells:
             x += scroll_x
@@ -65,7 +65,7 @@ class Layout:
         return None
 
 
-def compute_layout(columns: Sequence[Column], viewport_width: int) -> Layout:
+def compute_layout(columns: Sequence[ColumnLayout], viewport_width: int) -> Layout:
     """Return the layout of columns: the visible columns come first and share the spare width."""
     widths = [column.width for column in columns]
     if widths:
@@ -104,7 +104,7 @@ def compute_layout(columns: Sequence[Column], viewport_width: int) -> Layout:
 
 
 def _choose_columns(
-    columns: Sequence[Column], widths: Sequence[int], viewport_width: int, gap: int
+    columns: Sequence[ColumnLayout], widths: Sequence[int], viewport_width: int, gap: int
 ) -> set[int]:
     """Return the indexes of the columns that fit, chosen by priority, and of the first column."""
     visible_indexes: set[int] = set()
@@ -118,7 +118,7 @@ def _choose_columns(
 
 
 def _widen_columns(
-    columns: Sequence[Column], widths: list[int], visible_indexes: set[int], spare_cells: int
+    columns: Sequence[ColumnLayout], widths: list[int], visible_indexes: set[int], spare_cells: int
 ) -> int:
     """Widen flexible columns in `widths` by their shares of `spare_cells`; return the unused
     cells.

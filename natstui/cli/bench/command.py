@@ -439,15 +439,7 @@ def request_service(*, subject: str, options: RunOptions, connection: Any) -> No
     run_benchmark(service_plan(subject, clients=1), connection, options)
 
 
-@service.command("serve")
-@click.argument("subject")
-@run_options
-def serve_service(*, subject: str, options: RunOptions, connection: Any) -> None:
-    """Reply to requests of others. Runs until --duration or Ctrl-C."""
-    from natstui.bench.plan.flags import service_plan
-    from natstui.cli.bench.run import run_benchmark
-
-    run_benchmark(service_plan(subject, servers=1), connection, options)
+service.add_command(serve)
 
 
 _COMMAND_BY_OLDJS_ARGUMENT = {"ordered": "js ordered", "push": "js push", "pull": "js fetch"}

@@ -152,7 +152,7 @@ class ConnectionsScreen(TableScreen):
             self._store_reply,
             self._discard_connections,
         )
-        self.kicking = KickKey(self, lambda: _find_connection(self))
+        self.kicking = KickKey(self, lambda: self.item_under_cursor(ClientConnection))
         self._discard_connections()
 
     def _discard_connections(self) -> None:
@@ -251,7 +251,7 @@ class ConnectionsScreen(TableScreen):
     @on(RowSelected)
     def _open_connection(self) -> None:
         """Open the screen of the connection under the cursor."""
-        if (connection := _find_connection(self)) is not None:
+        if (connection := self.item_under_cursor(ClientConnection)) is not None:
             self.app.push_screen(ConnectionDetail(connection))
 
     def action_audit(self) -> None:
@@ -265,13 +265,3 @@ class ConnectionsScreen(TableScreen):
         if self.state.replay is None:
             self._repeated_request.send_now()
         self.refresh_state()
-
-
-def _find_connection(screen: ConnectionsScreen) -> ClientConnection | None:
-    """Return the connection under the cursor of a screen; None without one."""
-    rows, position = screen.rows, screen.table.cursor
-    if rows is None or position >= len(rows.order):
-        return None
-    connection = rows.view.items[rows.order[position]]
-    assert isinstance(connection, ClientConnection)
-    return connection

@@ -199,20 +199,11 @@ class ServerScreen(TableScreen):
         parts += ["paused (p)"] if self.paused else []
         return "  ·  ".join([self._error_text, *parts] if self._error_text else parts)
 
-    def find_selected_server(self) -> ServerState | None:
-        """Return the server under the cursor; None in an empty table."""
-        rows, position = self.rows, self.table.cursor
-        if rows is None or position >= len(rows.order):
-            return None
-        server = rows.view.items[rows.order[position]]
-        assert isinstance(server, ServerState)
-        return server
-
     @on(RowHighlighted)
     def _show_selected_server(self) -> None:
         """Show the details of the server under the cursor, and the texts about all servers."""
         leaders = LeaderCounts() if self._servers is None else self._leaders
-        sections = system_sections(self._servers, self.find_selected_server(), leaders)
+        sections = system_sections(self._servers, self.item_under_cursor(ServerState), leaders)
         self.system_text.show(sections)
         # Without content, the other texts get the space.
         self.system_text.display = bool(sections)

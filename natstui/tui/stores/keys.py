@@ -305,15 +305,6 @@ class KeysScreen(TableScreen):
         problem = self._page_request.problem or self._missing_reader.problem
         return "  ·  ".join([problem, *parts] if problem else parts)
 
-    def find_key_row(self) -> KeyRow | None:
-        """Return the row of the key under the cursor; None without rows."""
-        rows, position = self.rows, self.table.cursor
-        if rows is None or position >= len(rows.order):
-            return None
-        key_row = rows.view.items[rows.order[position]]
-        assert isinstance(key_row, KeyRow)
-        return key_row
-
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """Return whether an action is enabled; None without permission, False in a replay."""
         if action == "act":
@@ -325,7 +316,7 @@ class KeysScreen(TableScreen):
     @on(RowSelected)
     def _open(self) -> None:
         """Open the history of the key under the cursor."""
-        if (row := self.find_key_row()) is not None:
+        if (row := self.item_under_cursor(KeyRow)) is not None:
             self.app.push_screen(HistoryScreen(self.stream, row.key))
 
     @on(VisibleChanged)
@@ -355,7 +346,7 @@ class KeysScreen(TableScreen):
 
     def action_act(self, action: str) -> None:
         """Change the key under the cursor, put a new key, or undo the last change."""
-        row = self.find_key_row()
+        row = self.item_under_cursor(KeyRow)
         if action == "undo":
             self.app.post_message(Manage("undo"))
         elif action == "put-key":

@@ -307,7 +307,7 @@ class ObjectsScreen(TableScreen):
         store = ScreenObjectStore(
             stream,
             self.bucket,
-            self._row_under_cursor,
+            lambda: self.item_under_cursor(ObjectRow),
             self._find_object,
             self._page_request.send_now,
         )
@@ -390,20 +390,12 @@ class ObjectsScreen(TableScreen):
             return not self._is_sealed and self.is_action_offered(str(parameters[0]))
         return super().check_action(action, parameters)
 
-    def _row_under_cursor(self) -> ObjectRow | None:
-        rows, position = self.rows, self.table.cursor
-        if rows is None or position >= len(rows.order):
-            return None
-        row = rows.view.items[rows.order[position]]
-        assert isinstance(row, ObjectRow)
-        return row
-
     def _find_object(self, name: str) -> ObjectRow | None:
         rows = self._page_request.page.rows if self._page_request.page is not None else ()
         return next((row for row in rows if row.name == name), None)
 
     def action_act(self, _action: str) -> None:
         """Delete the object under the cursor."""
-        if (row := self._row_under_cursor()) is not None:
+        if (row := self.item_under_cursor(ObjectRow)) is not None:
             change = ChangeKey(0, "delete_object", self.bucket, row.name)
             start_change(self, change, "the file is removed for good", self._page_request.send_now)

@@ -126,6 +126,7 @@ async def test_what_changes_the_host_is_refused_before_anything_is_asked() -> No
         await viewer.until(lambda: "ALPHA" in viewer.rows(), "the stream")
         await is_refused(StreamsScreen, line="backup ALPHA")
         await is_refused(StreamsScreen, line="restore")
+        await is_refused(StreamsScreen, line="analyze")
         await is_refused(StreamsScreen, "n")
         await _session_under_the_cursor(viewer)
         for key in ("e", "w", "ctrl+d"):

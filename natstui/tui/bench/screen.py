@@ -194,24 +194,23 @@ class BenchmarkControls(ScreenPart):
 
     def action_payload(self) -> None:
         """Prompt for the new payload of the senders."""
+        run_task(self._screen, self._prompt_payload)
+
+    async def _prompt_payload(self) -> None:
         if (plan_record := self._view.planned) is None:
             return
         payload = next(
             (role.payload for role in plan_record.plan.roles if role.traits.sends), Payload()
         )
         engine = self._screen.shown_engine
-
-        def change(text: str | None) -> None:
-            if text is not None:
-                self._request_change(ChangePayload(0, text), engine)
-
         prompt = Prompt(
             f"New payload: {PAYLOAD_HELP}",
             format_payload(payload),
             refusal=lambda text: _check_payload(text, payload)[1],
             meaning=lambda text: _check_payload(text, payload)[0],
         )
-        self._screen.app.push_screen(prompt, change)
+        if (text := await self._screen.app.push_screen_wait(prompt)) is not None:
+            self._request_change(ChangePayload(0, text), engine)
 
     @property
     def _view(self) -> BenchmarkView:

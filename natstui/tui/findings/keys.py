@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import ClassVar
 
@@ -22,6 +22,7 @@ from natstui.tui.findings.advice import (
 from natstui.tui.findings.cells import entity_text
 from natstui.tui.frame.action_keys import SPECS, is_allowed, refusal_text
 from natstui.tui.frame.live import CommandPrompt, LiveScreen, ScreenPart, prompt_command
+from natstui.tui.frame.requests import run_task
 from natstui.tui.kit.pick import PickDialog
 from natstui.tui.kit.text import safe_copy
 from natstui.units import parse_duration_ns
@@ -81,13 +82,15 @@ class FindingKeys(ScreenPart):
         elif len(actions) == 1:
             self._execute_action(finding, actions[0])
         else:
-            options = [(action, _action_help(action)) for action in actions]
-            # The cursor may be on a finding of another system when it is picked.
-            system = self._screen.scope.shown_system
-            self._screen.app.push_screen(
-                PickDialog(f"{finding.kind.word}: {clean_line(finding.act)}", options),
-                lambda action: self._execute_action(finding, action, system) if action else None,
-            )
+            run_task(self._screen, self._pick_action, finding, actions)
+
+    async def _pick_action(self, finding: Finding, actions: Sequence[str]) -> None:
+        options = [(action, _action_help(action)) for action in actions]
+        # The cursor may be on a finding of another system when it is picked.
+        system = self._screen.scope.shown_system
+        pick = PickDialog(f"{finding.kind.word}: {clean_line(finding.act)}", options)
+        if action := await self._screen.app.push_screen_wait(pick):
+            self._execute_action(finding, action, system)
 
     def action_silence(self) -> None:
         """Prompt to silence the finding for a time with a reason, or end its silence."""

@@ -222,19 +222,17 @@ class ActionRunner(ScreenPart):
         stream, consumer, *_ = targets[0]
         asset = f"{stream} › {consumer}" if consumer else stream
         title = f"What to do with {asset if len(targets) == 1 else f'{len(targets)} {kind}s'}"
+        run_task(self._screen, self._pick_action, PickDialog(title, options), specs)
 
-        def execute_choice(label: str | None) -> None:
-            spec: ActionSpec | None = next((spec for spec in specs if spec.word == label), None)
-            if spec is None:
-                return
-            if is_allowed(self._screen.state, spec.action):
-                self.action_manage(spec.action)
-            else:
-                self._screen.notify(
-                    f"{spec.word}: {self._help_or_refusal(spec)}", severity="warning"
-                )
-
-        self._screen.app.push_screen(PickDialog(title, options), execute_choice)
+    async def _pick_action(self, pick: PickDialog, specs: Sequence[ActionSpec]) -> None:
+        label = await self._screen.app.push_screen_wait(pick)
+        spec: ActionSpec | None = next((spec for spec in specs if spec.word == label), None)
+        if spec is None:
+            return
+        if is_allowed(self._screen.state, spec.action):
+            self.action_manage(spec.action)
+        else:
+            self._screen.notify(f"{spec.word}: {self._help_or_refusal(spec)}", severity="warning")
 
     def _help_or_refusal(self, spec: ActionSpec) -> str:
         if is_allowed(self._screen.state, spec.action):

@@ -502,17 +502,18 @@ class MessageJumps(Vertical):
 
     def action_find(self) -> None:
         """Prompt for a text, and move to the next message on the page that contains it."""
+        run_task(self._live_screen, self._prompt_and_find)
 
+    async def _prompt_and_find(self) -> None:
         def refusal(text: str) -> str:
             index = self._find_index(text.strip())
             return f"{text!r} is not in the shown messages" if index is None else ""
 
-        def move_to_match(text: str | None) -> None:
-            index = None if text is None else self._find_index(text.strip())
-            if index is not None:
-                self.pages.message_list.highlighted = index
-
-        self.app.push_screen(Prompt("Find in the shown messages", refusal=refusal), move_to_match)
+        prompt = Prompt("Find in the shown messages", refusal=refusal)
+        text = await self.app.push_screen_wait(prompt)
+        index = None if text is None else self._find_index(text.strip())
+        if index is not None:
+            self.pages.message_list.highlighted = index
 
     def _find_index(self, text: str) -> int | None:
         """Return the list index of the next message after the cursor that contains a text; None if

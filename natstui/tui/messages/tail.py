@@ -167,15 +167,13 @@ class TailScreen(LiveScreen):
 
     def action_filter(self) -> None:
         """Prompt for a text, and show only messages that contain it."""
+        run_task(self, self._prompt_filter)
 
-        def set_filter(text: str | None) -> None:
-            if text is not None:
-                self.filter_text = text
-                self._draw()
-
-        self.app.push_screen(
-            Prompt("Show only messages that contain", self.filter_text), set_filter
-        )
+    async def _prompt_filter(self) -> None:
+        prompt = Prompt("Show only messages that contain", self.filter_text)
+        if (text := await self.app.push_screen_wait(prompt)) is not None:
+            self.filter_text = text
+            self._draw()
 
 
 def _gap_parts(update: Tailed) -> list[str]:

@@ -328,21 +328,21 @@ class KeysScreen(TableScreen):
 
     def action_wanted(self) -> None:
         """Prompt for a filter that the server applies to the keys."""
+        run_task(self, self._prompt_key_filter)
 
+    async def _prompt_key_filter(self) -> None:
         def refusal(text: str) -> str:
             fits = not text.strip() or is_key_filter(text.strip())
             return "" if fits else f"{text!r} is neither a key nor a pattern with * and >"
 
-        def apply_filter(text: str | None) -> None:
-            if text is not None:
-                self._key_filter, self._key_rows = text.strip() or ">", KeyRows()
-                self._missing_reader.cancel()
-                self._page_request.send_now()
-                self.refresh_state()
-
         filter_text = "" if self._key_filter == ">" else self._key_filter
         title = "Only which keys? * is one word, > the rest; empty: all"
-        self.app.push_screen(Prompt(title, filter_text, refusal=refusal), apply_filter)
+        prompt = Prompt(title, filter_text, refusal=refusal)
+        if (text := await self.app.push_screen_wait(prompt)) is not None:
+            self._key_filter, self._key_rows = text.strip() or ">", KeyRows()
+            self._missing_reader.cancel()
+            self._page_request.send_now()
+            self.refresh_state()
 
     def action_act(self, action: str) -> None:
         """Change the key under the cursor, put a new key, or undo the last change."""

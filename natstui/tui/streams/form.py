@@ -14,6 +14,7 @@ from natstui.model.records.managing import SaveTemplate
 from natstui.tui.frame.form.screen import FormScreen
 from natstui.tui.frame.form.text import FormAsset
 from natstui.tui.frame.live import CommandPrompt, ScreenPart, prompt_command
+from natstui.tui.frame.requests import run_task
 from natstui.tui.kit.pick import PickDialog
 
 
@@ -49,17 +50,15 @@ class TemplateKeys(ScreenPart):
 
     def action_pick(self) -> None:
         """Prompt for a template, and start the form from it."""
+        run_task(self._screen, self._pick_template)
+
+    async def _pick_template(self) -> None:
         templates = self._screen.entries.in_use.templates or BUILT_IN_TEMPLATES
         options = [(template.name, template.help) for template in templates]
-
-        async def start_from_name(name: str | None) -> None:
-            picked_template = next(
-                (template for template in templates if template.name == name), None
-            )
-            if picked_template is not None:
-                await self._screen.build(template_config(picked_template))
-
-        self._screen.app.push_screen(PickDialog("Begin with", options), start_from_name)
+        name = await self._screen.app.push_screen_wait(PickDialog("Begin with", options))
+        picked_template = next((template for template in templates if template.name == name), None)
+        if picked_template is not None:
+            await self._screen.build(template_config(picked_template))
 
     def action_keep(self) -> None:
         """Prompt for a name, and save the current configuration as a template."""

@@ -91,7 +91,6 @@ def test_a_connect_server_gives_the_tables_of_a_local_run(
 
 
 @pytest.mark.long
-@pytest.mark.skipif(not has_client(), reason="the extra `connect` is not installed")
 def test_a_session_without_findings_is_named_as_not_judged_over_connect(tmp_path: Path) -> None:
     folder = write_session(tmp_path / NAME, Plan(4, 6, 10))
     with connect_server(tmp_path) as address:

@@ -19,7 +19,6 @@ WRITERS: dict[str, tuple[str, ...] | str] = {
     "analysis/job.py": ("analyze --scratch",),
     "analysis/result_cache.py": ("analyze --html", "analyze --out"),
     "analysis/progress.py": ("analyze --log",),
-    "analysis/spark/store.py": ("analyze --out",),
     "bench/worker.py": "a lock in the state folder",
     "bench/result/library.py": "the library of runs; complete, by files.py",
     "cli/bench/run.py": ("bench --csv",),

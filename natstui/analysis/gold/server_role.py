@@ -10,7 +10,7 @@ from natstui.analysis.section import Section
 from natstui.analysis.silver.layer import Silver
 from natstui.analysis.tables import SESSION_COLUMN, Table, columns
 
-MAX_SERVERS_COUNT = 200
+MAX_SERVERS_COUNT = 100
 """Maximum servers of all sessions in a result."""
 
 SERVER_ROLE = Table(

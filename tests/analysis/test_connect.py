@@ -92,6 +92,10 @@ def test_a_connect_server_gives_the_tables_of_a_local_run(
 
 @pytest.mark.long
 def test_a_session_without_findings_is_named_as_not_judged_over_connect(tmp_path: Path) -> None:
+    if not has_client():
+        with pytest.raises(MissingExtra, match=r"natstui\[connect\]"):
+            child_command(AnalysisRequest(("x",), "y", remote="sc://127.0.0.1:1"))
+        return
     folder = write_session(tmp_path / NAME, Plan(4, 6, 10))
     with connect_server(tmp_path) as address:
         words = ("--remote", address, "--out", str(tmp_path / "there"), "--json")

@@ -31,6 +31,7 @@ from natstui.analysis.result_cache import (
 )
 from natstui.analysis.silver import build as silver
 from natstui.analysis.spark.failures import (
+    is_connection_lost,
     is_missing_file,
     jvm_exit_error,
     to_start_error,
@@ -52,6 +53,10 @@ _SILVER_STEPS_COUNT = 4
 _MAX_OUTPUT_CHARS = 100_000
 _MAX_TRIES_COUNT = 3
 """Maximum tries: a running recording at times seals a segment, which renames the file."""
+_JVM_TIMEOUT_S = 2.0
+"""Maximum wait after an error for the end of the JVM: it fails queries while it shuts down."""
+_LOST_JVM_TIMEOUT_S = 10.0
+"""Maximum wait for the end of a JVM without a connection, which may write a crash report."""
 RESULT_FORMAT_VERSION = 1
 
 
@@ -100,7 +105,9 @@ def run_pipeline(
                 write_cached_result(out, fingerprint, result)
             return result
     except (PySparkException, Py4JError, OSError, ImportError) as error:
-        jvm_error = jvm_exit_error(jvm_exit_code())
+        is_lost = is_connection_lost(error)
+        exit_code = jvm_exit_code(_LOST_JVM_TIMEOUT_S if is_lost else _JVM_TIMEOUT_S)
+        jvm_error = jvm_exit_error(exit_code, _read_log_end(log))
         raise to_user_error(
             jvm_error or to_start_error(error, settings.conf, _read_log_end(log))
         ) from error
@@ -200,6 +207,8 @@ def analyse(
 
     Raises AnalysisError if no session matches, or the baseline is not among the sessions.
     """
+    # Before minutes of work, not after them.
+    store.check_format()
     sources = find_sources(spark, patterns)
     session_names = [source.session for source in sources]
     store.servers = {source.session: source.server for source in sources}

@@ -8,6 +8,7 @@ import signal
 import sys
 import threading
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
@@ -133,6 +134,14 @@ class Progress:
         self._end_event.set()
 
     def _send_task_counts(self, tracker: Any) -> None:
+        # Imported only here: it is there only with Spark.
+        from py4j.protocol import Py4JError
+
+        # When the JVM ends, the main thread reports it.
+        with suppress(Py4JError, OSError):
+            self._send_task_counts_until_end(tracker)
+
+    def _send_task_counts_until_end(self, tracker: Any) -> None:
         last_task_counts = (0, 0)
         while not self._end_event.wait(PROGRESS_INTERVAL_S):
             stages = [tracker.getStageInfo(number) for number in tracker.getActiveStageIds()]

@@ -28,14 +28,16 @@ def natstui(
     )
 
 
-def begun(*words: str, stdout: IO[bytes], stderr: IO[bytes]) -> subprocess.Popen[bytes]:
+def begun(
+    *words: str, stdout: IO[bytes], stderr: IO[bytes], env: dict[str, str] | None = None
+) -> subprocess.Popen[bytes]:
     """Begin `natstui WORDS`."""
     return subprocess.Popen(
         [sys.executable, "-m", "natstui", *words],
         stdin=subprocess.DEVNULL,
         stdout=stdout,
         stderr=stderr,
-        env=ENVIRONMENT,
+        env=env or ENVIRONMENT,
     )
 
 
@@ -54,6 +56,16 @@ def told(child: subprocess.Popen[bytes]) -> dict[str, Any]:
     assert child.stdout is not None
     line: dict[str, Any] = json.loads(child.stdout.readline())
     return line
+
+
+def members(group: int) -> dict[int, str]:
+    """Return the living processes of a process group, and the name of the program of each."""
+    found = subprocess.run(
+        ["ps", "-eo", "pid=,pgid=,stat=,comm="], capture_output=True, check=True
+    )
+    rows = (line.split(None, 3) for line in found.stdout.decode().splitlines())
+    return {int(pid): name for pid, pgid, stat, name in rows
+            if int(pgid) == group and stat[0] != "Z"}  # fmt: skip
 
 
 def left_behind(out: Path) -> list[str]:

@@ -162,3 +162,30 @@ def test_a_package_that_cannot_be_had_is_one_sentence(tmp_path: Path) -> None:
     assert ran.returncode != 0
     assert "test.natstui:absent:1.0" in ran.stderr
     assert "Traceback" not in ran.stderr
+
+
+SENTENCES = {
+    "spark.sql.sources.default=delta": "Spark does not know the table format of "
+    "spark.sql.sources.default: add its package with --packages",
+    "spark.eventLog.enabled=true": "Spark cannot write its event log ({events}): create that "
+    "folder, or choose another with --conf spark.eventLog.dir=DIR",
+}
+"""Option that lacks something → what is said of it."""
+
+
+@pytest.mark.long
+@pytest.mark.spark
+@pytest.mark.parametrize("option", SENTENCES)
+def test_an_option_that_lacks_something_is_told_before_anything_is_computed(
+    option: str, tmp_path: Path
+) -> None:
+    session, out, events = small(tmp_path / "sessions"), tmp_path / "out", tmp_path / "events"
+    ran = natstui(
+        "analyze", str(session), "--out", str(out), "--master", "local[2]",
+        "--conf", option, "--conf", f"spark.eventLog.dir={events.as_uri()}",
+    )  # fmt: skip
+    assert ran.returncode == 7, ran.stderr
+    *steps, sentence = ran.stderr.splitlines()
+    assert sentence == f"natstui: {SENTENCES[option].format(events=events)}"
+    assert steps == ["natstui: starting Spark"]
+    assert not (out / "silver").exists()

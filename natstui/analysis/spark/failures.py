@@ -5,18 +5,20 @@ from __future__ import annotations
 import os
 import re
 import signal
+from collections.abc import Iterator
+
+from py4j.protocol import Py4JNetworkError
 
 from natstui.analysis.conf import UserSparkConf
 from natstui.clean import clean_line
 from natstui.errors import AnalysisError, NatstuiError
 
+_MAX_QUOTE_CHARS = 300
 _MISSING_FILE_PATTERN = r"PATH_NOT_FOUND|FileNotFoundException"
+_MISSING_FORMAT_PATTERN = r"DATA_SOURCE_NOT_FOUND|Failed to find (?:the )?data source"
+_EVENT_LOG_PATTERN = r"EventLogFileWriter|EventLoggingListener"
+_STACK_FRAME_PATTERN = re.compile(r"^\s*(?:at [\w.$/]+|\.\.\. \d+ more).*\n?", re.MULTILINE)
 _PATTERNS_WITH_SENTENCES = (
-    (
-        r"EventLogFileWriter|EventLoggingListener",
-        "Spark cannot write its event log{where}: create that folder, or choose another with "
-        "--conf spark.eventLog.dir=DIR",
-    ),
     (
         r"No space left on device|Disk quota exceeded",
         "the disk is full: free some space, or choose other folders with --out and --scratch",
@@ -31,11 +33,11 @@ _PATTERNS_WITH_SENTENCES = (
         "no permission to read the sessions or to write the tables{where}",
     ),
     (
-        r"OutOfMemoryError|GC overhead",
-        "Spark ran out of memory: increase it with --memory 4g",
+        r"OutOfMemoryError: (?:Java heap space|GC overhead)|SparkOutOfMemoryError",
+        "Spark ran out of memory ({quote}): increase it with --memory 4g",
     ),
     (
-        r"DATA_SOURCE_NOT_FOUND|Failed to find (?:the )?data source",
+        _MISSING_FORMAT_PATTERN,
         "Spark does not know the table format of spark.sql.sources.default: add its package with "
         "--packages",
     ),
@@ -46,7 +48,7 @@ _PATTERNS_WITH_SENTENCES = (
     ),
     (
         r"UnknownHostException|Connection refused|UNAVAILABLE",
-        "Spark could not reach a host it needs: is the master, server or storage running?",
+        "Spark could not reach a host ({quote}): is the master, server or storage running?",
     ),
     (r"UNAUTHENTICATED", "the Spark Connect server refused the token"),
     (
@@ -58,12 +60,26 @@ _PATTERNS_WITH_SENTENCES = (
         "the file system of the tables is read-only: choose another --out",
     ),
 )
+"""Pattern of a message of Spark → the sentence; `{quote}` is the line of the message."""
 
 
 def is_missing_file(error: BaseException) -> bool:
     """Return whether an error says that a file was deleted before it was read."""
     return isinstance(error, FileNotFoundError) or bool(
-        re.search(_MISSING_FILE_PATTERN, _chain_text(error))
+        re.search(_MISSING_FILE_PATTERN, _messages(_chain_text(error)))
+    )
+
+
+def is_missing_format(error: BaseException) -> bool:
+    """Return whether an error says that Spark does not know the format of a table."""
+    return bool(re.search(_MISSING_FORMAT_PATTERN, _messages(_chain_text(error))))
+
+
+def is_connection_lost(error: BaseException) -> bool:
+    """Return whether an error says that the connection to the JVM of this process was lost."""
+    return any(
+        isinstance(chained_error, Py4JNetworkError | ConnectionError)
+        for chained_error in _chained_errors(error)
     )
 
 
@@ -75,10 +91,19 @@ def to_user_error(error: BaseException) -> NatstuiError:
     if isinstance(error, NatstuiError):
         return error
     text = _chain_text(error)
+    if re.search(_EVENT_LOG_PATTERN, text):
+        return AnalysisError(
+            f"Spark cannot write its event log{_path_clause(text)}: create that folder, or choose "
+            "another with --conf spark.eventLog.dir=DIR"
+        )
+    if is_connection_lost(error):
+        return AnalysisError("the connection to Spark's Java was lost: it ended, or was killed")
+    messages = _messages(text)
     for pattern, sentence in _PATTERNS_WITH_SENTENCES:
-        if re.search(pattern, text):
-            return AnalysisError(sentence.format(where=_find_path_clause(text)))
-    return AnalysisError(f"Spark failed: {_innermost_cause(error)[:300]}")
+        if match := re.search(rf"^.*(?:{pattern}).*$", messages, re.MULTILINE):
+            quote = clean_line(match[0].removeprefix(": ").strip())[:_MAX_QUOTE_CHARS]
+            return AnalysisError(sentence.format(where=_path_clause(text), quote=quote))
+    return AnalysisError(f"Spark failed: {_innermost_cause(error)[:_MAX_QUOTE_CHARS]}")
 
 
 def to_start_error(error: BaseException, conf: UserSparkConf, jvm_output: str) -> BaseException:
@@ -129,15 +154,17 @@ def _jvm_error_line(jvm_output: str) -> str:
             next_lines = (
                 lines[number + 1 : number + 2] if line.endswith("initialization of VM") else []
             )
-            return clean_line(": ".join([_LOG_PREFIX_PATTERN.sub("", line).strip(), *next_lines]))[
-                :300
-            ]
+            first_line = _LOG_PREFIX_PATTERN.sub("", line).strip()
+            return clean_line(": ".join([first_line, *next_lines]))[:_MAX_QUOTE_CHARS]
     return ""
 
 
-def jvm_exit_error(exit_code: int | None) -> AnalysisError | None:
-    """Return the error for a JVM that ended during a run; None while it runs, or for code 0."""
-    if exit_code is None or exit_code == 0:
+def jvm_exit_error(exit_code: int | None, jvm_output: str) -> AnalysisError | None:
+    """Return the error for a JVM that ended during a run; None while it runs.
+
+    `jvm_output` is the output of that process.
+    """
+    if exit_code is None:
         return None
     signal_number = -exit_code if exit_code < 0 else exit_code - 128
     if signal_number == signal.SIGKILL:
@@ -145,16 +172,41 @@ def jvm_exit_error(exit_code: int | None) -> AnalysisError | None:
             "Spark's Java was killed: the machine ran out of memory, or somebody ended it; reduce "
             "--memory, or close other programs"
         )
-    return AnalysisError(f"Spark's Java process ended unexpectedly (exit code {exit_code})")
+    has_signal = signal_number in {*signal.Signals}
+    end_text = signal.Signals(signal_number).name if has_signal else f"exit code {exit_code}"
+    last_words = _last_jvm_words(jvm_output)
+    return AnalysisError(
+        f"Spark's Java ended during the analysis ({end_text})"
+        + (f": {last_words}" if last_words else ", and printed nothing")
+    )
+
+
+_LOST_CONNECTION_REPORT = "ERROR:root:Exception while sending command."
+"""What py4j, in this process, prints into the same file once the JVM has ended."""
+
+
+def _last_jvm_words(jvm_output: str) -> str:
+    """Return what the JVM printed last: the beginning of its crash report, or the last line."""
+    own_output = jvm_output.partition(_LOST_CONNECTION_REPORT)[0]
+    lines = [line for line in own_output.splitlines() if line.strip() and not line[0].isspace()]
+    crash_report = [line.strip("# ") for line in lines if line[0] == "#" and line.strip("# ")]
+    return clean_line(" ".join(crash_report[:2] or lines[-1:]))[:_MAX_QUOTE_CHARS]
+
+
+def _chained_errors(error: BaseException) -> Iterator[BaseException]:
+    chained_error: BaseException | None = error
+    while chained_error is not None:
+        yield chained_error
+        chained_error = chained_error.__cause__ or chained_error.__context__
 
 
 def _chain_text(error: BaseException) -> str:
-    error_texts = []
-    chained_error: BaseException | None = error
-    while chained_error is not None:
-        error_texts.append(str(chained_error))
-        chained_error = chained_error.__cause__ or chained_error.__context__
-    return "\n".join(error_texts)
+    return "\n".join(map(str, _chained_errors(error)))
+
+
+def _messages(text: str) -> str:
+    """Return the text of an error without its stack traces, which name classes of any kind."""
+    return _STACK_FRAME_PATTERN.sub("", text)
 
 
 def _innermost_cause(error: BaseException) -> str:
@@ -165,6 +217,6 @@ def _innermost_cause(error: BaseException) -> str:
     return causes[-1].strip() if causes else f"{type(error).__name__}: {first}"
 
 
-def _find_path_clause(text: str) -> str:
+def _path_clause(text: str) -> str:
     path = re.search(r"(?:file:)?(/[^\s:,;()'\"]{2,200})", text)
     return f" ({path[1]})" if path else ""

@@ -6,6 +6,7 @@ import math
 import os
 import re
 import signal
+import subprocess
 import sys
 import threading
 from collections.abc import Iterator, Mapping
@@ -25,18 +26,15 @@ from natstui.analysis.spark.java import find_java
 from natstui.errors import AnalysisError
 
 APP_NAME = "natstui-analysis"
-_JVM_MEMORY_OPTIONS = "-Xms{memory} -XX:MaxDirectMemorySize=256m -XX:MetaspaceSize=256m"
-"""Options for a heap of constant size, bounded buffers outside it, and space for Spark's classes.
-
-Each growth of heap or classes would cause a garbage collection.
-"""
-_JVM_OPTIONS = "-XX:+UseParallelGC"
-"""Option for the garbage collector with the least total work."""
-_JVM_SMALL_DATA_OPTIONS = "-XX:+UseSerialGC -XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=240m"
-"""Options for small data: a collector with one thread, and only the fast compiler (C1).
-
-The code cache is as large as with both compilers: in a smaller one compiled code is discarded.
-"""
+_JVM_OPTIONS = (
+    # A heap of constant size: each growth would cause a garbage collection.
+    "-Xms{memory}",
+    # Buffers outside the heap are bounded.
+    "-XX:MaxDirectMemorySize=256m",
+    # Space for Spark's classes from the start: each growth would cause a garbage collection.
+    "-XX:MetaspaceSize=256m",
+)
+"""Options of the JVM for data of any size."""
 _JVM_ENVIRONMENT = {
     # glibc would keep an arena per thread for what zlib and zstd allocate: 1 GiB more.
     "MALLOC_ARENA_MAX": "2",
@@ -71,24 +69,29 @@ class SparkSettings:
     conf: UserSparkConf = NO_CONF
     """Settings of the user, which override all others."""
 
-    @property
-    def is_small(self) -> bool:
-        """Return whether the data is so small that planning queries takes most of a run."""
-        return self.size_bytes is not None and self.size_bytes <= MAX_SMALL_DATA_BYTES
+
+@dataclass(frozen=True, slots=True)
+class SizeSettings:
+    """The settings that depend on the size of the data."""
+
+    java_options: tuple[str, ...]
+    start_settings: Mapping[str, str]
+    """Settings of Spark that cannot be changed while it runs."""
+    session_settings: Mapping[str, str]
+    """Settings of a session of Spark."""
 
 
-def settings_for_size(settings: SparkSettings) -> dict[str, str]:
-    """Return the settings of Spark that depend on the size of the data; empty if it is unknown."""
-    if settings.size_bytes is None:
-        return {}
-    if not settings.is_small:
-        return {
-            PARTITIONS_SETTING: _partitions_count(settings.size_bytes),
-            # Each task generates and compiles the code of its steps, which takes longer than to
-            # read a segment.
-            "spark.sql.files.minPartitionNum": str(2 * _cores_count(settings.master)),
-        }
-    return {
+_SMALL_DATA_SETTINGS = SizeSettings(
+    java_options=(
+        # A collector with one thread.
+        "-XX:+UseSerialGC",
+        # Only the fast compiler (C1).
+        "-XX:TieredStopAtLevel=1",
+        # As large as with both compilers: in a smaller cache compiled code is discarded.
+        "-XX:ReservedCodeCacheSize=240m",
+    ),
+    start_settings={"spark.default.parallelism": "1"},
+    session_settings={
         # One task sorts, groups and joins all rows in milliseconds.
         PARTITIONS_SETTING: "1",
         # The size of the output of a single task decides nothing.
@@ -101,7 +104,30 @@ def settings_for_size(settings: SparkSettings) -> dict[str, str]:
         # To broadcast the smaller side of a join is a separate job.
         "spark.sql.autoBroadcastJoinThreshold": "-1",
         "spark.sql.optimizer.disableHints": "true",
-    }
+    },
+)
+"""Settings for data so small that planning queries takes most of a run."""
+
+
+def settings_for_size(settings: SparkSettings) -> SizeSettings:
+    """Return all settings of the JVM and of Spark that depend on the size of the data."""
+    if settings.size_bytes is not None and settings.size_bytes <= MAX_SMALL_DATA_BYTES:
+        return _SMALL_DATA_SETTINGS
+    # The collector with the least total work.
+    java_options = ("-XX:+UseParallelGC",)
+    if settings.size_bytes is None:
+        return SizeSettings(java_options, {}, {})
+    partitions_count = _partitions_count(settings.size_bytes)
+    return SizeSettings(
+        java_options,
+        {"spark.default.parallelism": partitions_count},
+        {
+            PARTITIONS_SETTING: partitions_count,
+            # Each task generates and compiles the code of its steps, which takes longer than to
+            # read a segment.
+            "spark.sql.files.minPartitionNum": str(2 * _cores_count(settings.master)),
+        },
+    )
 
 
 def set_partitions_count(spark: SparkSession, size_bytes: int) -> None:
@@ -212,10 +238,10 @@ def submitted_session(settings: SparkSettings) -> SparkSession:
 
 def _start_settings(settings: SparkSettings) -> dict[str, str]:
     user_settings = settings.conf.start_settings()
-    memory = _JVM_MEMORY_OPTIONS.format(memory=settings.memory)
+    of_size = settings_for_size(settings)
     java_options = (
-        memory,
-        _JVM_SMALL_DATA_OPTIONS if settings.is_small else _JVM_OPTIONS,
+        *(option.format(memory=settings.memory) for option in _JVM_OPTIONS),
+        *of_size.java_options,
         user_settings.pop(JAVA_OPTIONS, ""),
     )
     spark_settings = {
@@ -230,9 +256,8 @@ def _start_settings(settings: SparkSettings) -> dict[str, str]:
         "spark.python.sql.dataFrameDebugging.enabled": "false",
         "spark.local.dir": str(settings.scratch),
         "spark.sql.warehouse.dir": str(settings.scratch / "warehouse"),
+        **of_size.start_settings,
     }
-    if partitions_count := settings_for_size(settings).get(PARTITIONS_SETTING):
-        spark_settings["spark.default.parallelism"] = partitions_count
     return {**spark_settings, **user_settings}
 
 
@@ -260,7 +285,7 @@ def _configure_session(spark: SparkSession, settings: SparkSettings) -> SparkSes
         # All requested sessions are read, so nothing can be pruned; and a query without adaptive
         # execution fails if the values for pruning are late.
         "spark.sql.optimizer.dynamicPartitionPruning.enabled": "false",
-        **settings_for_size(settings),
+        **settings_for_size(settings).session_settings,
     }
     user_settings = dict(settings.conf.settings)
     # A session of this process already has the other settings; a server gets them only now.
@@ -332,7 +357,16 @@ def end_starting_jvm() -> None:
         os.killpg(os.getpgrp(), signal.SIGTERM)
 
 
-def jvm_exit_code() -> int | None:
-    """Return the exit code of the JVM of this process; None if it runs, or there is no JVM."""
+def jvm_exit_code(timeout_s: float) -> int | None:
+    """Return the exit code of the JVM of this process, which may still be ending.
+
+    None if it runs after `timeout_s`, or there is no JVM.
+    """
     jvm = getattr(SparkContext._gateway, "proc", None)
-    return None if jvm is None else jvm.poll()
+    if jvm is None:
+        return None
+    try:
+        exit_code: int = jvm.wait(timeout_s)
+    except subprocess.TimeoutExpired:
+        return None
+    return exit_code

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from itertools import islice
 from typing import Any
 
+from pyspark.errors import PySparkException
 from pyspark.sql import Column as ColumnOfSpark
 from pyspark.sql import DataFrame, DataFrameWriter, Observation, SparkSession
 from pyspark.sql import functions as F
@@ -21,6 +22,7 @@ from natstui.analysis.folders import (
     escape_glob,
     foreign_files_text,
 )
+from natstui.analysis.spark.failures import is_missing_format
 from natstui.analysis.spark.session import PARTITIONS_SETTING
 from natstui.analysis.tables import DAY_COLUMN, SERVER_COLUMN, Table, data_dictionary, lookup_value
 from natstui.errors import AnalysisError, NatstuiError
@@ -152,6 +154,16 @@ class TableStore:
         """Format of gold, from Spark's own setting; silver is Parquet."""
         self.servers: dict[str, str] = {}
         """Session → name of the recorded cluster, or of a server without one."""
+
+    def check_format(self) -> None:
+        """Raise the error of Spark if it does not know the format of the gold tables."""
+        try:
+            # A Connect server looks for the format only when it is asked for the columns.
+            self.spark.read.format(self.format).load().columns  # noqa: B018
+        except PySparkException as error:
+            # Known formats need a path.
+            if is_missing_format(error):
+                raise
 
     def create_rows(self, table: Table, rows: Sequence[tuple[Any, ...]]) -> DataFrame:
         """Return Python rows as a DataFrame of a table.

@@ -20,6 +20,7 @@ from natstui.analysis.bronze.files import current_segments, segment_files
 from natstui.analysis.bronze.sources import find_sources
 from natstui.model.live.snapshot import Snapshot
 from natstui.model.records.benchmark import BenchmarkReport
+from natstui.model.records.findings import FindingReport
 from natstui.model.records.record import AckSample, Advisory
 from natstui.session.files.segment import read_content
 
@@ -35,11 +36,16 @@ def small(folder: Path, name: str = NAME, ticks: int = 40) -> Path:
     return write_session(folder / name, Plan(4, 6, ticks), records_per_segment=20)
 
 
-def polls_only(sessions: Path, name: str, ticks: int) -> Path:
-    """Write a session of polls of six consumers: what else may be in one takes time to plan."""
+def polls_only(
+    sessions: Path, name: str, ticks: int, known: tuple[FindingReport, ...] = ()
+) -> Path:
+    """Write a session of polls of six consumers: what else may be in one takes time to plan.
+
+    `known` is what was wrong already when it began.
+    """
     plan = Plan(4, 6, ticks)
     polls = (record for record in records(plan) if isinstance(record, Snapshot))
-    return write_records(sessions / name, polls, plan, records_per_segment=20)
+    return write_records(sessions / name, polls, plan, records_per_segment=20, known=known)
 
 
 def lines_of(spark: SparkSession, *folders: Path) -> DataFrame:

@@ -6,7 +6,6 @@ import gzip
 import io
 import json
 import os
-import shutil
 import signal
 import subprocess
 import time
@@ -19,7 +18,7 @@ from typing import Any
 
 import pytest
 
-from benchmarks._fleet import Plan
+from benchmarks._fleet import START_AT_US, Plan
 from benchmarks._sessions import write_session
 from natstui.analysis.folders import resolve_sessions
 from natstui.analysis.job import create_parser, main
@@ -27,9 +26,10 @@ from natstui.analysis.launch import AnalysisRequest, child_command
 from natstui.analysis.result_cache import read_cached_result, run_fingerprint
 from natstui.cli.sessions.analyze import analyze, report_lines
 from natstui.errors import NatstuiError
+from natstui.model.records.findings import FindingReport
 from tests.analysis.damaged import NAME, polls_only, rewritten, small
-from tests.analysis.jobs import ENVIRONMENT, begun, left_behind, natstui, started, told
-from tests.analysis.limited import bound_by_permissions, largest_file
+from tests.analysis.jobs import ENVIRONMENT, begun, left_behind, members, natstui, started, told
+from tests.analysis.limited import bound_by_permissions, full_disk
 from tests.analysis.test_recorded import table
 
 pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("analysis job")]
@@ -38,9 +38,15 @@ BAD = "records-000002.jsonl.gz"
 """The segment of the session with a line that cannot be read."""
 
 
+RECORDED = FindingReport(
+    "NT-C07", "ORDERS-000", "billing-0000", 1_789_913_610_000_000, "", START_AT_US, "0 pulls"
+)
+"""A finding that the recording has to its end, and that the analysis contradicts."""
+
+
 @dataclass(frozen=True)
 class TwoRuns:
-    """A command and, begun while it read, a child that writes the same tables."""
+    """A command on the last recording and, begun while it read, a child on its folder."""
 
     session: Path
     out: Path
@@ -60,7 +66,8 @@ class TwoRuns:
 @pytest.fixture(scope="module")
 def two_runs(tmp_path_factory: pytest.TempPathFactory) -> TwoRuns:
     folder = tmp_path_factory.mktemp("two_runs")
-    session, out, page = polls_only(folder, NAME, ticks=45), folder / "out", folder / "page.html"
+    session, out, page = folder / NAME, folder / "out", folder / "page.html"
+    polls_only(folder, NAME, ticks=45, known=(RECORDED,))
     rewritten(session / BAD, b'"stored_msgs":', b'"messages":', once=True)
     # What a run left that was killed in the middle of putting its tables in place.
     (out / "gold.0123abcd").mkdir(parents=True)
@@ -70,8 +77,10 @@ def two_runs(tmp_path_factory: pytest.TempPathFactory) -> TwoRuns:
     printed, errors = folder / "printed", folder / "errors"
     with printed.open("wb") as stdout, errors.open("wb") as stderr:
         command = begun(
-            "analyze", *words, "--json", "--html", str(page), stdout=stdout, stderr=stderr
-        )
+            "analyze", "last", *words[1:], "--json", "--html", str(page),
+            stdout=stdout, stderr=stderr,
+            env={**ENVIRONMENT, "NATSTUI_SESSION_FOLDER": str(folder)},
+        )  # fmt: skip
         while "reading " not in errors.read_text():
             assert command.poll() is None, errors.read_text()
             time.sleep(0.05)
@@ -101,6 +110,25 @@ def test_the_command_prints_tables_and_writes_a_page_and_keeps_the_tables(
     assert "WARN" not in ran.stderr
     assert two_runs.page.read_text().startswith("<!doctype html>")
     assert (two_runs.out / "gold" / "DICTIONARY.md").is_file()
+
+
+def test_the_recorded_findings_come_on_stderr_before_the_tables_and_contradicted_ones_after(
+    two_runs: TwoRuns,
+) -> None:
+    lines = two_runs.command.stderr.splitlines()
+    heading = lines.index(f"From the recording {NAME}:")
+    name = "no open pulls (NT-C07) of ORDERS-000 > billing-0000"
+    assert lines[heading + 1].startswith(f"  critical {name}: 0 pulls · since ")
+    first_step = next(n for n, line in enumerate(lines) if line.startswith("natstui: reading "))
+    assert heading < first_step
+    contradiction = lines.index(
+        f"The analysis contradicts {name}: no message was pending at the end"
+    )
+    assert first_step < contradiction
+    # Stdout is the result alone, and the exit code is that of the result.
+    (printed,) = two_runs.command.stdout.splitlines()
+    assert json.loads(printed)["sessions"] == [NAME]
+    assert two_runs.command.returncode == 6
 
 
 def test_two_runs_into_one_folder_come_one_after_the_other(two_runs: TwoRuns) -> None:
@@ -194,20 +222,13 @@ def test_closing_stdin_cancels_and_leaves_nothing_half_written(
     child.stdout.close()
 
 
-def members(group: int) -> set[int]:
-    """Return the living processes of a process group."""
-    found = subprocess.run(["ps", "-eo", "pid=,pgid=,stat="], capture_output=True, check=True)
-    rows = (line.split() for line in found.stdout.decode().splitlines())
-    return {int(pid) for pid, pgid, stat in rows if int(pgid) == group and stat[0] != "Z"}
-
-
 @pytest.mark.long
 def test_an_interrupt_while_spark_starts_cancels_too(sessions: Path, tmp_path: Path) -> None:
     child = started(str(small(sessions)), "--out", str(tmp_path / "out"))
     assert told(child)["text"] == "starting Spark"
     # Java is looked for first; then its JVM begins, and has not told its port yet.
     give_up_at = time.monotonic() + 60
-    while not members(child.pid) - {child.pid}:
+    while not members(child.pid).keys() - {child.pid}:
         assert time.monotonic() < give_up_at, "no Java begins"
         time.sleep(0.05)
     os.kill(child.pid, signal.SIGINT)
@@ -379,16 +400,16 @@ def test_a_disk_that_is_full_on_the_way_leaves_the_old_tables_and_nothing_else(
     sessions: Path, tmp_path: Path
 ) -> None:
     out, gold = tmp_path / "out", tmp_path / "out" / "gold"
-    gold.mkdir(parents=True)
-    (gold / "DICTIONARY.md").write_text("of an earlier run")
-    (out / ".lock").touch()
     folder = write_session(sessions / NAME, Plan(30, 150, 60), records_per_segment=30)
-    words = (str(folder), "--out", str(out))
-    sentence = broken_off(*words, first=largest_file(96 * 1024))
-    assert "a file grew larger than this process may write" in sentence
-    assert left_behind(out) == []
-    assert [path.name for path in gold.iterdir()] == ["DICTIONARY.md"]
-    assert (gold / "DICTIONARY.md").read_text() == "of an earlier run"
+    out.mkdir()
+    with full_disk(out) as (first, says):
+        gold.mkdir()
+        (gold / "DICTIONARY.md").write_text("of an earlier run")
+        (out / ".lock").touch()
+        assert says in broken_off(str(folder), "--out", str(out), first=first)
+        assert left_behind(out) == []
+        assert [path.name for path in gold.iterdir()] == ["DICTIONARY.md"]
+        assert (gold / "DICTIONARY.md").read_text() == "of an earlier run"
 
 
 def test_a_permission_that_is_missing_is_said_at_once(sessions: Path, tmp_path: Path) -> None:
@@ -417,22 +438,3 @@ def test_a_permission_that_is_missing_on_the_way_leaves_nothing_half_written(
     assert str(out) in sentence
     assert left_behind(out) == []
     assert not (out / "gold").exists()
-
-
-@pytest.mark.long
-def test_with_the_java_of_the_package_alone_the_answers_are_the_same(
-    two_runs: TwoRuns, tmp_path: Path
-) -> None:
-    # Spark's scripts need some programs, and no Java is among them.
-    programs = tmp_path / "programs"
-    programs.mkdir()
-    for name in ("bash", "sh", "env", "dirname", "ps", "chmod"):
-        (programs / name).symlink_to(str(shutil.which(name)))
-    nowhere = {**ENVIRONMENT, "PATH": str(programs)}
-    nowhere.pop("JAVA_HOME", None)
-    ran = natstui(
-        "analyze", str(two_runs.session), "--out", str(tmp_path / "out"), "--json", env=nowhere
-    )
-    assert ran.returncode == 0, ran.stderr
-    result = json.loads(ran.stdout)
-    assert result["tables"] == two_runs.result["tables"]

@@ -132,10 +132,10 @@ def availability(kind: str, consumer: str | None, start_us: int, end_us: int | N
     return (row,)
 
 
-def capacity(stored_msgs: int, full_in_s: float | None) -> Any:
+def capacity(stored_msgs: int, growth_msgs_per_s: float | None) -> Any:
     row = {"stream": "ORDERS", "created_at_us": 7, "stored_msgs": stored_msgs, "max_msgs": 100,
-           "stored_bytes": 1, "max_bytes": None, "msgs_full_in_s": full_in_s,
-           "bytes_full_in_s": None}  # fmt: skip
+           "stored_bytes": 1, "max_bytes": None, "growth_msgs_per_s": growth_msgs_per_s,
+           "growth_bytes_per_s": 5.0}  # fmt: skip
     return (row,)
 
 
@@ -164,10 +164,10 @@ CONTRADICTED: dict[str, tuple[dict[str, Any], Tables, Tables, str]] = {
                "a leader was elected at "),
     "NT-S05": (OF_STREAM, {"capacity": capacity(60, 9.0)}, {"capacity": capacity(100, None)},
                "60 % full at the end"),
-    "NT-S26": (OF_STREAM, {"capacity": capacity(60, None)}, {"capacity": capacity(99, None)},
-               "60 % full, and no limit will be reached at this rate"),
-    "NT-S42": (OF_STREAM, {"capacity": capacity(60, None)}, {"capacity": capacity(60, 9.0)},
-               "60 % full, and no limit will be reached at this rate"),
+    "NT-S26": (OF_STREAM, {"capacity": capacity(60, 0.0)}, {"capacity": capacity(99, 0.0)},
+               "60 % full at the end, and it did not grow"),
+    "NT-S42": (OF_STREAM, {"capacity": capacity(60, -0.5)}, {"capacity": capacity(60, None)},
+               "60 % full at the end, and it did not grow"),
 }  # fmt: skip
 """Finding → its fields, rows that contradict it, rows that do not, the reason that is told."""
 

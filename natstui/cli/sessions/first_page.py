@@ -221,19 +221,19 @@ def _find_free_room(analysed: _AnalysedFinding) -> Iterator[str]:
         # No table has the number of consumers.
         return
     for row in analysed.rows("capacity"):
-        times_to_full_s = [row[f"{limit_name}_full_in_s"] for limit_name in ("msgs", "bytes")]
-        fill_ratios = [
-            row[f"stored_{limit_name}"] / row[f"max_{limit_name}"]
-            for limit_name in ("msgs", "bytes")
-            if row[f"max_{limit_name}"]
-        ]
+        units = [unit for unit in ("msgs", "bytes") if row[f"max_{unit}"]]
+        fill_ratios = [row[f"stored_{unit}"] / row[f"max_{unit}"] for unit in units]
         if not fill_ratios or max(fill_ratios) >= NEAR_LIMIT_SHARE:
             continue
         percent_text = f"{max(fill_ratios) * 100:.0f} % full"
         if analysed.finding.code == STREAM_FULL.code:
             yield f"{percent_text} at the end"
-        elif times_to_full_s == [None, None]:
-            yield f"{percent_text}, and no limit will be reached at this rate"
+        elif not any(_may_grow(row[f"growth_{unit}_per_s"]) for unit in units):
+            yield f"{percent_text} at the end, and it did not grow"
+
+
+def _may_grow(growth_per_s: float | None) -> bool:
+    return growth_per_s is None or growth_per_s > 0
 
 
 _Check = Callable[[_AnalysedFinding], Iterator[str]]

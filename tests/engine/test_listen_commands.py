@@ -144,8 +144,12 @@ async def test_a_tail_or_tap_that_another_one_ends_is_told_and_its_stop_ends_no_
             await nc.request("followed", timeout=0.3)
         await commands.execute(StopTail(4, 20))
         await commands.execute(StopTap(5, 21))
-        with pytest.raises(NoRespondersError):
-            await nc.request("followed", timeout=30)
+        async with asyncio.timeout(30):
+            # The server may read the end of the subscription after the request.
+            with pytest.raises(NoRespondersError):
+                while True:
+                    with suppress(TimeoutError):
+                        await nc.request("followed", timeout=0.1)
         # What was stopped is not told that another one has ended it.
         await commands.execute(StartTail(30, ("followed",)))
         assert not [record for record in viewer.records if isinstance(record, Answered)]

@@ -265,6 +265,8 @@ async def test_a_tail_starts_again_after_another_one_above_it_was_closed() -> No
         first, _second = viewer.sent(StartTail)
         text = "another tail ended this one"
         await viewer.feed(Answered(2_000_000, first.command_id, "replaced", text))
+        await viewer.settle()
+        assert len(viewer.sent(StartTail)) == 2, "the one behind leaves the other alone"
         await viewer.press("escape")
         await viewer.until(lambda: len(viewer.sent(StartTail)) == 3, "it starts again")
         assert viewer.sent(StartTail)[-1].subjects == ("orders.>",)

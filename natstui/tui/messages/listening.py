@@ -588,7 +588,7 @@ class ListenScreen(LiveScreen):
                 elif note := json.loads(record.body_json or "null"):
                     self.notify(note, severity="warning", markup=False)
             self._show_newest_update()
-        if self._was_replaced and self.is_current:
+        if self._was_replaced and self.is_active:
             self.action_subscribe_again()
 
     def _show_newest_update(self) -> None:

@@ -103,7 +103,7 @@ class TailScreen(LiveScreen):
                 self._show_caption()
                 if self._was_replaced:
                     break
-        if self._was_replaced and self.is_current:
+        if self._was_replaced and self.is_active:
             self.on_screen_resume()
 
     def _show(self, update: Tailed) -> None:

@@ -18,6 +18,7 @@ from typing import Any, Literal
 from platformdirs import user_cache_path
 
 from natstui.children import module_command
+from natstui.defects import report_defects
 from natstui.errors import ActionRefusal, AnalysisError, MissingExtra, NatstuiError, UsageError
 from natstui.feed import Sink
 from natstui.model.records.analysis import (
@@ -54,14 +55,22 @@ class AnalysisRunner:
         self._is_stopping = False
 
     def execute(self, command: AnalysisCommand) -> None:
-        """Start or stop an analysis; the reply to a start is sent at the end of the analysis."""
+        """Start or stop an analysis; the reply to a start is sent at the end of the analysis.
+
+        A defect is reported, and is a failed reply.
+        """
+
+        def reply_failed(text: str) -> None:
+            self._viewer.add(_make_reply(command.command_id, "failed", text))
+
         try:
-            match command:
-                case StartAnalysis():
-                    self._start_analysis(command)
-                case StopAnalysis():
-                    self._stop_analysis()
-                    self._viewer.add(_make_reply(command.command_id, "done", "stopping"))
+            with report_defects("the analysis", reply_failed):
+                match command:
+                    case StartAnalysis():
+                        self._start_analysis(command)
+                    case StopAnalysis():
+                        self._stop_analysis()
+                        self._viewer.add(_make_reply(command.command_id, "done", "stopping"))
         except NatstuiError as error:
             status: Status = "refused" if isinstance(error, ActionRefusal) else "failed"
             self._viewer.add(_make_reply(command.command_id, status, str(error)))
@@ -112,7 +121,14 @@ class AnalysisRunner:
 
     def _follow_child(self, child: subprocess.Popen[bytes], command_id: int, session: str) -> None:
         """Send the viewer a record for each line of the child until it ends; runs in a thread."""
-        reply = self._forward_progress(child, command_id, session)
+        reply: Answered | None = None
+
+        def set_failed_reply(text: str) -> None:
+            nonlocal reply
+            reply = _make_reply(command_id, "failed", text)
+
+        with report_defects("the analysis", set_failed_reply):
+            reply = self._forward_progress(child, command_id, session)
         self._child = None
         self._viewer.add(reply or make_missing_reply(command_id, cancelled=self._is_stopping))
 
@@ -148,7 +164,9 @@ def start_child(folder: Path) -> subprocess.Popen[bytes]:
         )
     except OSError as error:
         raise AnalysisError(f"the analysis cannot be started: {error.strerror}") from error
-    os.setpriority(os.PRIO_PROCESS, child.pid, _NICE_LEVEL)
+    # Only root may give a process a lower nice level than it has.
+    nice_level = max(_NICE_LEVEL, os.getpriority(os.PRIO_PROCESS, child.pid))
+    os.setpriority(os.PRIO_PROCESS, child.pid, nice_level)
     return child
 
 

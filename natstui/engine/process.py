@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING
 from natstui import __version__
 from natstui.config import Connection
 from natstui.config.settings import Settings
-from natstui.defects import report_defects
 from natstui.engine.pipes import LineReader, LineWriter
 from natstui.engine.stopping import ending_signals
 from natstui.errors import NatstuiError
@@ -206,8 +205,7 @@ class _Engine:
                     _print_error(str(error))
                     continue
                 if isinstance(command, AnalysisCommand):
-                    with report_defects("the analysis", _print_error):
-                        analysis_runner.execute(command)
+                    analysis_runner.execute(command)
                 else:
                     tasks.create_task(self._commands.execute(command))
 

@@ -353,14 +353,14 @@ def poison(session: str, records: list[Record]) -> list[Row]:
         given_up = any(kind in GIVEN_UP for kind in kinds)
         if not given_up and (most is None or most < 3):
             continue
-        first_us, acked = min(at for _, _, at in news), "ack" in kinds
-        known = acked or unnamed.get((stream, consumer), 0) <= first_us
+        last_us, acked = max(at for _, _, at in news), "ack" in kinds
+        known = acked or unnamed.get((stream, consumer), 0) <= last_us
         rows.append(
             {"session": session, "stream": stream, "consumer": consumer, "stream_seq": seq,
              "deliveries_count": most, "naks_count": kinds.count("nak"), "given_up": given_up,
              "terminated": "terminated" in kinds, "acked": acked if known else None,
-             "first_at_us": first_us,
-             "last_at_us": max(at for _, _, at in news)}
+             "first_at_us": min(at for _, _, at in news),
+             "last_at_us": last_us}
         )  # fmt: skip
     return rows
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
@@ -14,6 +15,7 @@ Row = dict[str, Any]
 Gold = dict[str, list[Row]]
 KINDS = ("note", "configuration", "command", "recorder", "connection", "benchmark", "dropped",
          "stuck", "availability", "finding", "lag", "redelivery", "election")  # fmt: skip
+OF_A_TURN, ELECTION_NEAR_US = 15, 120_000_000
 COMPARED = {
     "stream": ("replicas_count", "retention", "discard", "max_msgs", "max_bytes", "max_age_ns",
                "max_msgs_per_subject"),
@@ -29,6 +31,12 @@ def timeline_event(session: str, records: list[Record], gold: Gold) -> list[Row]
     }
     rows = [*_recorded(records), *_of_tables(gold), *_outages(records, gold["availability"])]
     rows.sort(key=_order)
+    seen: Counter[str] = Counter()
+    turns = []
+    for row in rows:
+        turns.append(seen[row["kind"]] // OF_A_TURN)
+        seen[row["kind"]] += 1
+    rows = [row for _, row in sorted(zip(turns, rows, strict=True), key=lambda pair: pair[0])]
     return [{"session": session, "rank": rank, **row} for rank, row in enumerate(rows, 1)]
 
 
@@ -53,7 +61,7 @@ def _recorded(records: list[Record]) -> Iterator[Row]:
         if record.kind == "outcome":
             yield _row("command", record.at_us, f"command {record.status}: {record.text}")
         elif record.kind == "gap":
-            text = f"records may be missing until now: {record.reason}"
+            text = f"records before this may be missing: {record.reason}"
             yield _row("recorder", record.at_us, text)
         elif record.kind == "advisory" and record.type.endswith("leader_elected"):
             leader = json.loads(record.body_json)["leader"]
@@ -112,15 +120,17 @@ def _of_tables(gold: Gold) -> Iterator[Row]:
 
 
 def _outages(records: list[Record], rows: list[Row]) -> Iterator[Row]:
-    advisories = of_kind(records, "advisory")
-    elected = {r.stream for r in advisories if r.type == "stream_leader_elected"}
+    elected = [r for r in of_kind(records, "advisory") if r.type == "stream_leader_elected"]
     for row in rows:
         kind, detail = row["kind"], f": {row['detail']}" if row["detail"] else ""
         if kind == "disconnected":
             yield _span(row, "connection", f"connection lost{detail}")
             if row["end_at_us"] is not None:
                 yield _row("connection", row["end_at_us"], "connection restored")
-        elif kind != "leader_change" or row["stream"] not in elected:
+        elif kind != "leader_change" or not any(
+            e.stream == row["stream"] and abs(e.at_us - row["start_at_us"]) <= ELECTION_NEAR_US
+            for e in elected
+        ):
             if kind == "api_slow":
                 detail = f": median {math.floor(row['value'] + 0.5)} µs, {row['detail']}"
             yield _span(row, "availability", f"{kind.replace('_', ' ')}{detail}")

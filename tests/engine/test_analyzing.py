@@ -26,6 +26,17 @@ from tests.engine.engine_process import EngineProcess
 NOWHERE = "nats://127.0.0.1:1"
 
 
+START = """
+import os, sys
+from pathlib import Path
+from natstui.engine.analyzing import start_child
+child = start_child(Path(sys.argv[1]))
+print(os.getpriority(os.PRIO_PROCESS, child.pid))
+child.stdin.close()
+child.wait()
+"""
+
+
 class Told(queue.SimpleQueue[Record]):
     """A sink that keeps what it is told."""
 
@@ -162,3 +173,11 @@ def test_what_the_child_should_not_say_is_a_failure(line: bytes) -> None:
     record = decode_child_line(7, "it", line)
     assert isinstance(record, Answered) and record.status == "failed"
     assert "unexpected line" in record.text
+
+
+@pytest.mark.slow
+def test_the_child_of_a_nice_engine_is_as_nice(tmp_path: Path) -> None:
+    """Only root may give a process a lower level: others got an error, and no reply."""
+    command = ["nice", "-n", "10", sys.executable, "-c", START, str(tmp_path)]
+    ran = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60)
+    assert ran.stdout.strip() == "10"

@@ -223,9 +223,9 @@ def compute_poison(silver: Silver) -> DataFrame:
 
 
 def _with_unknown_acks(messages: DataFrame, ack_times: DataFrame) -> DataFrame:
-    """Return messages with `acked` null if one of the later acks without a message may be theirs.
+    """Return messages with `acked` null if an ack after their last announcement may be theirs.
 
-    These are counted acks of redelivered messages, and acks that were not read.
+    Acks without a message are counted acks of redelivered messages, and acks that were not read.
     """
     has_unknown_messages = F.col("counted") & (
         F.col("repeated_count") + F.col("left_out_count") > 0
@@ -236,7 +236,7 @@ def _with_unknown_acks(messages: DataFrame, ack_times: DataFrame) -> DataFrame:
     last_unknown_acks = last_unknown_acks.agg(F.max("at_us").alias("unknown_ack_at_us"))
     rows = messages.join(last_unknown_acks, ["session", "stream", "consumer"], "left")
     is_known = F.col("acked") | ~F.coalesce(
-        F.col("unknown_ack_at_us") + SECOND_US > F.col("first_at_us"), F.lit(False)
+        F.col("unknown_ack_at_us") + SECOND_US > F.col("last_at_us"), F.lit(False)
     )
     return rows.withColumn("acked", F.when(is_known, F.col("acked")))
 

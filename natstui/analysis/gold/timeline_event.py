@@ -38,13 +38,23 @@ MEANING_BY_KIND = {
     "election": "an elected leader",
 }
 """Kind of event → its meaning; the first kinds have the lowest ranks."""
+EVENTS_OF_A_TURN_COUNT = 15
+"""Number of events of a kind that are ranked in turn: no kind hides the others."""
+
+_ELECTION_POLL_US = 120_000_000
+"""Maximum time (µs) between an election and the poll that has the new leader."""
 
 TIMELINE_EVENT = Table(
     "timeline_event",
     "Events of a session: changes, commands, the connection, elections, problems, notes.",
     columns(
         SESSION_COLUMN,
-        ("rank", "bigint", "Order of importance in the session, from 1: by kind, then by time"),
+        (
+            "rank",
+            "bigint",
+            f"Order of importance in the session, from 1: {EVENTS_OF_A_TURN_COUNT} events of each "
+            "kind in turn, in the order of the kinds and of time",
+        ),
         ("kind", "string", f"Kind of event: {', '.join(MEANING_BY_KIND)}"),
         ("at_us", "bigint", "When it happened or began"),
         ("end_at_us", "bigint", "When it ended; null for a moment, or if it did not end"),
@@ -65,10 +75,11 @@ def compute_timeline_event(inputs: GoldInputs) -> DataFrame:
             event_tables += events_of(inputs.gold(name), inputs)
     rows = reduce(lambda rows, part: rows.unionAll(part), event_tables)
     kinds = F.array(*(F.lit(kind) for kind in MEANING_BY_KIND))
-    order = Window.partitionBy("session").orderBy(
-        F.array_position(kinds, F.col("kind")),
-        "at_us", "end_at_us", "stream", "consumer", "text",
-    )  # fmt: skip
+    time_order = ("at_us", "end_at_us", "stream", "consumer", "text")
+    kind_order = Window.partitionBy("session", "kind").orderBy(*time_order)
+    turn = F.floor((F.row_number().over(kind_order) - 1) / EVENTS_OF_A_TURN_COUNT)
+    rows = rows.withColumns({"turn": turn, "position": F.array_position(kinds, F.col("kind"))})
+    order = Window.partitionBy("session").orderBy("turn", "position", *time_order)
     return TIMELINE_EVENT.conform(rows.withColumn("rank", F.row_number().over(order)))
 
 
@@ -108,7 +119,7 @@ def _recorded_events(inputs: GoldInputs) -> Iterator[DataFrame]:
     restart_text = F.concat(F.lit("the recorder started again: natstui "), "text")
     yield _event_rows(restarts, "recorder", restart_text)
     losses = silver.event.where(F.col("kind") == "gap")
-    loss_text = F.concat(F.lit("records may be missing until now: "), "text")
+    loss_text = F.concat(F.lit("records before this may be missing: "), "text")
     yield _event_rows(losses, "recorder", loss_text)
     elections = silver.advisory.where(F.col("kind").isin(*ELECTION_KINDS))
     yield _event_rows(elections, "election", F.coalesce(_elected_text(), "text"))
@@ -128,11 +139,18 @@ def _outages(availability: DataFrame, inputs: GoldInputs) -> Iterator[DataFrame]
     restored_connections = lost_connections.where(F.col("end_at_us").isNotNull())
     restored_text = F.lit("connection restored")
     yield _event_rows(restored_connections, "connection", restored_text, "end_at_us")
-    elections = inputs.silver.advisory.where(F.col("kind") == ELECTION_KINDS[0])
-    streams_with_elections = elections.select("session", "stream").distinct()
-    # The election itself is an event: the change in the polls would repeat it.
-    leader_changes = availability.where(F.col("kind") == "leader_change").join(
-        F.broadcast(streams_with_elections), ["session", "stream"], "left_anti"
+    elections = inputs.silver.advisory.where(F.col("kind") == ELECTION_KINDS[0]).select(
+        "session", "stream", F.col("at_us").alias("elected_at_us")
+    )
+    change, election = availability.alias("change"), elections.alias("election")
+    # An election shortly before is an event itself: the change in the polls would repeat it.
+    is_of_election = (
+        (F.col("change.session") == F.col("election.session"))
+        & (F.col("change.stream") == F.col("election.stream"))
+        & (F.abs(F.col("change.start_at_us") - F.col("elected_at_us")) <= _ELECTION_POLL_US)
+    )
+    leader_changes = change.where(F.col("kind") == "leader_change").join(
+        election, is_of_election, "left_anti"
     )
     others = availability.where(~is_connection & (F.col("kind") != "leader_change"))
     for rows in (others, leader_changes):

@@ -53,7 +53,7 @@ _KINDS_ABOUT_ASSETS = ("stuck", "lag", "redelivery", "poison", "delay", "capacit
 _RECORDING_FINDINGS_COUNT = 3
 """Number of findings about recordings that are always in the verdict, whatever their weight."""
 _SOON_FINDINGS_COUNT = 2
-"""Number of findings about near limits that are always in the verdict: others happened already."""
+"""Number of findings about harm that comes soon, always in the verdict: other harm was done."""
 
 VERDICT = Table(
     "verdict",
@@ -129,7 +129,7 @@ def rank_findings(findings: DataFrame) -> DataFrame:
     """Return `verdict`: the ten findings with the largest weight, sorted by harm.
 
     The weight of each further finding of a kind is reduced. Each stream and consumer is listed
-    once. The worst findings about recordings and about near limits are always selected.
+    once. The worst findings about recordings and about harm that comes soon are always selected.
     """
     rows = (
         findings.transform(merge_equal_findings)
@@ -146,9 +146,8 @@ def rank_findings(findings: DataFrame) -> DataFrame:
     worst_first_order = (F.col("weight").desc(), "kind", "subject", "cause")
     harm_order = Window.partitionBy("harm").orderBy(*worst_first_order)
     is_about_recording = F.col("kind") == RECORDING_KIND
-    is_near_limit = (F.col("harm") == "soon") & (
-        F.row_number().over(harm_order) <= _SOON_FINDINGS_COUNT
-    )
+    is_soon = F.coalesce(F.col("harm") == "soon", F.lit(False))
+    is_near_limit = is_soon & (F.row_number().over(harm_order) <= _SOON_FINDINGS_COUNT)
     is_always_selected = is_near_limit | (
         is_about_recording & (F.col("rank") <= _RECORDING_FINDINGS_COUNT)
     )

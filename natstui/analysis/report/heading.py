@@ -25,7 +25,12 @@ def session_facts(result: Result, session: str) -> list[tuple[str, str]]:
             _join_parts(header.get("cluster") or header.get("target"), _account_text(header)),
         ),
         ("Connected to", _join_parts(header.get("server_name"), header.get("server_version"))),
-        ("Servers", _servers_text(_read_servers(result, session))),
+        (
+            "Servers",
+            _servers_text(
+                _read_servers(result, session), may_be_more=is_cut(result, "server_role")
+            ),
+        ),
         ("Recorded", _recording_time_text(header, row)),
         ("Gaps", _gaps_text(row)),
         ("Not recorded", "; ".join(_missing_data(result, session, header, row))),
@@ -66,15 +71,20 @@ def _read_servers(result: Result, session: str) -> list[ResultRow]:
     return servers if any(row["versions"] for row in servers) else []
 
 
-def _servers_text(servers: list[ResultRow]) -> str:
-    """Return the servers with their versions, and whether these differ; empty without servers."""
+def _servers_text(servers: list[ResultRow], *, may_be_more: bool) -> str:
+    """Return the servers with their versions, and whether these differ; empty without servers.
+
+    `may_be_more`: whether only some of the servers may have been read.
+    """
     if not servers:
         return ""
     named_servers = servers[:_MAX_NAMED_SERVERS]
     unnamed_count = len(servers) - len(named_servers)
     more_text = f" and {unnamed_count} more" if unnamed_count else ""
+    if may_be_more:
+        more_text += ", and perhaps others"
     versions = {row["versions"] for row in servers}
-    if len(versions) == 1:
+    if len(versions) == 1 and not may_be_more:
         names = ", ".join(str(row["server"]) for row in named_servers)
         return f"{names}{more_text}, version {versions.pop()}"
     names = ", ".join(
@@ -111,8 +121,9 @@ def _missing_data(result: Result, session: str, header: Result, row: ResultRow) 
         missing_texts.append("payloads of messages, because recording them was not requested")
     # Recorded connections are without their subscriptions.
     missing_texts.append("the clients of consumers, except the ID of a pinned client")
-    if not _read_servers(result, session) and not is_cut(result, "server_role"):
-        missing_texts.append("the servers and their versions")
+    if not _read_servers(result, session):
+        is_unknown = is_cut(result, "server_role")
+        missing_texts.append(f"{'perhaps ' * is_unknown}the servers and their versions")
     if header.get("redacted"):
         missing_texts.append("names, which were replaced by pseudonyms")
     dropped_segments = header.get("dropped")

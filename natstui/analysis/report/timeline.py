@@ -263,7 +263,7 @@ def _redelivery_spans(result: Result, session: str) -> Iterator[Span]:
 
 
 def events_table(result: Result, session: str) -> str:
-    """Return the HTML table of the most important events by time; empty without events."""
+    """Return the HTML table of the events with the lowest ranks by time; empty without events."""
     events = rows_of(result, "timeline_event", session)
     if not events:
         return ""
@@ -280,7 +280,7 @@ def events_table(result: Result, session: str) -> str:
     more_text = (
         ""
         if is_complete
-        else f"<p>These are the {len(shown_events)} most important events: the table "
+        else f"<p>These are {len(shown_events)} events, the first of each kind: the table "
         "timeline_event of the analysis has all of them.</p>"
     )
     titles_html = "".join(

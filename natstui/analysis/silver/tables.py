@@ -179,7 +179,11 @@ ACK_TIME = Table(
     "Times to acknowledge: one row per sample, or per bucket of samples counted together.",
     _STREAM_AND_CONSUMER
     + columns(
-        ("at_us", "bigint", "When it arrived; of a count the middle of its second"),
+        (
+            "at_us",
+            "bigint",
+            "When it was sent, as in ack_sample; of a count the middle of its second",
+        ),
         ("bucket_id", "bigint", "Number of the bucket, 128 per power of two"),
         ("latency_ns", "bigint", "Middle of the bucket, within 0.4 %"),
         ("latencies_count", "bigint", "Samples in the bucket"),

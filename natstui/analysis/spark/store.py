@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from itertools import islice
 from typing import Any
 
+from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 from pyspark.sql import Column as ColumnOfSpark
 from pyspark.sql import DataFrame, DataFrameWriter, Observation, SparkSession
@@ -160,7 +161,7 @@ class TableStore:
         try:
             # A Connect server looks for the format only when it is asked for the columns.
             self.spark.read.format(self.format).load().columns  # noqa: B018
-        except PySparkException as error:
+        except (PySparkException, Py4JError) as error:
             # Known formats need a path.
             if is_missing_format(error):
                 raise

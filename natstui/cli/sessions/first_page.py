@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from functools import cache
 from glob import glob
 from pathlib import Path
 from typing import Any
@@ -158,6 +159,7 @@ def _contradictions(analysed: _AnalysedFinding) -> Iterator[str]:
             yield from find_reasons(analysed)
 
 
+@cache
 def _kinds_with_pending_msgs() -> frozenset[Kind]:
     """Return the kinds that only consumers with pending messages have, except lagging."""
     # The rules take longer to load than a known result.

@@ -190,7 +190,7 @@ def _open_analysis(app: App[int], parts: AppParts, arguments: list[str]) -> None
 
     # People name recordings with spaces.
     session = " ".join(arguments) or None
-    follower = parts.engines.shown_follower
+    follower = parts.engines.acting_follower
     run = follower.analysis
     if run is None or not run.is_unread(session):
         request = parts.engines.request(StartAnalysis(0, session))

@@ -132,6 +132,13 @@ class Engines:
         return self.shown_follower_of(self.acting_system)
 
     @property
+    def acting_follower(self) -> Follower:
+        """Return what follows the engine that executes requests: in a replay its own, while it
+        loads and otherwise that of the system that the screen in view acts on.
+        """
+        return self.shown_follower if self.is_replaying else self.acting_system.follower
+
+    @property
     def state(self) -> State:
         """Return the newest complete state of the open replay, else of the system that the screen
         in view acts on.

@@ -38,8 +38,8 @@ def catches_everything(handler: ast.ExceptHandler) -> bool:
 
 MAY_CONTAIN = {
     # Where a defect ends one command, one record, one picture or one row, and nothing else.
+    "natstui.engine.analyzing": 2,
     "natstui.engine.commands": 1,
-    "natstui.engine.process": 1,
     "natstui.engine.replay": 1,
     "natstui.session.write.recorder": 1,
     "natstui.tui.app.app": 1,

@@ -159,9 +159,7 @@ def _update_client_activity(
         activity, mono_us = known_activity.get(key), columns.sampled_mono_us[row]
         mono_before_us = columns_before.sampled_mono_us[row_before]
         unpolled_us = mono_us - mono_before_us
-        delivered_mono_us = _delivered_mono_us(state, row) or 0
         seen_before_us = min(mono_before_us, mono_us) if had_client else 0
-        last_seen_mono_us = mono_us if has_client else max(seen_before_us, delivered_mono_us)
         if not 0 <= unpolled_us <= max_poll_interval_us:
             # Whether clients paused meanwhile is unknown: this time does not count.
             mono_before_us = mono_us
@@ -176,6 +174,8 @@ def _update_client_activity(
         has_delivered = delivered[row] != columns_before.delivered_consumer_seq[row_before]
         if not (has_client or had_client or has_delivered):
             continue
+        delivered_mono_us = _delivered_mono_us(state, row) or 0
+        last_seen_mono_us = mono_us if has_client else max(seen_before_us, delivered_mono_us)
         last_active_mono_us = (
             mono_us if has_client else max(mono_before_us if had_client else 0, delivered_mono_us)
         )

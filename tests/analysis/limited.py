@@ -39,7 +39,7 @@ def full_disk(folder: Path) -> Iterator[tuple[Callable[[], None], str]]:
         yield largest_file(96 * 1024), "a file grew larger than this process may write"
         return
     try:
-        yield lambda: None, "the disk is full: free some space"
+        yield lambda: None, "the disk is full"
     finally:
         subprocess.run(["umount", str(folder)], check=True)
 

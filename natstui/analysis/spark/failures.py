@@ -29,8 +29,13 @@ _PATTERNS_WITH_SENTENCES = (
         "other folders with --out and --scratch",
     ),
     (
-        r"AccessControlException|Permission denied|AccessDenied|\(Permission|Mkdirs failed",
+        r"AccessControlException|Permission denied|AccessDenied|\(Permission",
         "no permission to read the sessions or to write the tables{where}",
+    ),
+    (
+        # Java does not say why.
+        r"Mkdirs failed",
+        "a folder of the tables cannot be made{where}: no permission, or the disk is full",
     ),
     (
         r"OutOfMemoryError: (?:Java heap space|GC overhead)|SparkOutOfMemoryError",

@@ -35,7 +35,7 @@ def _kind(cells: list[str]) -> Kind:
 CATALOGUE = {line[2:8]: _kind(line.split(" | ")) for line in _PAGE if line.startswith("| NT-")}
 """By code."""
 _CODES = {kind.word: code for code, kind in reversed(CATALOGUE.items()) if code[3] == "C"}
-"""By label, of consumers; of several the first."""
+"""By label, of consumers; of several the first. A recorded reason has its code instead."""
 _HARMS = {
     "stuck": "C01 C02 C03 C06 C07 C08 C16 C17 C09 C39 C11 C15 C25 C27 C32 C33 C40 C41 C43 C44 C45 "
     "C47 S01 S02 S03 S06 S07 S21 S11 S12 S34 S35",
@@ -138,7 +138,7 @@ def advice(kind: str, cause: str) -> Advice:
     if (kind, cause) in _RECORDED:
         code = f"NT-{_RECORDED[kind, cause]}"
     else:
-        code = cause if kind == "finding" else _CODES[cause]
+        code = cause if cause in CATALOGUE else _CODES[cause]
     # Whoever is stuck is stuck, whatever the reason.
     harm = "stuck" if kind == "stuck" else harm_of(code)
     return Advice(harm, code, CATALOGUE[code].advice)

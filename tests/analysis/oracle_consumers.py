@@ -232,7 +232,7 @@ def _cause(row: Row, quiet_share: float, *, push: bool) -> str:
         "no leader": row["leaderless_share"] > 0.5,
         "paused": row["paused_share"] > 0.5,
         "poison message": limit == 1
-        and row["delivered_msgs"] >= row["fresh_msgs"] + 3
+        and row["delivered_msgs"] >= row["fresh_msgs"] + 4
         and row["redelivered_max_msgs"] > 0,
         "max ack pending reached": limit is not None and row["ack_pending_max_msgs"] >= limit,
         "redelivered again and again": row["delivered_msgs"] > row["fresh_msgs"]
@@ -351,7 +351,7 @@ def poison(session: str, records: list[Record]) -> list[Row]:
         kinds = [kind for kind, _, _ in news]
         most = max((n for _, n, _ in news if n is not None), default=None)
         given_up = any(kind in GIVEN_UP for kind in kinds)
-        if not given_up and (most is None or most < 3):
+        if not given_up and (most is None or most < 5):
             continue
         last_us, acked = max(at for _, _, at in news), "ack" in kinds
         known = acked or unnamed.get((stream, consumer), 0) <= last_us

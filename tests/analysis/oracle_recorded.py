@@ -41,7 +41,7 @@ def _with_reason(gold: Gold, row: Row) -> Row:
         told = f"{row['sentence']}: {row['cause']}" if kind == "stuck" else row["sentence"]
         return row | {"sentence": told}
     return row | {
-        "cause": reason["word"],
+        "cause": reason["code"],
         "sentence": row["sentence"]
         + ("" if reason["code"] == "NT-C23" else f": {reason['word']}"),
         "evidence": joined(reason["evidence"], row["evidence"]),

@@ -279,6 +279,21 @@ def test_a_reason_is_told_with_what_was_known_then_and_not_of_another_time(
     )  # fmt: skip
 
 
+@pytest.mark.parametrize("kind", ["stuck", "lag"])
+@pytest.mark.parametrize("code", ["NT-C07", "NT-C44"])
+def test_the_advice_is_that_of_the_recorded_finding_though_another_has_its_label(
+    spark: SparkSession, code: str, kind: str
+) -> None:
+    spans = spans_of(spark, [span("S", code, 0, 300.0, consumer="c", evidence="")])
+    session = {"session": "A", "start_at_us": _AT_US, "end_at_us": _AT_US + 300 * _SECOND_US}
+    sessions = spark.createDataFrame(ordered(SESSION_SUMMARY, [session]), SESSION_SUMMARY.ddl())
+    row = ("A", kind, "S > c", kind, "sentence", "evidence", _AT_US, _AT_US + 300 * _SECOND_US,
+           70.0)  # fmt: skip
+    explained = explain_findings(spark.createDataFrame([row], FOUND), spans, sessions)
+    (ranked,) = rank_findings(explained).collect()
+    assert (ranked["code"], ranked["sentence"]) == (code, "sentence: no open pulls")
+
+
 @pytest.mark.parametrize(("highest", "drawn"), [(140.0, False), (900.0, True)])
 def test_latency_over_the_load_is_drawn_only_of_a_run_at_several_loads(
     highest: float, drawn: bool

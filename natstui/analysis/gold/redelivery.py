@@ -9,7 +9,6 @@ from natstui.analysis.defaults import Thresholds
 from natstui.analysis.gold.gold_table import GoldTable, build_findings, consumer_text, count_text
 from natstui.analysis.gold.rates import SECOND_US, bucket_start
 from natstui.analysis.gold.shared.harm import DROPPED_CAUSE
-from natstui.analysis.gold.stuck import MIN_POISON_DELIVERIES
 from natstui.analysis.section import Section
 from natstui.analysis.silver.events import latest_configuration
 from natstui.analysis.silver.layer import Silver
@@ -19,6 +18,7 @@ from natstui.analysis.silver.tables import (
     ONLY_FREQUENT_MESSAGES_MEANING,
 )
 from natstui.analysis.tables import CONSUMER_IDENTITY, CONSUMER_KEY, SESSION_COLUMN, Table, columns
+from natstui.model.findings.thresholds import POISON_DELIVERIES
 
 CHANGE_WINDOW_US = 300_000_000
 """Maximum time from a configuration change to a hot spot that is reported with it."""
@@ -217,7 +217,7 @@ def compute_poison(silver: Silver) -> DataFrame:
         F.min("at_us").alias("first_at_us"),
         F.max("at_us").alias("last_at_us"),
     )
-    is_redelivered_often = F.col("deliveries_count") >= MIN_POISON_DELIVERIES
+    is_redelivered_often = F.col("deliveries_count") >= POISON_DELIVERIES
     messages = messages.where(is_redelivered_often | F.col("given_up"))
     return POISON.conform(_with_unknown_acks(messages, silver.ack_time))
 

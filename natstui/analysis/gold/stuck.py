@@ -40,7 +40,11 @@ from natstui.model.findings.catalogue.consumers import (
     STUCK_CAUSES,
 )
 from natstui.model.findings.catalogue.status import UNEXPLAINED
-from natstui.model.findings.thresholds import MOST_SAMPLES_OF_PERIOD_SHARE, NO_PULLS_AFTER_S
+from natstui.model.findings.thresholds import (
+    MOST_SAMPLES_OF_PERIOD_SHARE,
+    NO_PULLS_AFTER_S,
+    POISON_DELIVERIES,
+)
 
 STUCK = Table(
     "stuck",
@@ -130,10 +134,6 @@ def _stuck_periods(samples: DataFrame, thresholds: Thresholds) -> DataFrame:
     return periods.withColumn("duration_s", duration_s)
 
 
-MIN_POISON_DELIVERIES = 3
-"""Minimum number of deliveries of a poison message."""
-
-
 def _share_of_samples(condition: Column) -> Column:
     return F.count_if(condition) / F.count("*")
 
@@ -146,14 +146,15 @@ def _likely_cause() -> Column:
     is_at_max_ack_pending = F.col("ack_pending_max_msgs") >= F.col("max_ack_pending_msgs")
     redelivered_msgs = F.col("delivered_msgs") - F.col("fresh_msgs")
     is_redelivering = (redelivered_msgs > 0) & (F.col("redelivered_max_msgs") > 0)
-    # If only one message may be unacknowledged, all redeliveries are of this message.
+    # If only one message may be unacknowledged, all redeliveries are of this message, and its
+    # first delivery precedes them.
     allows_single_ack_pending = F.coalesce(F.col("max_ack_pending_msgs") == 1, F.lit(False))
     condition_by_cause = {
         NO_LEADER: F.col("leaderless_share") > MOST_SAMPLES_OF_PERIOD_SHARE,
         PAUSED: F.col("paused_share") > MOST_SAMPLES_OF_PERIOD_SHARE,
         POISON: allows_single_ack_pending
         & is_redelivering
-        & (redelivered_msgs >= MIN_POISON_DELIVERIES),
+        & (redelivered_msgs + 1 >= POISON_DELIVERIES),
         MAX_ACK_PENDING_REACHED: is_at_max_ack_pending & (F.col("ack_policy") != "none"),
         REDELIVERING: is_redelivering,
         NO_SUBSCRIBER: has_no_pull & is_push & has_pending,

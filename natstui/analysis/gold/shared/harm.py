@@ -133,12 +133,12 @@ ADVICE_BY_KIND_AND_CAUSE: dict[tuple[str, str], FindingAdvice] = {
         for kind in KINDS.values()
         if kind.severity in REPORTED_SEVERITIES
     },
-    **{("stuck", kind.word): _kind_advice("stuck", kind) for kind in KINDS_OF_WAITING},
+    **{("stuck", kind.code): _kind_advice("stuck", kind) for kind in KINDS_OF_WAITING},
     **{
-        ("lag", kind.word): _kind_advice(harm_of(kind), kind)
+        ("lag", kind.code): _kind_advice(harm_of(kind), kind)
         for kind in (*KINDS_OF_WAITING, consumers.LAGGING)
     },
-    **{("redelivery", kind.word): _kind_advice("wasteful", kind) for kind in KINDS_OF_REDELIVERY},
+    **{("redelivery", kind.code): _kind_advice("wasteful", kind) for kind in KINDS_OF_REDELIVERY},
     **{
         ("stuck", cause.word): (
             _kind_advice("stuck", cause) if isinstance(cause, Kind) else _UNEXPLAINED_STUCK
@@ -250,4 +250,7 @@ ADVICE_BY_KIND_AND_CAUSE: dict[tuple[str, str], FindingAdvice] = {
         "it, or have lost lines.",
     ),
 }  # fmt: skip
-"""Pair of a finding's kind and cause → its advice; a test requires one for each finding."""
+"""Pair of a finding's kind and cause → its advice; a test requires one for each finding.
+
+A cause is a label, or the code of the recorded finding that explains it: labels are not unique.
+"""

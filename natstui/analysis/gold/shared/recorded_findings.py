@@ -74,11 +74,11 @@ def explain_findings(
 ) -> DataFrame:
     """Return the findings of gold tables in `rows`, with causes from recorded findings.
 
-    If a recorded finding explains a row, its label replaces the cause, and its evidence precedes
+    If a recorded finding explains a row, its code replaces the cause, and its evidence precedes
     that of the row. `recorded_periods` are rows of `findings`.
     """
     rows = _with_explaining_code(rows, recorded_periods, sessions)
-    explaining_code, label = F.col("explaining_code"), _finding_label(F.col("explaining_code"))
+    explaining_code = F.col("explaining_code")
     since_us, until_us = _row_start_us(), _row_end_us()
 
     def is_explanation(recorded_finding: Column) -> Column:
@@ -92,13 +92,13 @@ def explain_findings(
     explanations = F.filter("recorded_findings", is_explanation)
     newest_explanation = F.element_at(explanations, F.when(explaining_code.isNotNull(), -1))
     newest_evidence = newest_explanation["evidence"]
-    cause = F.coalesce(label, F.col("cause"))
+    cause_text = F.coalesce(_finding_label(explaining_code), F.col("cause"))
     # The sentence about lag already says that the consumer fell behind.
     has_new_cause = (F.col("kind") == _STUCK_KIND) | (explaining_code != LAGGING.code)
-    sentence = F.when(has_new_cause, F.concat_ws(": ", "sentence", cause))
+    sentence = F.when(has_new_cause, F.concat_ws(": ", "sentence", cause_text))
     return rows.select(
         "session", "kind", "subject",
-        cause.alias("cause"),
+        F.coalesce(explaining_code, F.col("cause")).alias("cause"),
         F.coalesce(sentence, F.col("sentence")).alias("sentence"),
         join_evidence(newest_evidence, "evidence").alias("evidence"),
         "start_at_us", "end_at_us", "weight",

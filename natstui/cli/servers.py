@@ -12,7 +12,12 @@ import click
 
 from natstui.clean import clean_line
 from natstui.cli.manage.options import argument_options
-from natstui.cli.manage.writing import confirm_name, refuse_read_only, run_with_writer
+from natstui.cli.manage.writing import (
+    change_system,
+    confirm_name,
+    refuse_read_only,
+    run_with_writer,
+)
 from natstui.cli.options import change_flags, connection_options, parse_reading_seconds
 from natstui.cli.sections import Group, command
 from natstui.cli.text_table import stdout_width, table, text_column, wrap_hanging
@@ -20,13 +25,11 @@ from natstui.config import Connection
 from natstui.engine.stopping import make_stop_event
 from natstui.errors import Interrupted, RequestFailed
 from natstui.jetstream.connection.client import connect
-from natstui.jetstream.connection.journal import Journal
 from natstui.jetstream.connection.writer import Writer
 from natstui.jetstream.managing.balancing import read_groups, run_moves
 from natstui.jetstream.system.meta import (
     StepDownRequest,
     read_meta,
-    read_meta_for_removal,
     remove_server,
     step_down_meta,
 )
@@ -47,7 +50,6 @@ from natstui.model.servers.text import (
     account_text,
     meta_text,
     peer_text,
-    removal_prompt,
     summary,
 )
 from natstui.model.traffic import Traffic
@@ -390,36 +392,14 @@ def step_down(connection: Connection, arguments: dict[str, Any], **flags: Any) -
     Needs the system account. During the election, streams and consumers cannot be created or
     changed; messages still flow.
     """
-    refuse_read_only(connection, flags["read_only"])
-    text = asyncio.run(_step_down(connection, arguments.get("preferred"), flags))
-    click.echo(clean_line(text))
 
+    async def work(writer: Writer, system: SystemConnection, confirmed_name: str | None) -> str:
+        request = StepDownRequest(
+            await read_meta(system), arguments.get("preferred"), confirmed_name
+        )
+        return await step_down_meta(writer, system, request)
 
-async def _step_down(
-    connection: Connection, preferred_server: str | None, flags: dict[str, Any]
-) -> str:
-    system = SystemConnection(connection)
-    try:
-        # A missing permission for the system account is reported before the prompt.
-        await system.client()
-        meta_group = await read_meta(system)
-        target_text = f" to {preferred_server}" if preferred_server else ""
-        prompt = (
-            f"this will step down {meta_group.leader or 'no leader'} from "
-            f"{meta_group.cluster}{target_text}"
-        )
-        confirmed_name = flags["confirm"]
-        if connection.production:
-            confirmed_name = await asyncio.to_thread(
-                confirm_name, connection, meta_group.cluster, clean_line(prompt),
-                yes=flags["yes"], confirm=confirmed_name,
-            )  # fmt: skip
-        writer = Writer(await system.client(), Journal())
-        return await step_down_meta(
-            writer, system, StepDownRequest(meta_group, preferred_server, confirmed_name)
-        )
-    finally:
-        await system.close()
+    click.echo(clean_line(change_system(connection, flags, work)))
 
 
 @meta.command("peer-remove")
@@ -433,19 +413,8 @@ def peer_remove(connection: Connection, node: str, **flags: Any) -> None:
     recreated on other servers, if there are enough. A server that still replies is not removed.
     SERVER may rejoin later only with an empty store.
     """
-    refuse_read_only(connection, flags["read_only"])
-    click.echo(clean_line(asyncio.run(_remove_peer(connection, node, flags))))
 
+    async def work(writer: Writer, system: SystemConnection, confirmed_name: str | None) -> str:
+        return await remove_server(writer, system, RemoveServer(0, node, confirmed_name))
 
-async def _remove_peer(connection: Connection, server: str, flags: dict[str, Any]) -> str:
-    system = SystemConnection(connection)
-    try:
-        meta = await read_meta_for_removal(await system.client(), system, server)
-        prompt = clean_line(removal_prompt(meta, server))
-        confirmed_name = await asyncio.to_thread(
-            confirm_name, connection, server, prompt, yes=flags["yes"], confirm=flags["confirm"]
-        )
-        writer = Writer(await system.client(), Journal())
-        return await remove_server(writer, system, RemoveServer(0, server, confirmed_name))
-    finally:
-        await system.close()
+    click.echo(clean_line(change_system(connection, flags, work)))

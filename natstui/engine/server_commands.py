@@ -493,14 +493,17 @@ class SystemCommands:
             case ReadServers():
                 return "the servers", await read_servers(server_requests, system)
             case KickConnection():
-                return await kick(await self._writer(system), client, command), None
+                return await kick(await self._writer(system, command), client, command), None
             case RemoveServer():
-                return await remove_server(await self._writer(system), system, command), None
+                writer = await self._writer(system, command)
+                return await remove_server(writer, system, command), None
             case _:
                 assert_never(command)
 
-    async def _writer(self, system: SystemConnection) -> Writer:
-        return Writer(await system.client(), Journal())
+    async def _writer(
+        self, system: SystemConnection, command: KickConnection | RemoveServer
+    ) -> Writer:
+        return Writer(await system.client(), Journal(), decided_on=command.decided_on)
 
     async def close(self) -> None:
         """Close the connections to the servers and the system account."""

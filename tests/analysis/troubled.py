@@ -181,11 +181,11 @@ def _extra(start_us: int, consumers: tuple[ConsumerConfiguration, ...]) -> Itera
     for second in (125, 135, 165):
         yield advisory(at(second), "nak", *where, stream_seq=77, deliveries=second // 60)
     # Before acks that are only counted: whether it is acked is not known.
-    yield advisory(at(160), "nak", *where, stream_seq=80, deliveries=3)
+    yield advisory(at(160), "nak", *where, stream_seq=80, deliveries=5)
     yield advisory(at(170), "terminated", *where, stream_seq=78, deliveries=1)
     yield advisory(at(140), "consumer_leader_elected", *where, leader="n3")
     yield advisory(at(150), "stream_leader_elected", changed.stream, None, leader="n3")
-    yield AckSample(at(180), *where, 77, 900, 4, 5_000_000)
+    yield AckSample(at(180), *where, 77, 900, 5, 5_000_000)
     yield AckSample(at(181), *where, 79, 901, 2, 5_000_000)
     times = from_latencies([n * n * n for n in range(900)])
     yield AcksCounted(at(182), *where, times, 12, 3400)

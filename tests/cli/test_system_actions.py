@@ -183,7 +183,7 @@ async def _kick_on_the_screen(viewer: Viewer, home: str) -> None:
     order = list(viewer.rows())
     viewer.table.table.move(order.index("prey"))
     await viewer.press("K")
-    await viewer.until(lambda: "this will kick prey" in question(viewer), "the question")
+    await viewer.until(lambda: "This will kick prey" in question(viewer), "the question")
     assert "the client may reconnect by itself" in question(viewer)
     await viewer.press(*"pray", "enter")
     await viewer.until(lambda: "That is not prey" in question(viewer), "another name")
@@ -265,7 +265,7 @@ async def _remove_on_the_screen(viewer: Viewer, lost: str) -> None:
             await viewer.pilot.pause(1.0)
     assert lost in viewer.text
     await viewer.press("enter")
-    await viewer.until(lambda: f"this will remove server {lost}" in question(viewer), "question")
+    await viewer.until(lambda: f"This will remove server {lost}" in question(viewer), "question")
     assert "LAB then has 2 members, of which 2 must be up" in question(viewer)
     await viewer.press(*lost, "enter")
     await viewer.until(

@@ -129,7 +129,8 @@ async def test_of_what_is_heard_it_is_said_what_sending_again_removes_and_the_na
         loss = "up to 1 message of AGAIN and up to 1 copy in AGAIN are removed by its limits"
         assert loss in " ".join(viewer.words.split())
         await viewer.press("end", "enter")
-        await asks(viewer, Prompt, "This cannot be undone. Type S")
+        await asks(viewer, Prompt, "This cannot be undone (up to 1 message of AGAIN")
+        assert "Type S to confirm" in " ".join(viewer.words.split())
         assert (await js.get_msg("AGAIN", 1)).data == b"mine"
         await viewer.press("T", "enter")
         await asks(viewer, Prompt, "That is not S")
@@ -163,7 +164,7 @@ async def test_production_wants_the_name(account: Account) -> None:
         await viewer.press("enter")
         await asks(viewer, PickDialog, "Send 2 messages of S")
         await viewer.press("end", "enter")
-        await asks(viewer, Prompt, "This is production. Type S")
+        await asks(viewer, Prompt, "This is production. Type S to confirm")
         await viewer.press("S", "enter")
         await viewer.until(lambda: "2 messages stored again" in viewer.words, "the account")
     await nc.close()

@@ -414,15 +414,21 @@ async def test_a_server_is_removed_from_the_system_on_which_the_prompt_was_opene
         await viewer.press("ctrl+d")
         await viewer.until(lambda: isinstance(viewer.app.screen, PickDialog), "which server")
         await viewer.press("enter")
+        await viewer.until(lambda: pipes["west"].sent(RemoveServer), "what is lost is read")
+        lost = Confirmation("its replicas are lost", "n3", needed=True, lines=("its replicas",))
+        body_json = msgspec.json.encode(lost).decode()
+        command_id = pipes["west"].sent(RemoveServer)[0].command_id
+        await pipes["west"].feed(Answered(2_000_000, command_id, "refused", "no", body_json))
         await viewer.until(lambda: "Type n3 to confirm" in viewer.words, "the confirmation")
+        assert "Its replicas are lost." in viewer.words
         may_start.set()
         await viewer.until(lambda: viewer.app.parts.engines.current_name == "spare", "added")
         await viewer.type("n3")
         await viewer.press("enter")
-        await viewer.until(
-            lambda: any(each.sent(RemoveServer) for each in pipes.values()), "it is sent"
-        )
+        await viewer.until(lambda: len(pipes["west"].sent(RemoveServer)) == 2, "it is sent")
         assert [name for name, each in pipes.items() if each.sent(RemoveServer)] == ["west"]
+        confirmed = pipes["west"].sent(RemoveServer)[1]
+        assert (confirmed.confirmed, confirmed.decided_on) == ("n3", lost)
 
 
 @asynccontextmanager

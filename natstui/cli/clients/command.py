@@ -14,21 +14,19 @@ from natstui.cli.clients.rows import (
     connections_json,
 )
 from natstui.cli.connected import await_with_progress
-from natstui.cli.manage.writing import confirm_name, refuse_read_only
+from natstui.cli.manage.writing import change_system
 from natstui.cli.options import SEQUENCE, change_flags, connection_options, parse_reading_seconds
 from natstui.cli.sections import command
 from natstui.cli.text_table import stdout_width
 from natstui.config import Connection
 from natstui.errors import NotFound, UsageError
 from natstui.jetstream.connection.client import Client, connect
-from natstui.jetstream.connection.journal import Journal
 from natstui.jetstream.connection.writer import Writer
 from natstui.jetstream.system.connections import read_connection_on_server, read_connections
 from natstui.jetstream.system.kicking import kick as kick_connection
 from natstui.jetstream.system.requests import ServerRequests
 from natstui.jetstream.system.source import SystemConnection
 from natstui.model.clients.connection import ClientConnection, Connections, traffic_between
-from natstui.model.clients.text import kick_prompt
 from natstui.model.records.system import KickConnection
 
 if TYPE_CHECKING:
@@ -96,32 +94,18 @@ def kick(connection: Connection, node: str, connection_id: int, **flags: Any) ->
     NUMBER is the connection on SERVER (a name or id); `natstui connections --json` prints both.
     Needs the system account. The client may reconnect by itself.
     """
-    refuse_read_only(connection, flags["read_only"])
-    click.echo(clean_line(asyncio.run(_confirm_and_kick(connection, node, connection_id, flags))))
+    kicked_connection: ClientConnection | None = None
 
+    async def work(writer: Writer, _: SystemConnection, confirmed_name: str | None) -> str:
+        nonlocal kicked_connection
+        # The number may be another connection's when the name is typed.
+        if kicked_connection is None:
+            kicked_connection = await _find_connection(writer.client, node, connection_id)
+        server_id, started_at_us = kicked_connection.server_id, kicked_connection.started_at_us
+        kick_command = KickConnection(0, server_id, connection_id, started_at_us, confirmed_name)
+        return await kick_connection(writer, None, kick_command)
 
-async def _confirm_and_kick(
-    connection: Connection, server: str, connection_id: int, flags: dict[str, Any]
-) -> str:
-    system_connection = SystemConnection(connection)
-    try:
-        client = await system_connection.client()
-        client_connection = await _find_connection(client, server, connection_id)
-        prompt = clean_line(kick_prompt(client_connection))
-        confirmed_name = await asyncio.to_thread(
-            confirm_name, connection, client_connection.display_name, prompt,
-            yes=flags["yes"], confirm=flags["confirm"],
-        )  # fmt: skip
-        kick_command = KickConnection(
-            0,
-            client_connection.server_id,
-            connection_id,
-            client_connection.started_at_us,
-            confirmed_name,
-        )
-        return await kick_connection(Writer(client, Journal()), None, kick_command)
-    finally:
-        await system_connection.close()
+    click.echo(clean_line(change_system(connection, flags, work)))
 
 
 async def _find_connection(client: Client, server: str, connection_id: int) -> ClientConnection:

@@ -24,6 +24,7 @@ from natstui.jetstream.connection.writer import READ_ONLY, Config, MissingConfir
 from natstui.jetstream.managing.apply import apply, preview
 from natstui.jetstream.managing.configure import ChangeResult
 from natstui.jetstream.managing.names_in_use import find_warnings
+from natstui.jetstream.system.source import SystemConnection
 from natstui.model.assets.differences import AssetKind, Difference
 from natstui.model.records.confirmation import Confirmation
 from natstui.model.records.managing import (
@@ -252,6 +253,44 @@ def write_confirmed(
         return session.run(
             lambda writer: work(writer, typed_name), required_confirmation, work_prints=True
         )
+
+
+def change_system(
+    connection: Connection,
+    flags: Mapping[str, Any],
+    work: Callable[[Writer, SystemConnection, str | None], Awaitable[T]],
+) -> T:
+    """Connect with the system account, return the result of work that writes, and close.
+
+    As `write_confirmed`: `work` gets the confirmed name, None if none was typed, and runs once
+    more with the typed name if it raises MissingConfirmation. `flags` has `read_only`, `yes` and
+    `confirm`. Raises ActionRefusal if the change is not confirmed, and the errors of the work.
+    """
+    refuse_read_only(connection, flags["read_only"])
+    return asyncio.run(_change_system(connection, flags, work))
+
+
+async def _change_system(
+    connection: Connection,
+    flags: Mapping[str, Any],
+    work: Callable[[Writer, SystemConnection, str | None], Awaitable[T]],
+) -> T:
+    system, confirm = SystemConnection(connection), flags["confirm"]
+    try:
+        client = await system.client()
+        try:
+            return await work(Writer(client, Journal()), system, confirm)
+        except MissingConfirmation as error:
+            if confirm is not None:
+                raise
+            required_confirmation = error.confirmation
+        typed_name = await asyncio.to_thread(
+            confirm_preview, connection, required_confirmation, flags
+        )
+        confirmed_writer = Writer(client, Journal(), decided_on=required_confirmation)
+        return await work(confirmed_writer, system, typed_name)
+    finally:
+        await system.close()
 
 
 def print_warnings(

@@ -173,7 +173,7 @@ class Writer:
         is_production = self.client.connection.production
         prompt = confirmation_text(change, "; ".join(loss.shown_lines))
         return Confirmation(
-            f"{prompt}; this is production" if is_production else prompt,
+            self._marked(prompt),
             change.consumer or change.stream,
             _is_undo_impossible(change, loss)
             or bool(loss.lines_restored_by_undo)
@@ -185,6 +185,10 @@ class Writer:
             target.created_at_us if target is not None else None,
             place=self.server_identity,
         )
+
+    def _marked(self, prompt: str) -> str:
+        """Return the prompt; in production it says so."""
+        return f"{prompt}; this is production" if self.client.connection.production else prompt
 
     def check_allowed(
         self,
@@ -340,12 +344,14 @@ class Writer:
         make_result: Callable[[T], Mapping[str, Any]],
         loss_text: str | None = None,
         get_partial_outcome: Callable[[], PartialOutcome] = PartialOutcome,
+        prompt: str | None = None,
     ) -> T:
         """Do `work`, which sends or consumes messages, and journal it without payloads.
 
         `make_result` returns what the journal keeps of the result of `work`, `loss_text` is what
         is deleted for good, and `get_partial_outcome` returns what is known if `work` does not
-        end. Raises what `write` raises, and Conflict if this is not the confirmed target.
+        end. `prompt` is the question of the confirmation; None: only its reason. Raises what
+        `write` raises, and Conflict if this is not the confirmed target.
         """
         created_at_us = draft.target.created_at_us if draft.target is not None else None
         self.check_target(required_and_typed_name[0], created_at_us, draft.revision)
@@ -369,6 +375,7 @@ class Writer:
                 last_at_us=last_at_us,
                 created_at_us=created_at_us,
                 revision_seq=draft.revision,
+                question=error.confirmation.question if prompt is None else self._marked(prompt),
             )
             raise MissingConfirmation(str(error), new_confirmation) from None
         return await self._run_and_journal(draft, work, make_result, get_partial_outcome)

@@ -12,7 +12,7 @@ from natstui.jetstream.connection.writer import JournalDraft, Writer
 from natstui.jetstream.system.connections import read_connection_on_server
 from natstui.jetstream.system.requests import ServerRequests
 from natstui.model.clients.connection import ClientConnection
-from natstui.model.clients.text import kick_loss_text
+from natstui.model.clients.text import kick_loss_text, kick_prompt
 from natstui.model.records.system import KickConnection
 
 _CLOSE_TIMEOUT_S = 10.0
@@ -23,7 +23,8 @@ async def kick(writer: Writer, own_client: Client | None, command: KickConnectio
     """Close the connection that a command names, and wait for its end; return the result as text.
 
     `writer` is of the system account, `own_client` is natstui's other connection, which must not
-    be closed. Raises NotFound if the connection has ended, ActionRefusal, and the request errors.
+    be closed. Raises NotFound if the connection has ended, MissingConfirmation without the typed
+    name, ActionRefusal, and the request errors.
     """
     servers = ServerRequests(writer.client)
     connection = await _find_connection(servers, command)
@@ -52,8 +53,9 @@ async def kick(writer: Writer, own_client: Client | None, command: KickConnectio
     draft = JournalDraft("kick_connection", connection.display_name, None, journal_fields)
     names = connection.display_name, command.confirmed
     await writer.send(
-        draft, names, send, lambda reply: reply, loss_text=kick_loss_text(connection)
-    )
+        draft, names, send, lambda reply: reply, kick_loss_text(connection),
+        prompt=kick_prompt(connection),
+    )  # fmt: skip
     return await _wait_until_closed(servers, connection)
 
 

@@ -16,7 +16,12 @@ from natstui.jetstream.system.servers import read_metas
 from natstui.jetstream.system.source import SystemConnection
 from natstui.model.records.system import RemoveServer
 from natstui.model.servers.server import Meta
-from natstui.model.servers.text import cluster_text, removal_loss, step_down_failure_text
+from natstui.model.servers.text import (
+    cluster_text,
+    removal_loss,
+    removal_prompt,
+    step_down_failure_text,
+)
 
 _CHANGE_TIMEOUT_S = 15.0
 _CHECK_INTERVAL_S = 0.2
@@ -64,7 +69,12 @@ async def step_down_meta(
     arguments = {"preferred": preferred_server} if preferred_server else {}
     draft = JournalDraft("step_down_meta", request.meta.cluster, None, arguments)
     names = request.meta.cluster, request.confirmed
-    send_coroutine = writer.send(draft, names, send, lambda reply: reply)
+    target_text = f" to {preferred_server}" if preferred_server else ""
+    prompt = (
+        f"this will step down {previous_leader or 'no leader'} from {request.meta.cluster}"
+        f"{target_text}"
+    )
+    send_coroutine = writer.send(draft, names, send, lambda reply: reply, prompt=prompt)
 
     async def describe_leader() -> str:
         return f"{request.meta.cluster} is led by {(await read_meta(system)).leader}"
@@ -120,8 +130,8 @@ async def read_meta_for_removal(client: Client, system: SystemConnection, server
 async def remove_server(writer: Writer, system: SystemConnection, request: RemoveServer) -> str:
     """Remove a lost server from the meta group, and wait for the result; return it as text.
 
-    Raises ActionRefusal for a server that still replies or is no member, RequestFailed if it stays
-    a member, and the request errors.
+    Raises ActionRefusal for a server that still replies or is no member, MissingConfirmation
+    without the typed name, RequestFailed if it stays a member, and the request errors.
     """
     meta = await read_meta_for_removal(writer.client, system, request.server)
 
@@ -133,8 +143,12 @@ async def remove_server(writer: Writer, system: SystemConnection, request: Remov
 
     draft = JournalDraft("remove_server", request.server, None, {"peer": request.server})
     loss_text = removal_loss(meta, request.server)
+    writer.check_loss(request.server, loss_text)
     names = request.server, request.confirmed
-    send_coroutine = writer.send(draft, names, send, lambda reply: reply, loss_text=loss_text)
+    send_coroutine = writer.send(
+        draft, names, send, lambda reply: reply, loss_text,
+        prompt=removal_prompt(meta, request.server),
+    )  # fmt: skip
 
     async def describe_membership() -> str:
         is_member = (await read_meta(system)).peer(request.server) is not None

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from natstui.model.records.confirmation import Confirmation
 from natstui.model.records.messages import StoredMessage
 
 MAX_LISTED_MSGS = 5_000
@@ -97,6 +98,8 @@ class ResendMessages:
     to_subject: str | None = None
     confirmed: str | None = None
     """The stream's name as typed, in production or if messages are deleted."""
+    decided_on: Confirmation | None = None
+    """The confirmation that was shown: if the losses are others now, nothing is sent."""
 
 
 CopyReading = FindDroppedMessages | PreviewResend

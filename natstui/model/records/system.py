@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from natstui.model.records.confirmation import Confirmation
+
 
 @dataclass(frozen=True, slots=True)
 class ReadConnections:
@@ -63,8 +65,10 @@ class KickConnection:
     connection_id: int
     started_at_us: int
     """Start of the connection that was shown: its number may be another one's by now."""
-    confirmed: str | None
+    confirmed: str | None = None
     """Its name, as typed by the user."""
+    decided_on: Confirmation | None = None
+    """The confirmation that was shown: in another system nothing is closed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,8 +77,10 @@ class RemoveServer:
 
     command_id: int
     server: str
-    confirmed: str | None
+    confirmed: str | None = None
     """Its name, as the user typed it."""
+    decided_on: Confirmation | None = None
+    """The confirmation that was shown: if the losses are others now, nothing is removed."""
 
 
 SystemCommand = (

@@ -19,17 +19,16 @@ from natstui.model.clients.connection import (
     traffic_between,
 )
 from natstui.model.clients.recipients import PushDelivery, push_consumers_of
-from natstui.model.clients.text import kick_prompt
 from natstui.model.live.history import WINDOWS_S
 from natstui.model.records.messages import Answered
 from natstui.model.records.system import KickConnection, ReadConnection
 from natstui.model.traffic import Traffic
 from natstui.tui.frame.action_keys import KICK_CONNECTION, is_allowed
+from natstui.tui.frame.confirmation import request_and_show_reply
 from natstui.tui.frame.detail.screen import ChartedScreen
 from natstui.tui.frame.live import LiveScreen, RepeatedRequest, ScreenPart
-from natstui.tui.frame.requests import SystemEngine, run_task
+from natstui.tui.frame.requests import run_task
 from natstui.tui.kit.chart.frame import ChartData, Series
-from natstui.tui.kit.prompt import Prompt
 from natstui.tui.kit.sections import Line, Section, line
 from natstui.units import (
     UNKNOWN,
@@ -218,23 +217,14 @@ class KickKey(ScreenPart):
         return True if is_allowed(state, KICK_CONNECTION.name) else None
 
     def action_kick(self) -> None:
-        """Prompt for the connection's name, and close the connection."""
+        """Close the connection, once its name is typed."""
         if (connection := self._get_connection()) is not None:
+            command = KickConnection(
+                0, connection.server_id, connection.connection_id, connection.started_at_us
+            )
             # The cursor may be on a row of another system when the name is typed.
-            engine = self._screen.shown_engine
-            run_task(self._screen, _prompt_and_kick, self._screen, engine, connection)
-
-
-async def _prompt_and_kick(
-    screen: LiveScreen, engine: SystemEngine, connection: ClientConnection
-) -> None:
-    name = connection.display_name
-    title = f"{kick_prompt(connection)}. Type {name} to confirm"
-    typed_name = await screen.app.push_screen_wait(Prompt(title, text_to_type=name))
-    if typed_name is not None:
-        server_id, number = connection.server_id, connection.connection_id
-        command = KickConnection(0, server_id, number, connection.started_at_us, typed_name)
-        engine.start(command, f"kick {name}")
+            engine, title = self._screen.shown_engine, f"kick {connection.display_name}"
+            run_task(self._screen, request_and_show_reply, self._screen, command, engine, title)
 
 
 class ConnectionDetail(ChartedScreen):

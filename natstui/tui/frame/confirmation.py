@@ -9,6 +9,7 @@ from dataclasses import replace
 from natstui.decoding import decoder_of
 from natstui.model.records.benchmark import StartBenchmark
 from natstui.model.records.confirmation import Confirmation, ServerIdentity
+from natstui.model.records.copies import ResendMessages
 from natstui.model.records.managing import (
     Change,
     ReadServerIdentity,
@@ -16,8 +17,9 @@ from natstui.model.records.managing import (
 )
 from natstui.model.records.messages import Answered, PublishMessage, PullNext, RequestReply
 from natstui.model.records.stores import ChangeKey, LinkObject, PutFile
+from natstui.model.records.system import KickConnection, RemoveServer
 from natstui.tui.frame.live import LiveScreen
-from natstui.tui.frame.requests import SystemEngine
+from natstui.tui.frame.requests import SystemEngine, show_reply
 from natstui.tui.kit.prompt import Prompt
 
 ConfirmableCommand = (
@@ -30,6 +32,9 @@ ConfirmableCommand = (
     | PullNext
     | RequestReply
     | StartBenchmark
+    | KickConnection
+    | RemoveServer
+    | ResendMessages
 )
 
 SENDING_TEXT = "sending … closing this does not stop it"
@@ -63,19 +68,35 @@ class FormServer:
 
 
 async def request_confirmed(
-    screen: LiveScreen, command: ConfirmableCommand, engine: SystemEngine | None = None
+    screen: LiveScreen,
+    command: ConfirmableCommand,
+    engine: SystemEngine | None = None,
+    title: str = "",
 ) -> Answered | None:
     """Send a command to `engine`, by default that of the shown system; if the engine requires a
     confirmation, prompt for the name and send the command again.
 
     Returns the last reply, or None if the name was not typed. The second request contains the
-    values that the prompt showed, and is sent to the same system.
+    values that the prompt showed, and is sent to the same system. If the screen is closed
+    meanwhile, the reply is shown as a toast with `title`.
     """
     engine = engine or screen.shown_engine
-    reply = await engine.change(command)
+    reply = await engine.change(command, title)
     if not needs_confirmation(command, reply):
         return reply
-    return await _request_with_typed_name(screen, engine, command, reply)
+    return await _request_with_typed_name(screen, engine, command, reply, title)
+
+
+async def request_and_show_reply(
+    screen: LiveScreen, command: ConfirmableCommand, engine: SystemEngine, title: str
+) -> None:
+    """Send a command, with the confirmation that the engine requires; show the reply as a toast.
+
+    `engine` is that of the system on which the key was pressed.
+    """
+    reply = await request_confirmed(screen, command, engine, title)
+    if reply is not None:
+        show_reply(screen.app, reply, title)
 
 
 def needs_confirmation(command: ConfirmableCommand, reply: Answered) -> bool:
@@ -101,10 +122,14 @@ async def request_with_preview(screen: LiveScreen, command: Change | Undo) -> An
 
 
 async def _request_with_typed_name(
-    screen: LiveScreen, engine: SystemEngine, command: ConfirmableCommand, reply: Answered
+    screen: LiveScreen,
+    engine: SystemEngine,
+    command: ConfirmableCommand,
+    reply: Answered,
+    title: str = "",
 ) -> Answered | None:
     confirmed_command = await prompt_confirmation(screen, command, reply)
-    return None if confirmed_command is None else await engine.change(confirmed_command)
+    return None if confirmed_command is None else await engine.change(confirmed_command, title)
 
 
 async def prompt_confirmation(

@@ -25,6 +25,7 @@ from natstui.model.records.record import Advisory
 from natstui.tui.frame.action_keys import SEND_AGAIN, Target
 from natstui.tui.frame.action_runner import choose_action
 from natstui.tui.frame.columns import ColumnSpec, SortAndFilter
+from natstui.tui.frame.confirmation import request_and_show_reply
 from natstui.tui.frame.live import (
     NO_SERVER,
     CommandPrompt,
@@ -91,14 +92,6 @@ async def send_messages_again(
     pick = PickDialog(send_again_prompt(preview_command, preview), options, effects)
     if await app.push_screen_wait(pick) != "send":
         return
-    engine_started, typed_name = screen.state.started, None
-    is_production = engine_started is not None and engine_started.production
-    if is_production or preview.loses:
-        warning = "This is production" if is_production else "This cannot be undone"
-        title = f"{warning}. Type {stream} to send its messages again"
-        typed_name = await app.push_screen_wait(Prompt(title, text_to_type=stream))
-        if typed_name is None:
-            return
     command = ResendMessages(
         0,
         stream,
@@ -106,9 +99,8 @@ async def send_messages_again(
         preview_command.created_at_us,
         preview_command.newest,
         preview_command.to_subject,
-        typed_name,
     )
-    engine.start(command, "Sent again")
+    await request_and_show_reply(screen, command, engine, "Sent again")
 
 
 def _subject_refusal(text: str) -> str:

@@ -17,16 +17,16 @@ from natstui.model.records.messages import Answered
 from natstui.model.records.system import ReadServers, RemoveServer
 from natstui.model.servers.leaders import LeaderCounts, count_leaders
 from natstui.model.servers.server import Meta, Servers, ServerState, rates_between
-from natstui.model.servers.text import removable_members, removal_prompt, summary
+from natstui.model.servers.text import removable_members, summary
 from natstui.model.servers.watch import NO_SERVERS
 from natstui.model.traffic import Traffic
 from natstui.tui.frame.action_keys import REMOVE_SERVER, is_allowed
 from natstui.tui.frame.columns import ColumnSpec, SortAndFilter, find_filled_specs
+from natstui.tui.frame.confirmation import request_and_show_reply
 from natstui.tui.frame.live import LiveScreen, RepeatedRequest, ScreenPart
 from natstui.tui.frame.requests import SystemEngine, run_task
 from natstui.tui.frame.table_screen import TableScreen
 from natstui.tui.kit.pick import PickDialog
-from natstui.tui.kit.prompt import Prompt
 from natstui.tui.kit.sections import SectionText
 from natstui.tui.kit.table.view import RowHighlighted
 from natstui.tui.servers.cells import SERVER_COLUMNS, ServerView
@@ -70,10 +70,8 @@ class ServerRemoval(ScreenPart):
         name = await app.push_screen_wait(PickDialog("Which server will not come back?", options))
         if not name:
             return
-        title = f"{removal_prompt(peers[name], name)}. Type {name} to confirm"
-        typed_name = await app.push_screen_wait(Prompt(title, text_to_type=name))
-        if typed_name is not None:
-            engine.start(RemoveServer(0, name, typed_name), f"remove {name}")
+        command, title = RemoveServer(0, name), f"remove {name}"
+        await request_and_show_reply(self._screen, command, engine, title)
 
 
 _decoder = decoder_of(Servers)

@@ -82,11 +82,13 @@ async def preview_send_again(client: Client, command: PreviewResend) -> ResendPr
 async def send_again(writer: Writer, command: ResendMessages) -> CopyAccount:
     """Store messages again, with one journal entry, and return the account of the copy.
 
-    Raises what `send_copy` and `describe_copy_loss` raise, Conflict if the stream was recreated,
-    and ActionRefusal if messages are deleted for good and that was not confirmed.
+    Raises what `send_copy` and `describe_copy_loss` raise, Conflict if the stream was recreated
+    or the losses are not those that were confirmed, and MissingConfirmation if messages are
+    deleted for good and that was not confirmed.
     """
     copy = await _make_copy(writer.client, command)
     loss_text = await _describe_loss(writer.client, copy)
+    writer.check_loss(command.stream, loss_text)
     writer.check_allowed(command.stream, command.confirmed, loss_text=loss_text)
     await send_copy(
         writer.client, writer, copy, (command.stream, command.confirmed), asyncio.Event()

@@ -251,9 +251,9 @@ def _overview_json(name: str, state: State) -> dict[str, object]:
     """Return the overview of a system for JSON, with units in the names; `name` is empty for one
     system.
     """
+    from natstui.model.columns.findings import entity_text
     from natstui.model.live import totals
     from natstui.model.live.rates import trend_column
-    from natstui.tui.findings.cells import entity_text
     from natstui.tui.frame.head.status_text import count_open_findings
     from natstui.tui.overview.panels import server_view
 

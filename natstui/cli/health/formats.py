@@ -13,6 +13,8 @@ from natstui.cli.health.report import Report, UnjudgedCondition, Verdict
 from natstui.cli.metrics.exposition import finding_lines
 from natstui.cli.text_table import TextColumn, stdout_width, table
 from natstui.model.clients.api_audit import audit_cost_text, audit_counts_text, error_text
+from natstui.model.columns.column import json_values
+from natstui.model.columns.findings import FINDING_COLUMNS, FindingRow
 from natstui.model.findings.catalogue.every import KINDS
 from natstui.model.findings.catalogue.kind import Kind
 from natstui.model.findings.finding import Finding, group_findings
@@ -204,26 +206,7 @@ def finding_json(finding: Finding) -> dict[str, object]:
 
     Times are UTC µs; null is unknown, or not applicable to the entity.
     """
-    kind, entity = finding.kind, finding.entity
-    return {
-        "code": kind.code,
-        "severity": kind.severity,
-        "entity": kind.entity,
-        "stream": entity.stream or None,
-        "consumer": entity.consumer or None,
-        "created_at_us": entity.created_at_us or None,
-        "part": entity.part or None,
-        "word": kind.word,
-        "sentence": kind.sentence,
-        "evidence": finding.text,
-        "numbers": dict(finding.numbers),
-        "sequences": list(finding.sequences),
-        "since_us": finding.since_us,
-        "until_us": finding.until_us,
-        "check": kind.check,
-        "act": finding.act,
-        "peer": kind.peer or None,
-    }
+    return json_values(FINDING_COLUMNS, FindingRow(finding, finding.until_us or 0))
 
 
 def format_nagios(report: Report) -> str:

@@ -4,21 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
 from functools import partial
+from typing import Any
 
-from natstui.clean import clean_line
+from natstui.model.columns.findings import FINDING_COLUMNS as TABLE_COLUMNS
+from natstui.model.columns.findings import FindingRow, entity_text, evidence_text
 from natstui.model.columns.view import View
 from natstui.model.findings.catalogue.account import ACCOUNT_UNLIMITED
 from natstui.model.findings.catalogue.kind import Kind
 from natstui.model.findings.catalogue.risky_settings import SETTING_KINDS
-from natstui.model.findings.finding import Entity, Finding, group_findings, severity_sort_key
+from natstui.model.findings.finding import Finding, group_findings, severity_sort_key
 from natstui.model.live.known_rows import RowKey
 from natstui.model.live.state import State
 from natstui.model.records.silences import Silence
-from natstui.tui.frame.columns import ColumnSpec
+from natstui.tui.frame.columns import ColumnSpec, column_spec
 from natstui.tui.frame.shared_cells import TREND_WIDTH, minute_means, severity_cell
 from natstui.tui.kit.sparkline import sparkline
 from natstui.tui.kit.table.rows import Cell
-from natstui.units import duration_text
 
 MAX_ENDED_FINDINGS = 50
 """Maximum number of ended findings in the table; the newest are kept."""
@@ -121,6 +122,11 @@ class FindingView(View):
         """Return the finding in a row."""
         return self.sorted_findings.all[row]
 
+    def row_at(self, row: int) -> FindingRow:
+        """Return a row of the column table."""
+        others_text = self.sorted_findings.others_text.get(row, "")
+        return FindingRow(self.at(row), self.now_at_us, self.silence(row), others_text)
+
     def key(self, row: int) -> Hashable:
         """Return the identity of the finding in a row, the same after its end."""
         return key_of(self.at(row))
@@ -164,56 +170,12 @@ def key_of(finding: Finding) -> tuple[str, str, int, int]:
     return entity.text, finding.kind.code, entity.created_at_us, finding.since_us
 
 
-def entity_text(entity: Entity) -> str:
-    """Return the name of a finding's entity, on one line without control characters."""
-    if not entity.consumer:
-        return clean_line(entity.text)
-    return clean_line(
-        " ".join(filter(None, (f"{entity.stream} › {entity.consumer}", entity.part)))
-    )
-
-
-def evidence_text(finding: Finding) -> str:
-    """Return the label and evidence of a finding, on one line."""
-    return clean_line(f"{finding.kind.word}: {finding.text}")
-
-
 def _severity(view: FindingView, row: int) -> Cell:
-    """Critical, warning or info; silenced with `z`; over: the finding has ended recently."""
-    finding = view.at(row)
-    if view.is_open(row):
-        return severity_cell(finding.kind)
-    return Cell("· over" if finding.until_us is not None else "z silenced", "dim")
-
-
-def _code(view: FindingView, row: int) -> Cell:
-    """Code of the finding: `natstui health --list` prints all of them."""
-    return Cell(view.at(row).kind.code, "dim")
-
-
-def _entity(view: FindingView, row: int) -> Cell:
-    """Stream, consumer, server or account concerned, or the data that cannot be read."""
-    folded_note = view.sorted_findings.others_text.get(row)
-    text = " ".join(filter(None, (entity_text(view.at(row).entity), folded_note)))
-    return Cell(text, "strong" if view.is_open(row) else "dim")
-
-
-def _label_and_evidence(view: FindingView, row: int) -> Cell:
-    """Label of the finding, and the numbers that show it."""
-    finding, silence = view.at(row), view.silence(row)
-    if silence is not None:
-        return Cell(f"{clean_line(silence.reason)}  ·  {evidence_text(finding)}", "dim")
-    return Cell(evidence_text(finding), "" if view.is_open(row) else "dim")
-
-
-def _duration(view: FindingView, row: int) -> Cell:
-    """Duration of an open finding, time since the end, or remaining time of the silence."""
-    finding, silence = view.at(row), view.silence(row)
-    if finding.until_us is not None:
-        return Cell(f"{view.age_text(finding.until_us)} ago", "dim")
-    if silence is not None:
-        return Cell(duration_text((silence.until_us - view.now_at_us) / 1e6), "dim")
-    return Cell(view.age_text(finding.since_us))
+    finding_row = view.row_at(row)
+    if finding_row.is_open:
+        return severity_cell(finding_row.finding.kind)
+    mark = "·" if finding_row.finding.until_us is not None else "z"
+    return Cell(f"{mark} {finding_row.severity_text}", "dim")
 
 
 def _trend(view: FindingView, row: int) -> Cell:
@@ -228,9 +190,6 @@ def _trend(view: FindingView, row: int) -> Cell:
     key: RowKey = (*names, entity.created_at_us)
     values = minute_means(view, history.series(key, name, 60))
     return Cell(sparkline(values, TREND_WIDTH), "accent")
-
-
-SortFunction = Callable[[FindingView], Sequence[object]]
 
 
 def _severity_sort_values(view: FindingView) -> Sequence[object]:
@@ -250,59 +209,39 @@ def _severity_sort_values(view: FindingView) -> Sequence[object]:
     ]
 
 
-def _sort_open_by(get_value: Callable[[Finding], object]) -> SortFunction:
-    """Return a function that returns the sort values of all rows: `get_value` of open findings.
+_COLUMN_BY_KEY = {column.key: column for column in TABLE_COLUMNS if column.key}
 
-    Silenced and ended findings have None, and come last in both directions.
+
+def _spec(key: str, width: int, priority: int, **layout: Any) -> ColumnSpec[FindingView]:
+    """Return a table column that sorts open findings by its value.
+
+    Silenced and ended findings have no sort value, and come last in both directions.
     """
-    return lambda view: [
-        get_value(finding) if view.is_open(row) else None
-        for row, finding in enumerate(view.sorted_findings.all)
-    ]
+    column = _COLUMN_BY_KEY[key]
+    options = {"sort": partial(_open_values, column.value)} | layout
+    return column_spec(column, FindingView.row_at, width, priority, **options)
 
 
-_text_column: Callable[..., ColumnSpec[FindingView]] = partial(
-    ColumnSpec, align="left", descends=False
-)
+def _open_values(value: Callable[[FindingRow], object], view: FindingView) -> list[object]:
+    """Return the value of each open finding, and None for silenced and ended ones."""
+    return [value(view.row_at(row)) if view.is_open(row) else None for row in range(len(view))]
+
 
 FINDING_COLUMNS: tuple[ColumnSpec[FindingView], ...] = (
-    _text_column("severity", "SEVERITY", 10, 0, _severity, _severity_sort_values, descends=True),
-    _text_column(
-        "code",
-        "CODE",
-        6,
-        4,
-        _code,
-        _sort_open_by(lambda finding: finding.kind.code),
-        min_table_width=100,
-    ),
-    _text_column(
-        "entity",
-        "WHERE",
-        26,
-        1,
-        _entity,
-        _sort_open_by(lambda finding: finding.entity.text),
-        flex=1,
-    ),
-    _text_column(
-        "what",
-        "WHAT",
-        28,
-        2,
-        _label_and_evidence,
-        _sort_open_by(lambda finding: finding.kind.word),
-        flex=6,
-        max_width=160,
-    ),
-    ColumnSpec("since", "FOR", 9, 3, _duration, _sort_open_by(lambda finding: -finding.since_us)),
-    _text_column(
+    _spec("severity", 10, 0, draw=_severity, sort=_severity_sort_values, descends=True),
+    _spec("code", 6, 4, min_table_width=100),
+    _spec("entity", 26, 1, flex=1),
+    _spec("what", 28, 2, flex=6, max_width=160),
+    _spec("since", 9, 3),
+    ColumnSpec(
         "trend",
         "TREND 1m",
         TREND_WIDTH,
         5,
         _trend,
-        _sort_open_by(lambda finding: finding.since_us),
+        partial(_open_values, lambda row: row.finding.since_us),
         min_table_width=150,
+        align="left",
+        descends=False,
     ),
 )

@@ -11,9 +11,10 @@ from textual.containers import VerticalScroll
 from textual.widget import Widget
 from textual.widgets import Static
 
+from natstui.model.columns.findings import entity_text
 from natstui.model.columns.view import View
 from natstui.model.findings.finding import Finding
-from natstui.tui.findings.cells import entity_text, key_of
+from natstui.tui.findings.cells import key_of
 from natstui.tui.findings.keys import FindingKeys
 from natstui.tui.findings.text import finding_sections
 from natstui.tui.frame.live import LiveScreen

@@ -10,6 +10,7 @@ from textual.binding import Binding, BindingType
 
 from natstui.clean import clean_line
 from natstui.model.assets.meaning import duration_meaning
+from natstui.model.columns.findings import entity_text
 from natstui.model.findings.finding import Finding
 from natstui.model.records.managing import SilenceFinding
 from natstui.tui.findings.advice import (
@@ -19,7 +20,6 @@ from natstui.tui.findings.advice import (
     find_destination,
     messages_request,
 )
-from natstui.tui.findings.cells import entity_text
 from natstui.tui.frame.action_keys import SPECS, is_allowed, refusal_text
 from natstui.tui.frame.live import CommandPrompt, LiveScreen, ScreenPart, prompt_command
 from natstui.tui.frame.requests import run_task

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
+from natstui.model.columns.findings import entity_text
 from natstui.model.columns.view import View
 from natstui.model.findings.finding import Finding
 from natstui.model.findings.severities import WORST_FIRST, severity_text
 from natstui.model.findings.thresholds import THRESHOLDS
 from natstui.model.live.state import State
-from natstui.tui.findings.cells import SortedFindings, entity_text
+from natstui.tui.findings.cells import SortedFindings
 from natstui.tui.frame.shared_cells import GLYPHS, LEVEL_STYLES
 from natstui.tui.kit.sections import Line, Section, line
 from natstui.units import counted, duration_text, local_text

@@ -6,10 +6,13 @@ import re
 
 import pytest
 from textual.app import App
+from textual.keys import format_key
 from textual.widgets import Input
 
-from natstui.model.findings.catalogue.consumers import CONSUMER_KINDS
-from natstui.model.findings.catalogue.kind import LIST_ACTIONS_KEY
+from natstui.model.findings.catalogue.consumers import NO_PULLS
+from natstui.model.findings.catalogue.every import KINDS
+from natstui.model.findings.finding import Entity, Finding
+from natstui.model.keys import DEFAULT_KEY_BY_ID
 from natstui.model.records.record import (
     Describe,
     Noted,
@@ -23,8 +26,7 @@ from natstui.tui.consumers.detail import ConsumerDetail
 from natstui.tui.consumers.screen import ConsumersScreen
 from natstui.tui.frame.columns import SortAndFilter
 from natstui.tui.frame.head.tabs import TABS
-from natstui.tui.frame.shared_cells import advice_text
-from natstui.tui.kit.keys import key_of
+from natstui.tui.kit.keys import key_of, user_keys
 from natstui.tui.managing.raw import RawScreen
 from natstui.tui.streams.detail import StreamDetail
 from natstui.tui.streams.screen import StreamsScreen
@@ -250,10 +252,34 @@ async def test_keys_are_remapped_by_the_settings() -> None:
         await viewer.until(lambda: key_of(viewer.app.screen, "consumer.actions") == "X", "moved")
 
 
-def test_advice_names_the_key_that_offers_actions_here() -> None:
-    act = next(kind.act for kind in CONSUMER_KINDS if LIST_ACTIONS_KEY in kind.act)
-    assert "`Z`" in advice_text(act, "Z") and LIST_ACTIONS_KEY not in advice_text(act, "Z")
-    assert advice_text(act, "") == act
+def test_each_key_in_an_advice_is_named_by_an_id_and_is_that_of_its_binding() -> None:
+    bindings = {binding.id: binding for binding in import_all_bindings()}
+    defaults = {
+        name: bindings[name].key_display or format_key(bindings[name].key)
+        for name in DEFAULT_KEY_BY_ID
+    }
+    assert defaults == DEFAULT_KEY_BY_ID
+    keys = {*DEFAULT_KEY_BY_ID.values()}
+    for kind in KINDS.values():
+        written = re.findall("`([^` ]+)`", f"{kind.check_template} {kind.act_template}")
+        assert not keys & {*written}, kind.code
+        named = re.findall("`([a-z]+[.][a-z_]+|undo)`", f"{kind.check} {kind.act}")
+        assert named == [], f"{kind.code} names an action that has no key"
+
+
+def test_an_advice_has_the_keys_of_the_user() -> None:
+    finding = Finding(NO_PULLS, Entity("S", "c", 5), 1, "")
+    assert "`N` pulls one message" in finding.act
+    assert "`F2` pulls one message" in finding.advice({"pull.next_of": "F2"})
+
+
+async def test_advice_on_the_screen_has_the_keys_that_the_user_has_set() -> None:
+    keys = {"stream.purge": "f2,P", "finding.act": "full_stop", "stream.edit": "ctrl+e"}
+    async with fed(*engine_records(STREAMS, keys=keys)) as viewer:
+        await viewer.until(lambda: viewer.app.keymap == keys, "set")
+        assert user_keys(viewer.app.screen) == {
+            "stream.purge": "f2", "finding.act": ".", "stream.edit": "ctrl+e",
+        }  # fmt: skip
 
 
 def test_what_a_key_does_is_said_of_keys_that_exist_and_of_every_key_in_a_footer() -> None:

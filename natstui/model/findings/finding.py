@@ -16,6 +16,7 @@ from natstui.model.findings.catalogue.kind import (
     with_limit,
 )
 from natstui.model.findings.facts.memory import RuleMemory
+from natstui.model.keys import insert_keys
 from natstui.model.live.known_rows import Roster, RowKey
 from natstui.model.live.snapshot import ConsumerColumns, StreamColumns
 from natstui.model.records.silences import Silence
@@ -120,7 +121,11 @@ class Finding:
     @property
     def act(self) -> str:
         """Return what to do: the advice of the kind with the names of this finding."""
-        limit, advice = self.limit, self.kind.act
+        return self.advice()
+
+    def advice(self, key_by_id: Mapping[str, str] | None = None) -> str:
+        """Return what to do, with the user's keys; the default key of those not in `key_by_id`."""
+        limit, advice = self.limit, insert_keys(self.kind.act_template, key_by_id)
         if limit is not None:
             advice = with_limit(advice, limit)
         sequence = str(self.sequences[0]) if self.sequences else ""

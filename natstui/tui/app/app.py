@@ -388,6 +388,8 @@ class NatstuiApp(GuardedApp):
             ascii_only=engine_started.ascii_only, theme=load_last_theme(engine_started.theme)
         )
         self._engine_started = engine_started
+        self.keymap: Mapping[str, str] = {}
+        """Id of a binding → its keys, as the user has set them; empty before the first frame."""
         self._was_first_poll_shown = False
         """Whether the result of the first poll was shown."""
         self._is_state_message_scheduled = False
@@ -463,6 +465,7 @@ class NatstuiApp(GuardedApp):
     def on_mount(self) -> None:
         """Apply the user's keymap, then start reading the engine's records."""
         keys, complaints = check_keymap(self._engine_started.keys)
+        self.keymap = keys
         self.set_keymap(keys)
         for complaint in complaints:
             self.notify(complaint, severity="warning", timeout=15)

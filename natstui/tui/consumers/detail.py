@@ -22,7 +22,7 @@ from natstui.tui.frame.live import poll_rows_first
 from natstui.tui.frame.recent_events import latest_events_section
 from natstui.tui.frame.shared_cells import findings_section
 from natstui.tui.kit.chart.chart import ChartData
-from natstui.tui.kit.keys import key_of
+from natstui.tui.kit.keys import user_keys
 from natstui.tui.kit.sections import (
     Line,
     Section,
@@ -49,7 +49,7 @@ class ConsumerDetail(DetailScreen):
         view = ConsumerView(self.state, self.poll_age_us, self.stream)
         for row in reversed(view.rows()):
             if view.columns.name[row] == self.consumer:
-                sections = consumer_sections(view, row, key_of(self, "consumer.actions"))
+                sections = consumer_sections(view, row, user_keys(self, "consumer.actions"))
                 return sections, consumer_charts(view, row, self.window_s)
         return None
 
@@ -93,7 +93,7 @@ def _state_lines(view: ConsumerView, row: int) -> list[Line]:
     ]
 
 
-def consumer_peek_content(view: ConsumerView, row: int, actions_key: str) -> PeekContent:
+def consumer_peek_content(view: ConsumerView, row: int, keys: Mapping[str, str]) -> PeekContent:
     """Return the content of the peek panel for a consumer."""
     stream, name = view.columns.stream[row], view.columns.name[row]
     status, evidence = _CELL_FUNCTION_BY_COLUMN["status"](view, row), view.verdict(row).evidence
@@ -101,7 +101,7 @@ def consumer_peek_content(view: ConsumerView, row: int, actions_key: str) -> Pee
         Line("", status.text, status.style_name),
         *([line("", evidence)] if evidence else []),
     )
-    findings = findings_section(view, consumer_findings(view.state, row), actions_key)
+    findings = findings_section(view, consumer_findings(view.state, row), keys)
     sections = (
         stale_section(view.stale_s(row)),
         findings,
@@ -116,7 +116,7 @@ def consumer_peek_content(view: ConsumerView, row: int, actions_key: str) -> Pee
     )
 
 
-def consumer_sections(view: ConsumerView, row: int, actions_key: str) -> list[Section]:
+def consumer_sections(view: ConsumerView, row: int, keys: Mapping[str, str]) -> list[Section]:
     """Return the sections of the consumer screen: first the status and its evidence."""
     config, columns = view.config(row), view.columns
     verdict = view.verdict(row)
@@ -132,7 +132,7 @@ def consumer_sections(view: ConsumerView, row: int, actions_key: str) -> list[Se
         stale_section(view.stale_s(row)),
         # The evidence of the worst finding stands first among all findings.
         Section("STATUS", status_lines if verdict.finding is None else status_lines[:1]),
-        findings_section(view, consumer_findings(view.state, row), actions_key),
+        findings_section(view, consumer_findings(view.state, row), keys),
         Section("STATE", tuple(state_lines)),
         cluster_section(columns.leader[row], columns.peers[row]),
     ]

@@ -26,7 +26,7 @@ from natstui.tui.frame.selection import (
     unreachable_text,
 )
 from natstui.tui.frame.systems import find_system_row, join_views, key_without_system
-from natstui.tui.kit.keys import key_of
+from natstui.tui.kit.keys import key_of, user_keys
 from natstui.tui.kit.table.view import RowSelected, VisibleChanged
 
 
@@ -117,7 +117,9 @@ class ConsumersScreen(SelectionScreen):
 
     def peek_content(self, view: Any, row: int) -> PeekContent:
         """Return the content of the peek panel for the consumer in a row."""
-        return consumer_peek_content(*find_system_row(view, row), key_of(self, "consumer.actions"))
+        return consumer_peek_content(
+            *find_system_row(view, row), user_keys(self, "consumer.actions")
+        )
 
     def targets(self, *, only_cursor: bool = False) -> list[Target]:
         """Return the marked consumers, else or with `only_cursor` the consumer under the cursor,

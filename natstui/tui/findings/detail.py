@@ -18,6 +18,7 @@ from natstui.tui.findings.cells import key_of
 from natstui.tui.findings.keys import FindingKeys
 from natstui.tui.findings.text import finding_sections
 from natstui.tui.frame.live import LiveScreen
+from natstui.tui.kit.keys import user_keys
 from natstui.tui.kit.sections import SectionText
 from natstui.tui.kit.text import safe
 
@@ -53,7 +54,8 @@ class FindingDetail(LiveScreen):
             self.refresh_bindings()
         name = f"{entity_text(self.current_finding.entity)}  ›  {self.current_finding.kind.word}"
         self.caption.update(safe(name + ("  ·  over" if self.current_finding.until_us else "")))
-        self.text.show(finding_sections(View(self.state, self.poll_age_us), self.current_finding))
+        view = View(self.state, self.poll_age_us)
+        self.text.show(finding_sections(view, self.current_finding, user_keys(self)))
 
     def _find_current_finding(self) -> Finding:
         findings, key = self.state.findings, key_of(self.current_finding)

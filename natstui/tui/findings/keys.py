@@ -23,6 +23,7 @@ from natstui.tui.findings.advice import (
 from natstui.tui.frame.action_keys import SPECS, is_allowed, refusal_text
 from natstui.tui.frame.live import CommandPrompt, LiveScreen, ScreenPart, prompt_command
 from natstui.tui.frame.requests import run_task
+from natstui.tui.kit.keys import user_keys
 from natstui.tui.kit.pick import PickDialog
 from natstui.tui.kit.text import safe_copy
 from natstui.units import parse_duration_ns
@@ -78,7 +79,7 @@ class FindingKeys(ScreenPart):
             return
         actions = advised_actions(finding)
         if not actions:
-            self._notify(finding.act)
+            self._notify(self._advice(finding))
         elif len(actions) == 1:
             self._execute_action(finding, actions[0])
         else:
@@ -88,7 +89,7 @@ class FindingKeys(ScreenPart):
         options = [(action, _action_help(action)) for action in actions]
         # The cursor may be on a finding of another system when it is picked.
         system = self._screen.scope.shown_system
-        pick = PickDialog(f"{finding.kind.word}: {clean_line(finding.act)}", options)
+        pick = PickDialog(f"{finding.kind.word}: {clean_line(self._advice(finding))}", options)
         if action := await self._screen.app.push_screen_wait(pick):
             self._execute_action(finding, action, system)
 
@@ -115,7 +116,10 @@ class FindingKeys(ScreenPart):
             message.system = system
             self._screen.app.post_message(message)
         else:
-            self._notify(f"{action}: {refusal_text(state)}; {finding.act}")
+            self._notify(f"{action}: {refusal_text(state)}; {self._advice(finding)}")
+
+    def _advice(self, finding: Finding) -> str:
+        return finding.advice(user_keys(self._screen))
 
     def _notify(self, text: str) -> None:
         self._screen.notify(safe_copy(text), severity="warning", timeout=6, markup=False)

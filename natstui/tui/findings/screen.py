@@ -32,7 +32,7 @@ from natstui.tui.frame.columns import ColumnSpec, SortAndFilter
 from natstui.tui.frame.row_order import empty_text
 from natstui.tui.frame.systems import find_system_row, join_views
 from natstui.tui.frame.table_screen import TableScreen
-from natstui.tui.kit.keys import key_of
+from natstui.tui.kit.keys import key_of, user_keys
 from natstui.tui.kit.sections import SectionText
 from natstui.tui.kit.table.view import RowHighlighted, RowSelected
 
@@ -131,8 +131,11 @@ class FindingsScreen(TableScreen):
         table_caption = super().caption_text(shown, total)
         if not self.state.costs:
             return table_caption
+        over_key = "" if self._with_ended else key_of(self, "finding.over")
         counts = counts_text(
-            [cache.sorted_findings for cache in self._cache_by_system.values()], self._with_ended
+            [cache.sorted_findings for cache in self._cache_by_system.values()],
+            over_key,
+            key_of(self, "finding.hints"),
         )
         if any(cache.sorted_findings.is_folded for cache in self._cache_by_system.values()):
             counts += f"  ·  alike are folded: {key_of(self, 'finding.fold')} shows each"
@@ -173,7 +176,7 @@ class FindingsScreen(TableScreen):
             self.refresh_bindings()
         if finding is not None:
             self._set_title("Finding")
-            self.finding_text.show(brief_sections(view, finding))
+            self.finding_text.show(brief_sections(view, finding, user_keys(self)))
         elif self.state.costs:
             self._set_title("Read")
             self.finding_text.show(

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from natstui.model.columns.findings import entity_text
 from natstui.model.columns.view import View
 from natstui.model.findings.finding import Finding
 from natstui.model.findings.severities import WORST_FIRST, severity_text
 from natstui.model.findings.thresholds import THRESHOLDS
+from natstui.model.keys import insert_keys
 from natstui.model.live.state import State
 from natstui.tui.findings.cells import SortedFindings
 from natstui.tui.frame.shared_cells import GLYPHS, LEVEL_STYLES
@@ -43,15 +44,17 @@ def _silence_lines(view: View, finding: Finding) -> list[Line]:
     return [line("silenced", f"until {until_text} by {silence.who}: {silence.reason}", "dim")]
 
 
-def brief_sections(view: View, finding: Finding) -> list[Section]:
+def brief_sections(view: View, finding: Finding, keys: Mapping[str, str]) -> list[Section]:
     """Return the section of a finding below the table: evidence, advice, check, meaning,
     duration.
+
+    `keys` are those of `user_keys`.
     """
     kind = finding.kind
     lines = [
         line("evidence", finding.text),
-        line("do", finding.act),
-        line("check", kind.check),
+        line("do", finding.advice(keys)),
+        line("check", insert_keys(kind.check_template, keys)),
         line("means", kind.sentence),
         line("for", _duration_line(view, finding)),
         *_silence_lines(view, finding),
@@ -61,8 +64,8 @@ def brief_sections(view: View, finding: Finding) -> list[Section]:
     return [Section(_title_text(finding), tuple(lines))]
 
 
-def finding_sections(view: View, finding: Finding) -> list[Section]:
-    """Return the sections of the finding screen."""
+def finding_sections(view: View, finding: Finding, keys: Mapping[str, str]) -> list[Section]:
+    """Return the sections of the finding screen; `keys` are those of `user_keys`."""
     kind = finding.kind
     lines = [
         line("", f"{_title_text(finding)} ({kind.severity})", LEVEL_STYLES[kind.level]),
@@ -73,8 +76,8 @@ def finding_sections(view: View, finding: Finding) -> list[Section]:
     sections = [
         Section("FINDING", tuple(lines)),
         Section("EVIDENCE", tuple(_evidence_lines(finding))),
-        Section("CHECK", (line("", kind.check),)),
-        Section("DO", (line("", finding.act),)),
+        Section("CHECK", (line("", insert_keys(kind.check_template, keys)),)),
+        Section("DO", (line("", finding.advice(keys)),)),
         Section("DECIDED BY", tuple(_threshold_lines(finding))),
     ]
     if kind.peer:
@@ -145,11 +148,13 @@ def no_findings_sections(states: Sequence[State]) -> list[Section]:
     ]
 
 
-def counts_text(systems_findings: Sequence[SortedFindings], with_ended: bool = True) -> str:
+def counts_text(
+    systems_findings: Sequence[SortedFindings], over_key: str = "", hints_key: str = ""
+) -> str:
     """Return the numbers of findings in all systems: by severity, silenced, ended and hidden.
 
-    `with_ended` means that the table shows ended findings; otherwise their number comes with the
-    key that shows them.
+    `over_key` shows ended findings; empty if the table shows them. `hints_key` shows the hidden
+    ones.
     """
     counts = Counter(
         finding.kind.severity
@@ -171,7 +176,7 @@ def counts_text(systems_findings: Sequence[SortedFindings], with_ended: bool = T
         ),
         "" if counts else "nothing is wrong",
         f"{silenced_count} silenced" if silenced_count else "",
-        f"{'' if with_ended else 'f: '}{ended_count} ended lately" if ended_count else "",
-        f"i: {counted(hidden_hints_count, 'hint')}" if hidden_hints_count else "",
+        f"{over_key and f'{over_key}: '}{ended_count} ended lately" if ended_count else "",
+        f"{hints_key}: {counted(hidden_hints_count, 'hint')}" if hidden_hints_count else "",
     ]
     return "  ·  ".join(part for part in parts if part)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 
 from natstui.model.columns.view import ConsumersStatus, View
-from natstui.model.findings.catalogue.kind import LIST_ACTIONS_KEY, Kind, Level
+from natstui.model.findings.catalogue.kind import Kind, Level
 from natstui.model.findings.finding import Finding
 from natstui.model.live.history import Point
 from natstui.tui.kit.sections import Line, Section, line
@@ -51,16 +51,11 @@ def minute_means(
     return means_by_time(ages_us_and_values, width, _MINUTE_US, max_gap_us)
 
 
-def advice_text(advice: str, actions_key: str) -> str:
-    """Return an advice with the key of the list of actions replaced by `actions_key`, if any."""
-    return advice.replace(LIST_ACTIONS_KEY, f"`{actions_key}`") if actions_key else advice
-
-
-def findings_section(view: View, findings: Iterable[Finding], actions_key: str) -> Section:
+def findings_section(view: View, findings: Iterable[Finding], keys: Mapping[str, str]) -> Section:
     """Return the section with the findings of a stream or consumer: age, evidence and advice.
 
-    `actions_key` is the key that opens the actions on the screen. Only the first finding has
-    advice: the advice of the other findings is often the same.
+    `keys` are those of `user_keys`. Only the first finding has advice: the advice of the other
+    findings is often the same.
     """
     lines: list[Line] = []
     has_advice = False
@@ -73,7 +68,6 @@ def findings_section(view: View, findings: Iterable[Finding], actions_key: str) 
             continue
         lines += (line("", heading, LEVEL_STYLES[kind.level]), line("", f"  {finding.text}"))
         if not has_advice:
-            advice = advice_text(finding.act, actions_key)
-            lines.append(line("", f"  → {advice}", "accent"))
+            lines.append(line("", f"  → {finding.advice(keys)}", "accent"))
             has_advice = True
     return Section("FINDINGS", tuple(lines))

@@ -20,7 +20,7 @@ from natstui.tui.frame.messages import Open
 from natstui.tui.frame.recent_events import latest_events_section
 from natstui.tui.frame.shared_cells import findings_section
 from natstui.tui.kit.chart.chart import ChartData
-from natstui.tui.kit.keys import key_of
+from natstui.tui.kit.keys import user_keys
 from natstui.tui.kit.sections import (
     Line,
     Section,
@@ -52,7 +52,7 @@ class StreamDetail(DetailScreen):
         rows = self.state.streams.roster.rows_of_stream.get(self.stream)
         if not rows:
             return None
-        sections = stream_sections(view, rows[-1], key_of(self, "stream.actions"))
+        sections = stream_sections(view, rows[-1], user_keys(self, "stream.actions"))
         return sections, stream_charts(view, rows[-1], self.window_s)
 
     def targets(self) -> list[Target]:
@@ -104,7 +104,7 @@ def _column_lines(view: StreamView, row: int, column_by_label: Mapping[str, str]
     ]
 
 
-def stream_sections(view: StreamView, row: int, actions_key: str) -> list[Section]:
+def stream_sections(view: StreamView, row: int, keys: Mapping[str, str]) -> list[Section]:
     """Return the sections of the stream screen."""
     config, columns = view.config(row), view.columns
     state = _column_lines(view, row, _STATE_COLUMN_BY_LABEL)
@@ -112,7 +112,7 @@ def stream_sections(view: StreamView, row: int, actions_key: str) -> list[Sectio
     state.append(line("age", view.age_text(columns.created_at_us[row])))
     sections = [
         stale_section(view.stale_s(row)),
-        findings_section(view, stream_findings(view.state, row), actions_key),
+        findings_section(view, stream_findings(view.state, row), keys),
         Section("STATE", tuple(state)),
         Section("LIMITS", tuple(_column_lines(view, row, _LIMIT_COLUMN_BY_LABEL))),
         cluster_section(columns.leader[row], columns.peers[row]),
@@ -123,12 +123,12 @@ def stream_sections(view: StreamView, row: int, actions_key: str) -> list[Sectio
     return [section for section in sections if section.lines]
 
 
-def stream_peek_content(view: StreamView, row: int, actions_key: str) -> PeekContent:
+def stream_peek_content(view: StreamView, row: int, keys: Mapping[str, str]) -> PeekContent:
     """Return the content of the panel beside the table for a stream."""
     name = view.columns.name[row]
     sections = (
         stale_section(view.stale_s(row)),
-        findings_section(view, stream_findings(view.state, row), actions_key),
+        findings_section(view, stream_findings(view.state, row), keys),
         latest_events_section(view, name, None, PEEK_ADVISORY_COUNT),
         Section("STATE", tuple(_column_lines(view, row, _STATE_COLUMN_BY_LABEL))),
         Section("LIMITS", tuple(_column_lines(view, row, _LIMIT_COLUMN_BY_LABEL))),

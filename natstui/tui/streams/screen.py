@@ -23,7 +23,7 @@ from natstui.tui.frame.selection import (
     unreachable_text,
 )
 from natstui.tui.frame.systems import find_system_row, join_views, key_without_system
-from natstui.tui.kit.keys import key_of
+from natstui.tui.kit.keys import key_of, user_keys
 from natstui.tui.kit.table.view import RowSelected, VisibleChanged
 from natstui.tui.streams.cells import STREAM_COLUMNS
 from natstui.tui.streams.detail import stream_peek_content
@@ -76,7 +76,7 @@ class StreamsScreen(SelectionScreen):
 
     def peek_content(self, view: Any, row: int) -> PeekContent:
         """Return the content of the panel beside the table for the stream in a row."""
-        return stream_peek_content(*find_system_row(view, row), key_of(self, "stream.actions"))
+        return stream_peek_content(*find_system_row(view, row), user_keys(self, "stream.actions"))
 
     def targets(self, *, only_cursor: bool = False) -> list[Target]:
         """Return the marked streams, else or with `only_cursor` the stream under the cursor."""

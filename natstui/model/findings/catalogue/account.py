@@ -7,15 +7,17 @@ from natstui.model.findings.catalogue.kind import Kind
 ACCOUNT_STORAGE_FULL = Kind(
     "NT-A01", "account", "critical", "storage full",
     "the account has nearly used up its file storage",
-    "which streams use most storage (`1`, sorted by bytes)",
-    "purge streams (`P`), lower their limits (`e`), or raise the limit of the account",
+    "which streams use most storage (`screen.streams`, sorted by bytes)",
+    "purge streams (`stream.purge`), lower their limits (`stream.edit`), or raise the limit of "
+    "the account",
     "`nats server check jetstream`; `nats audit` SERVER_005", 0.0, 0.0, ("account, full",),
 )  # fmt: skip
 ACCOUNT_MEMORY_FULL = Kind(
     "NT-A02", "account", "critical", "memory full",
     "the account has nearly used up its memory storage",
     "which memory streams are the largest",
-    "purge streams (`P`), lower their limits (`e`), or raise the limit of the account",
+    "purge streams (`stream.purge`), lower their limits (`stream.edit`), or raise the limit of "
+    "the account",
     "`nats server check jetstream`", 0.0, 0.0, ("account, full",),
 )  # fmt: skip
 ACCOUNT_CONNECTIONS_FULL = Kind(
@@ -28,29 +30,31 @@ ACCOUNT_CONNECTIONS_FULL = Kind(
 ACCOUNT_STORAGE_NEAR_LIMIT = Kind(
     "NT-A21", "account", "warning", "storage near limit",
     "the account is near the limit of its file storage",
-    "which streams use most storage (`1`, sorted by bytes), and which grow",
-    "purge streams (`P`), lower their limits (`e`), or raise the limit of the account",
+    "which streams use most storage (`screen.streams`, sorted by bytes), and which grow",
+    "purge streams (`stream.purge`), lower their limits (`stream.edit`), or raise the limit of "
+    "the account",
     "`nats server check jetstream`", 0.0, 0.0, ("account, near",),
 )  # fmt: skip
 ACCOUNT_MEMORY_NEAR_LIMIT = Kind(
     "NT-A22", "account", "warning", "memory near limit",
     "the account is near the limit of its memory storage",
     "which memory streams are the largest",
-    "purge streams (`P`), lower their limits (`e`), or raise the limit of the account",
+    "purge streams (`stream.purge`), lower their limits (`stream.edit`), or raise the limit of "
+    "the account",
     "`nats server check jetstream`", 0.0, 0.0, ("account, near",),
 )  # fmt: skip
 ACCOUNT_STREAMS_NEAR_LIMIT = Kind(
     "NT-A23", "account", "warning", "streams near limit",
     "the account is near its limit of streams",
     "whether clients create streams and never delete them",
-    "delete an unused stream (`ctrl+d`), or raise the limit of the account",
+    "delete an unused stream (`stream.delete`), or raise the limit of the account",
     "`nats server check jetstream --streams`", 0.0, 0.0, ("near",),
 )  # fmt: skip
 ACCOUNT_CONSUMERS_NEAR_LIMIT = Kind(
     "NT-A24", "account", "warning", "consumers near limit",
     "the account is near its limit of consumers",
     "whether clients create durables and never delete them",
-    "delete an unused consumer (`ctrl+d`), or raise the limit of the account",
+    "delete an unused consumer (`consumer.delete`), or raise the limit of the account",
     "`nats server check jetstream --consumers`", 0.0, 0.0, ("near",),
 )  # fmt: skip
 API_ERRORS = Kind(

@@ -37,14 +37,15 @@ ALL_NAKD = Kind(
     "NT-C04", "consumer", "critical", "all messages nak'd",
     "the client naks nearly every message that it receives",
     "the client's log: the reason for the naks",
-    "fix the client or the service it depends on; `.` pause stops the naks until then",
+    "fix the client or the service it depends on; `finding.act` pause stops the naks until then",
     "netdata pull diagnosis 4", 0.0, 1.0, ("recent", "naks", "naks, leaving", "naks, fewest"),
 )  # fmt: skip
 POISON = Kind(
     "NT-C05", "consumer", "critical", "poison message",
     "one message is delivered again and again and never acked",
-    "the message itself: `m` and its sequence; the log of the client that receives it",
-    "fix the client, or delete the message (`ctrl+d` on it, `nats stream rmm STREAM SEQ`)",
+    "the message itself: `consumer.messages` and its sequence; the log of the client that "
+    "receives it",
+    "fix the client, or delete the message (`msg.delete` on it, `nats stream rmm STREAM SEQ`)",
     "netdata pull diagnosis 4", 0.0, 0.0, ("poison",),
 )  # fmt: skip
 FLOW_STALL = Kind(
@@ -58,7 +59,8 @@ NO_PULLS = Kind(
     "NT-C07", "consumer", "critical", "no open pulls",
     "messages are pending, and the clients have stopped pulling",
     "whether the client still runs: until now it pulled regularly",
-    "start the client; `N` pulls one message by hand (`nats consumer next STREAM CONSUMER`)",
+    "start the client; `pull.next_of` pulls one message by hand (`nats consumer next STREAM "
+    "CONSUMER`)",
     "netdata pull diagnosis 2", 0.0, 0.0, ("no pulls after", "pace", "known pace"),
     window_s=PULL_GAPS_KNOWN_AFTER_S,
 )  # fmt: skip
@@ -88,35 +90,40 @@ MAX_ACK_PENDING_REACHED = Kind(
     "NT-C09", "consumer", "critical", "max ack pending reached",
     "delivery has stopped: the number of messages waiting for an ack is at its limit",
     "why no acks come: the client is slow, hangs, or never acks",
-    "ack in the client, or `e` and raise max ack pending (`nats consumer edit --max-pending`)",
+    "ack in the client, or `consumer.edit` and raise max ack pending (`nats consumer edit "
+    "--max-pending`)",
     "Synadia Insights OPT_SYS_003, netdata pull diagnosis 1", 2.0, 0.0, (),
 )  # fmt: skip
 PULLS_REFUSED = Kind(
     "NT-C39", "consumer", "warning", "pulls refused",
     "nothing was ever delivered: the pulls conflict with the consumer's settings and are refused",
     "whether batch, expiry, max bytes and group of the pulls match the consumer's configuration",
-    "change the pulls of the client, or raise max batch, max expires or max bytes (`e`)",
+    "change the pulls of the client, or raise max batch, max expires or max bytes "
+    "(`consumer.edit`)",
     "", 0.0, 0.0, ("no pulls after",),
 )  # fmt: skip
 PULL_STALLED = Kind(
     "NT-C11", "consumer", "critical", "pull max bytes too small",
     "clients pull and messages are pending, but none is delivered",
-    "whether the max bytes of the pulls is below the size of the next message (`m`)",
-    "raise the max bytes of the pulls; if that does not help, elect a new leader (`.`, step down)",
+    "whether the max bytes of the pulls is below the size of the next message "
+    "(`consumer.messages`)",
+    "raise the max bytes of the pulls; if that does not help, elect a new leader (`finding.act`, "
+    "step down)",
     "netdata pull diagnosis 3", 0.0, 0.0, ("stalled",),
 )  # fmt: skip
 PUSH_STALLED = Kind(
     "NT-C15", "consumer", "critical", "push consumer stalled",
     "a client is subscribed and messages are pending, but none is delivered",
     "the log of the subscriber, and of the server that leads the consumer",
-    "restart the subscriber; elect a new leader (`.`, step down)",
+    "restart the subscriber; elect a new leader (`finding.act`, step down)",
     "", 0.0, 0.0, ("stalled",),
 )  # fmt: skip
 LOST_BEFORE_DELIVERY = Kind(
     "NT-C12", "consumer", "critical", "messages lost before delivery",
     "the stream removed messages before this consumer received them: a limit is too small",
     "how far the consumer is behind, compared with the limits of the stream",
-    f"raise {ANY_LIMIT_LABEL}: `e` on the stream, or `nats stream edit STREAM {ANY_LIMIT_OPTION}; "
+    f"raise {ANY_LIMIT_LABEL}: `stream.edit` on the stream, or `nats stream edit STREAM "
+    f"{ANY_LIMIT_OPTION}; "
     "or start more clients of the consumer",
     "", 0.0, 0.0, ("lost",),
 )  # fmt: skip
@@ -124,20 +131,21 @@ CONSUMER_PAST_THRESHOLD = Kind(
     "NT-C13", "consumer", "critical", "past its threshold",
     "a critical threshold in the consumer's metadata (io.nats.monitor) is reached",
     "the value and the threshold, which the owner of the consumer has set",
-    "change the threshold (`e`, section Monitoring)",
+    "change the threshold (`consumer.edit`, section Monitoring)",
     "Synadia Insights CONSUMER_006 to 011", 0.0, 0.0, (),
 )  # fmt: skip
 MAX_DELIVER_REACHED = Kind(
     "NT-C21", "consumer", "warning", "max deliver reached",
     "messages reached max deliver and are not delivered any more",
-    "the messages (`m`, or `nats stream get STREAM SEQ`), and why the client does not ack them",
-    "publish the messages again (`x` on a message), then delete the old ones",
+    "the messages (`consumer.messages`, or `nats stream get STREAM SEQ`), and why the client does "
+    "not ack them",
+    "publish the messages again (`msg.again` on a message), then delete the old ones",
     "surveyor delivery_exceeded_count", 0.0, 0.0, ("dropped after max deliver",),
 )  # fmt: skip
 TERMINATED = Kind(
     "NT-C22", "consumer", "warning", "messages terminated",
     "the client terminates messages, so they are not delivered again",
-    "the client's reasons, in the events (`3`)",
+    "the client's reasons, in the events (`screen.events`)",
     "fix the client, or the publisher of these messages",
     "", 0.0, 2.0, ("recent", "terms, fewest"),
 )  # fmt: skip
@@ -145,7 +153,7 @@ LAGGING = Kind(
     "NT-C23", "consumer", "warning", "lagging",
     "messages arrive faster than the clients process them",
     "delivered/s and ack pending: are the clients slow, or too few?",
-    "start more clients, or raise max ack pending if that limits delivery (`e`)",
+    "start more clients, or raise max ack pending if that limits delivery (`consumer.edit`)",
     "Synadia Insights CONSUMER_008", 0.0, 5.0,
     ("falling behind, window", "falling behind, rate", "falling behind, backlog",
      "falling behind, time"),
@@ -155,27 +163,27 @@ NOT_ACKED_WITHIN_ACK_WAIT = Kind(
     "NT-C25", "consumer", "warning", "not acked within ack wait",
     "some messages were delivered and not acked within ack wait",
     "whether the client that received the messages still runs",
-    "restart the client; `m` and the sequence shows the messages",
+    "restart the client; `consumer.messages` and the sequence shows the messages",
     "Synadia Insights CONSUMER_006", 0.0, 0.0, (),
 )  # fmt: skip
 REDELIVERING = Kind(
     "NT-C26", "consumer", "warning", "redelivered again and again",
     "most deliveries are redeliveries",
-    "whether the client needs longer than ack wait; naks in the events (`3`)",
-    "fix the client, or raise ack wait (`e`)",
+    "whether the client needs longer than ack wait; naks in the events (`screen.events`)",
+    "fix the client, or raise ack wait (`consumer.edit`)",
     "Synadia Insights CONSUMER_011, OPT_SYS_002", 0.0, 1.0, ("repeats", "repeats, fewest"),
 )  # fmt: skip
 PAUSED = Kind(
     "NT-C27", "consumer", "warning", "paused",
     "delivery is paused until it is resumed or expires",
     "who paused it, and until when",
-    "`.` resume (`nats consumer resume STREAM CONSUMER`)",
+    "`finding.act` resume (`nats consumer resume STREAM CONSUMER`)",
 )  # fmt: skip
 ACKED_AFTER_ACK_WAIT = Kind(
     "NT-C29", "consumer", "warning", "acked after ack wait",
     "the client acks later than ack wait allows, so messages are delivered twice",
     "whether the client needs longer for a message than ack wait",
-    "raise ack wait (`e`), or let the client send in-progress acks",
+    "raise ack wait (`consumer.edit`), or let the client send in-progress acks",
     "", 0.0, 2.0, ("near", "ack samples", "acks of repeats", "late acks of redeliveries",
                    "repeats", "repeats, share", "repeats, fewest"),
 )  # fmt: skip
@@ -183,7 +191,7 @@ MAX_WAITING_REACHED = Kind(
     "NT-C30", "consumer", "warning", "max waiting reached",
     "the limit of open pull requests is reached: further pulls are refused",
     "how many clients pull, and how long their pulls stay open",
-    "raise max waiting (`e`), or pull with larger batches",
+    "raise max waiting (`consumer.edit`), or pull with larger batches",
     "Synadia Insights CONSUMER_007", 1.0, 5.0,
 )  # fmt: skip
 REPLICA_OFFLINE = Kind(
@@ -197,7 +205,7 @@ FILTER_MATCHES_NOTHING = Kind(
     "NT-C32", "consumer", "warning", "filter matches nothing",
     "since the consumer was created, no stored message has matched its filter",
     "the spelling of the filter, compared with the subjects of the stream",
-    "`e` and change the filter (`nats consumer edit --filter`)",
+    "`consumer.edit` and change the filter (`nats consumer edit --filter`)",
     "", 0.0, 0.0, ("unmatched", "unmatched, window"),
 )  # fmt: skip
 START_BEYOND_END = Kind(
@@ -210,7 +218,7 @@ EXPIRES_SOON = Kind(
     "NT-C35", "consumer", "warning", "expires soon",
     "the inactive threshold is nearly reached: the server will then delete the consumer",
     "whether a client should use the consumer",
-    "start the client, or raise the inactive threshold (`e`)",
+    "start the client, or raise the inactive threshold (`consumer.edit`)",
     "", 0.0, 0.0, ("near",),
 )  # fmt: skip
 NEXT_MESSAGE_OLD = Kind(
@@ -224,14 +232,15 @@ LEADER_CHANGES_OFTEN = Kind(
     "NT-C37", "consumer", "warning", "leader changes often",
     "the leader of the consumer changes again and again",
     "load and network of the servers that store the replicas",
-    "`nats server report jetstream`; elect a new leader (`.`, step down)",
+    "`nats server report jetstream`; elect a new leader (`finding.act`, step down)",
     "Synadia Insights META_003", 0.0, 0.0, ("leader changes", "leader changes, window"),
     window_s=LEADER_CHANGES_WINDOW_S,
 )  # fmt: skip
 CONSUMER_DELETED = Kind(
     "NT-C38", "consumer", "warning", "consumer deleted", "the consumer was deleted",
-    "who deleted the consumer (events, `3`), or whether its inactive threshold was over",
-    "`u` undoes a deletion made in natstui; otherwise create the consumer again",
+    "who deleted the consumer (events, `screen.events`), or whether its inactive threshold was "
+    "over",
+    "`undo` undoes a deletion made in natstui; otherwise create the consumer again",
     "", 0.0, 0.0, ("deletions",),
 )  # fmt: skip
 NO_ELIGIBLE_PULL = Kind(
@@ -245,7 +254,7 @@ PINNED_IDLE = Kind(
     "NT-C41", "consumer", "warning", "pinned client idle",
     "the pinned client does not pull, while others wait",
     "whether the pinned client runs",
-    "`.` unpin lets another client receive (`nats consumer unpin STREAM CONSUMER`)",
+    "`finding.act` unpin lets another client receive (`nats consumer unpin STREAM CONSUMER`)",
     "`nats server check consumer --pinned`", 0.0, 0.0, (),
 )  # fmt: skip
 NEVER_ACKED = Kind(
@@ -258,7 +267,7 @@ NEVER_ACKED = Kind(
 FLOOR_BLOCKED = Kind(
     "NT-C43", "consumer", "warning", "ack floor blocked by one message",
     "one message is not acked, although all later ones are",
-    "the message (`m` and its sequence), and the client that has it",
+    "the message (`consumer.messages` and its sequence), and the client that has it",
     "let the client ack or terminate the message, or restart the client for a redelivery",
     "", 0.0, 0.0, ("ack floor blocked", "ack floor blocked, fewest"),
 )  # fmt: skip
@@ -266,8 +275,9 @@ NO_PULLS_PACE_UNKNOWN = Kind(
     "NT-C44", "consumer", "warning", "no open pulls",
     "messages are pending, but no client has an open pull request",
     "whether a client of the consumer runs; if so, its pulls are refused: compare their max bytes "
-    "with the size of the next message (`m`)",
-    "start the client; `N` pulls one message by hand (`nats consumer next STREAM CONSUMER`)",
+    "with the size of the next message (`consumer.messages`)",
+    "start the client; `pull.next_of` pulls one message by hand (`nats consumer next STREAM "
+    "CONSUMER`)",
     "netdata pull diagnosis 2", 0.0, 0.0, ("unknown pace", "new consumer"),
 )  # fmt: skip
 UNACKED_WITHOUT_PULL = Kind(
@@ -280,7 +290,7 @@ UNACKED_WITHOUT_PULL = Kind(
 CONSUMER_RECREATED = Kind(
     "NT-C46", "consumer", "warning", "consumer recreated again and again",
     "a client recreates the consumer again and again: delivery begins from the start each time",
-    "which client recreates the consumer: the events (`3`)",
+    "which client recreates the consumer: the events (`screen.events`)",
     "let the client create the consumer once and then bind to it",
     "", 0.0, 5.0, ("recreated", "recreated, fewest"),
     window_s=5.0,
@@ -298,14 +308,16 @@ LOST_BEFORE_ACK = Kind(
     "NT-C48", "consumer", "warning", "messages lost before ack",
     "the stream removed messages that were delivered and not acked: they cannot be redelivered",
     "whether the stream's limits remove messages before the client acks them",
-    f"raise {ANY_LIMIT_LABEL}: `e` on the stream, or `nats stream edit STREAM {ANY_LIMIT_OPTION}; "
+    f"raise {ANY_LIMIT_LABEL}: `stream.edit` on the stream, or `nats stream edit STREAM "
+    f"{ANY_LIMIT_OPTION}; "
     "ack faster in the client",
     "", 0.0, 0.0, ("lost",),
 )  # fmt: skip
 PROCESSED_TWICE = Kind(
     "NT-C49", "consumer", "warning", "each message processed twice",
     "several clients subscribe to the deliver subject without a queue group",
-    "whether they are instances of one service (`W`): each instance receives every message",
+    "whether they are instances of one service (`consumer.clients`): each instance receives every "
+    "message",
     "set a deliver group and let the clients subscribe with it, or use a pull consumer",
     "", 0.0, 0.0, (),
 )  # fmt: skip
@@ -313,7 +325,8 @@ CLIENT_CLOSED_WITH_UNACKED = Kind(
     "NT-C50", "consumer", "warning", "client closed with unacked messages",
     "the connection of a client ended while messages were ack pending: they wait for ack wait",
     "the log of that client: why it ended",
-    "start the client: after ack wait its pull receives them again; lower ack wait (`e`)",
+    "start the client: after ack wait its pull receives them again; lower ack wait "
+    "(`consumer.edit`)",
     "Synadia Insights CONSUMER_006", 0.0, 0.0, ("no subscriber", "unknown pace", "fetch loop"),
     window_s=MAX_PULL_GAP_IF_UNKNOWN_S,
 )  # fmt: skip
@@ -335,14 +348,14 @@ WAITS_FOR_BACKOFF = Kind(
     "NT-C56", "consumer", "info", "waits for backoff",
     "unacked messages wait out the backoff before their next delivery",
     "the backoff of the consumer",
-    "wait, or shorten the backoff (`e`)",
+    "wait, or shorten the backoff (`consumer.edit`)",
     "", 0.0, 0.0, (),
 )  # fmt: skip
 NEAR_MAX_ACK_PENDING = Kind(
     "NT-C51", "consumer", "info", "near max ack pending",
     "the number of ack pending messages is close to its limit",
     "whether the client acks as fast as it receives",
-    "raise max ack pending (`e`)",
+    "raise max ack pending (`consumer.edit`)",
     "Synadia Insights OPT_SYS_003", 2.0, 2.0, ("near",),
 )  # fmt: skip
 ORIGINAL_PACE = Kind(
@@ -355,7 +368,7 @@ RATE_LIMIT_REACHED = Kind(
     "NT-C53", "consumer", "info", "rate limit reached",
     "the rate limit of the consumer (bits per second) slows delivery",
     "the rate limit, compared with the rate of the publishers",
-    "raise the rate limit (`e`), or remove it",
+    "raise the rate limit (`consumer.edit`), or remove it",
 )  # fmt: skip
 
 CONSUMER_KINDS = tuple(kind for kind in tuple(globals().values()) if isinstance(kind, Kind))

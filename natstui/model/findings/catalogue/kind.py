@@ -1,9 +1,11 @@
-"""The type of an entry of the catalogue: a kind of finding. Imports nothing else of natstui."""
+"""The type of an entry of the catalogue: a kind of finding. Of natstui it imports only `keys`."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
+
+from natstui.model.keys import insert_keys
 
 Severity = Literal["critical", "warning", "info"]
 EntityKind = Literal["account", "stream", "consumer", "monitoring", "server", "client"]
@@ -11,10 +13,6 @@ Level = Literal["ok", "idle", "warn", "bad", "unknown"]
 
 LEVEL_BY_SEVERITY: dict[Severity, Level] = {"critical": "bad", "warning": "warn", "info": "idle"}
 _LEVEL_NUMBER_BY_SEVERITY: dict[Severity, int] = {"critical": 3000, "warning": 2000, "info": 1000}
-
-
-LIST_ACTIONS_KEY = "`.`"
-"""Placeholder in advice: the default key of the list of actions, replaced by the user's key."""
 
 
 class StreamLimit(NamedTuple):
@@ -61,10 +59,10 @@ class Kind:
     """The label in the STATUS column."""
     sentence: str
     """The meaning of the label."""
-    check: str
-    """The first check to do."""
-    act: str
-    """What to do, with the key or the command that does it."""
+    check_template: str
+    """The first check to do, with ids of actions for their keys."""
+    act_template: str
+    """What to do, with the command or the id of the action that does it."""
     peer: str = ""
     """The equivalent check of another tool."""
     enter_s: float = 0.0
@@ -75,6 +73,16 @@ class Kind:
     """Names of the thresholds that decide the condition."""
     window_s: float = 0.0
     """Time of watching that the condition needs, if longer than `enter_s`."""
+
+    @property
+    def check(self) -> str:
+        """Return the first check to do, with the default keys."""
+        return insert_keys(self.check_template)
+
+    @property
+    def act(self) -> str:
+        """Return what to do, with the default key or the command that does it."""
+        return insert_keys(self.act_template)
 
     @property
     def needs_s(self) -> float:

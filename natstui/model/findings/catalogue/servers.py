@@ -25,15 +25,16 @@ META_GROUP_WITHOUT_QUORUM = Kind(
 SERVER_STORAGE_FULL = Kind(
     "NT-V03", "server", "critical", "server storage full",
     "JetStream has used up the file storage of the server: publishes are refused (10023)",
-    "which streams use most storage (`1`, sorted by bytes), and the server's max_file_store",
-    "`P` purges, `e` lowers limits of streams; or raise max_file_store",
+    "which streams use most storage (`screen.streams`, sorted by bytes), and the server's "
+    "max_file_store",
+    "`stream.purge` purges, `stream.edit` lowers limits of streams; or raise max_file_store",
     "Synadia Insights JETSTREAM_016", 0.0, 0.0, ("server store, full",),
 )  # fmt: skip
 SERVER_MEMORY_FULL = Kind(
     "NT-V04", "server", "critical", "server memory store full",
     "JetStream has used up the memory storage of the server: publishes are refused (10028)",
     "which memory streams are the largest, and the server's max_memory_store",
-    "`P` purges, `e` lowers limits of streams; or raise max_memory_store",
+    "`stream.purge` purges, `stream.edit` lowers limits of streams; or raise max_memory_store",
     "Synadia Insights JETSTREAM_005", 0.0, 0.0, ("server store, full",),
 )  # fmt: skip
 CERTIFICATE_EXPIRED = Kind(
@@ -45,22 +46,23 @@ CERTIFICATE_EXPIRED = Kind(
 SERVER_CONNECTIONS_FULL = Kind(
     "NT-V06", "server", "critical", "connections full",
     "it has as many connections as it accepts: further clients are refused",
-    "which clients open most connections (`W`), and whether one leaks connections",
+    "which clients open most connections (`screen.connections`), and whether one leaks "
+    "connections",
     "raise max_connections in its configuration and reload it, or add servers",
     "`nats audit` ACCOUNTS_001",
 )  # fmt: skip
 SERVER_STORAGE_NEAR_LIMIT = Kind(
     "NT-V21", "server", "warning", "server storage nearly full",
     "JetStream has nearly used up the file storage of the server",
-    "which streams use most storage (`1`, sorted by bytes), and which grow",
-    "`P` purges, `e` lowers limits of streams; or raise max_file_store",
+    "which streams use most storage (`screen.streams`, sorted by bytes), and which grow",
+    "`stream.purge` purges, `stream.edit` lowers limits of streams; or raise max_file_store",
     "`nats audit` SERVER_005, Synadia Insights JETSTREAM_007", 0.0, 0.0, ("server store, near",),
 )  # fmt: skip
 SERVER_MEMORY_NEAR_LIMIT = Kind(
     "NT-V22", "server", "warning", "server memory store nearly full",
     "JetStream has nearly used up the memory storage of the server",
     "which memory streams are the largest",
-    "`P` purges, `e` lowers limits of streams; or raise max_memory_store",
+    "`stream.purge` purges, `stream.edit` lowers limits of streams; or raise max_memory_store",
     "`nats audit` SERVER_005", 0.0, 0.0, ("server store, near",),
 )  # fmt: skip
 SERVER_RESTARTS_OFTEN = Kind(
@@ -73,7 +75,7 @@ SERVER_RESTARTS_OFTEN = Kind(
 SLOW_CONSUMER = Kind(
     "NT-V24", "server", "warning", "slow consumer",
     "the server closed connections of clients that did not read fast enough",
-    "the closed connections (`W`, then `o`) and their reasons",
+    "the closed connections (`screen.connections`, then `connections.closed`) and their reasons",
     "let the client read faster, or start more clients; for core subscriptions, use a stream",
     "Synadia Insights SERVER_004; `nats audit` SERVER_004", 0.0, 0.0, (),
 )  # fmt: skip
@@ -117,7 +119,7 @@ CERTIFICATE_EXPIRES_SOON = Kind(
 SERVER_CPU_BUSY = Kind(
     "NT-V30", "server", "warning", "server CPU busy",
     "the server uses nearly all CPU cores of its machine",
-    "which clients send most (`W`), and how many streams the server leads",
+    "which clients send most (`screen.connections`), and how many streams the server leads",
     "balance the leaders (`natstui balance`), or add servers",
     "`nats audit` SERVER_003", 10.0, 5.0, ("server cpu",),
 )  # fmt: skip
@@ -130,7 +132,8 @@ GATEWAY_OR_LEAFNODE_LOST = Kind(
 CLIENT_RECONNECTS_OFTEN = Kind(
     "NT-V33", "client", "warning", "reconnects again and again",
     "connections of this name are opened and closed many times a minute",
-    "why its connections were closed (`6`, then `o`), and the client's log",
+    "why its connections were closed (`screen.connections`, then `connections.closed`), and the "
+    "client's log",
     "let the client keep one connection; fix what closes it",
     "Synadia Insights CLUSTER_006", 0.0, 30.0, ("closes",),
 )  # fmt: skip
@@ -150,13 +153,14 @@ AUTHENTICATION_FAILURES = Kind(
 SERVER_CONNECTIONS_NEAR_LIMIT = Kind(
     "NT-V35", "server", "warning", "connections near limit",
     "the server is close to its limit of connections",
-    "which clients open most connections (`W`)", "raise max_connections, or add servers",
+    "which clients open most connections (`screen.connections`)",
+    "raise max_connections, or add servers",
     "`nats audit` ACCOUNTS_001", 0.0, 0.0, ("server store, near",),
 )  # fmt: skip
 SERVER_MEMORY_OUTLIER = Kind(
     "NT-V52", "server", "info", "memory outlier",
     "the server uses far more memory than the others of its cluster",
-    "which memory streams the server has, and which clients are slow (`W`)",
+    "which memory streams the server has, and which clients are slow (`screen.connections`)",
     "balance the leaders (`natstui balance`); read the server's log",
     "Synadia Insights CLUSTER_001; `nats audit` CLUSTER_001", 30.0, 30.0,
     ("memory outlier", "memory outlier, least"),

@@ -34,19 +34,19 @@ STREAM_MESSAGES_LOST = Kind(
     "NT-S04", "stream", "critical", "messages lost from the store",
     "the file store of the stream is damaged: messages were lost",
     "disk and file system of the server that leads it",
-    "restore a backup, or `.` purge up to the damaged sequence",
+    "restore a backup, or `finding.act` purge up to the damaged sequence",
 )  # fmt: skip
 STREAM_FULL = Kind(
     "NT-S05", "stream", "critical", "stream full", "the stream is full and rejects publishes",
     "what fills the stream: publishers, or consumers that do not ack",
-    f"raise {ANY_LIMIT_LABEL} or set discard old (`e`); purge messages (`P`)",
+    f"raise {ANY_LIMIT_LABEL} or set discard old (`stream.edit`); purge messages (`stream.purge`)",
     "Synadia Insights JETSTREAM_010", 0.0, 0.0, ("full",),
 )  # fmt: skip
 MIRROR_NOT_ACTIVE = Kind(
     "NT-S06", "stream", "critical", "mirror not active",
     "the stream has lost contact with its origin; the lag shown may still be 0",
     "whether the servers of the origin run, and whether they can be reached",
-    "start the servers of the origin, or remove the source (`e`)",
+    "start the servers of the origin, or remove the source (`stream.edit`)",
     "Synadia Insights JETSTREAM_015, io.nats.monitor.seen-critical", 0.0, 0.0,
     ("silent source", "silent source, restart"),
 )  # fmt: skip
@@ -54,13 +54,14 @@ SOURCE_ERROR = Kind(
     "NT-S07", "stream", "critical", "source error",
         "the origin of the stream replies with an error",
     "the error, and the permissions and domain of the source",
-    "fix the source (`e`)",
+    "fix the source (`stream.edit`)",
 )  # fmt: skip
 ORPHANED_MESSAGES = Kind(
     "NT-S21", "stream", "warning", "orphaned messages",
     "a work queue has messages that no consumer filter matches",
-    "the subjects of the messages (`m`), compared with the filters of the consumers",
-    "add a consumer (`a` in its consumers), or drop the subjects (`e`), or purge them (`P`)",
+    "the subjects of the messages (`stream.messages`), compared with the filters of the consumers",
+    "add a consumer (`consumer.add` in its consumers), or drop the subjects (`stream.edit`), or "
+    "purge them (`stream.purge`)",
     "", 0.0, 0.0, ("orphaned",),
 )  # fmt: skip
 NO_CONSUMER_FOR_SUBJECT = Kind(
@@ -97,56 +98,59 @@ STREAM_NEARLY_FULL = Kind(
     "NT-S26", "stream", "warning", "stream nearly full",
     "the stream is near a limit; beyond it, publishes or consumers are rejected",
     "what fills the stream, and how fast",
-    f"raise {ANY_LIMIT_LABEL} (`e`); purge messages that are not needed (`P`)",
+    f"raise {ANY_LIMIT_LABEL} (`stream.edit`); purge messages that are not needed "
+    "(`stream.purge`)",
     "Synadia Insights JETSTREAM_010; `nats audit` JETSTREAM_003", 0.0, 2.0, ("near",),
 )  # fmt: skip
 STREAM_FULL_SOON = Kind(
     "NT-S42", "stream", "warning", "stream full soon",
     "growing at this rate, the stream soon reaches a limit and rejects publishes",
     "what fills the stream, and whether that continues",
-    f"raise {ANY_LIMIT_LABEL} (`e`); purge messages that are not needed (`P`)",
+    f"raise {ANY_LIMIT_LABEL} (`stream.edit`); purge messages that are not needed "
+    "(`stream.purge`)",
     "", 0.0, 2.0, ("full soon", "full soon, trend", "full soon, held"),
 )  # fmt: skip
 MANY_SUBJECTS = Kind(
     "NT-S27", "stream", "warning", "many subjects",
     "the stream has so many subjects that the server needs much memory for them",
     "whether the subject has an id, so that every message gets a new subject",
-    "set max messages per subject (`e`), or publish to fewer subjects",
+    "set max messages per subject (`stream.edit`), or publish to fewer subjects",
     "`nats audit` JETSTREAM_002", 0.0, 0.0, ("subjects",),
 )  # fmt: skip
 SUBJECT_PER_MESSAGE = Kind(
     "NT-S33", "stream", "warning", "subject per message",
     "nearly every message has a subject of its own, and the server keeps all of them in memory",
     "which part of the subject differs in each message: an id, a time",
-    "set max messages per subject or max age (`e`); let publishers put the id into a header",
+    "set max messages per subject or max age (`stream.edit`); let publishers put the id into a "
+    "header",
     "`nats audit` JETSTREAM_002", 2.0, 5.0, ("own subjects", "own subjects, fewest"),
 )  # fmt: skip
 STREAM_PAST_CRITICAL_THRESHOLD = Kind(
     "NT-S08", "stream", "critical", "past its critical threshold",
     "a critical threshold in the stream's metadata (io.nats.monitor) is reached",
     "the value and the threshold, which the owner of the stream has set",
-    "change the threshold (`e`, section Monitoring)",
+    "change the threshold (`stream.edit`, section Monitoring)",
     "`nats server check stream`, Synadia Insights JETSTREAM_018 to 027",
 )  # fmt: skip
 STREAM_PAST_WARNING_THRESHOLD = Kind(
     "NT-S32", "stream", "warning", "past its warning threshold",
     "a warning threshold in the stream's metadata (io.nats.monitor) is reached",
     "the value and the threshold, which the owner of the stream has set",
-    "change the threshold (`e`, section Monitoring)",
+    "change the threshold (`stream.edit`, section Monitoring)",
     "`nats server check stream`",
 )  # fmt: skip
 MANY_HOLES = Kind(
     "NT-S28", "stream", "warning", "many holes",
     "most sequences between its first and last message are deleted",
     "why the first message stays: a consumer that never acks, or a key that never changes",
-    "purge messages up to a sequence (`P`)",
+    "purge messages up to a sequence (`stream.purge`)",
     "", 0.0, 0.0, ("holes", "holes, fewest"),
 )  # fmt: skip
 STREAM_LEADER_CHANGES_OFTEN = Kind(
     "NT-S29", "stream", "warning", "leader changes often",
         "the leader of the stream changes again and again",
     "load and network of the servers that store the replicas",
-    "`nats server report jetstream`; elect a new leader (`.`, step down)",
+    "`nats server report jetstream`; elect a new leader (`finding.act`, step down)",
     "Synadia Insights META_003", 0.0, 0.0, ("leader changes", "leader changes, window"),
     window_s=LEADER_CHANGES_WINDOW_S,
 )  # fmt: skip
@@ -159,15 +163,15 @@ STORE_ROLLED_BACK = Kind(
 )  # fmt: skip
 STREAM_DELETED = Kind(
     "NT-S31", "stream", "warning", "stream deleted", "the stream was deleted",
-    "who deleted the stream: the events (`3`)",
-    "`u` undoes a deletion made in natstui; otherwise restore a backup",
+    "who deleted the stream: the events (`screen.events`)",
+    "`undo` undoes a deletion made in natstui; otherwise restore a backup",
     "", 0.0, 0.0, ("deletions",),
 )  # fmt: skip
 ORIGIN_MISSING = Kind(
     "NT-S11", "stream", "critical", "mirror origin missing",
     "the origin of this mirror or source does not exist",
     "the name of the origin in the configuration, and whether the origin was deleted",
-    "create the origin again, or correct the source (`e`)",
+    "create the origin again, or correct the source (`stream.edit`)",
     "Synadia Insights JETSTREAM_015", 2.0, 0.0, (),
 )  # fmt: skip
 MIRROR_AHEAD_OF_ORIGIN = Kind(
@@ -188,7 +192,7 @@ MOVE_HANGS = Kind(
     "NT-S41", "stream", "warning", "move or scale hangs",
     "the replicas should move to other servers, but the move makes no progress",
     "whether the target servers run",
-    "start the target servers, or restore the old replicas and placement (`e`)",
+    "start the target servers, or restore the old replicas and placement (`stream.edit`)",
     "", 0.0, 0.0, ("move hangs",),
 )  # fmt: skip
 PUBLISHER_STOPPED = Kind(
@@ -204,12 +208,13 @@ SOURCE_FILTER_MATCHES_NOTHING = Kind(
     "NT-S35", "stream", "warning", "filter of source matches nothing",
     "the filter of a source matches no message of the origin",
     "the spelling of the filter, compared with the subjects of the origin",
-    "correct the filter of the source (`e`)",
+    "correct the filter of the source (`stream.edit`)",
 )  # fmt: skip
 CONSUMERS_PILING_UP = Kind(
     "NT-S36", "stream", "warning", "consumers piling up",
     "consumers are created again and again, and no client uses them",
-    "which client creates a consumer at each start and never deletes it (`2`, sorted by age)",
+    "which client creates a consumer at each start and never deletes it (`screen.consumers`, "
+    "sorted by age)",
     "let the client reuse one name or set an inactive threshold; delete the unused consumers",
     "Synadia Insights OPT (consumer leak)", 0.0, 5.0, ("piling up", "piling up, window"),
 )  # fmt: skip
@@ -217,7 +222,7 @@ CONSUMER_LIMIT_REACHED = Kind(
     "NT-S37", "stream", "warning", "consumer limit reached",
     "the stream is at its limit of consumers: further ones are refused",
     "whether all consumers of the stream are used",
-    "raise max consumers (`e`), or delete unused consumers",
+    "raise max consumers (`stream.edit`), or delete unused consumers",
     "`nats audit` JETSTREAM_003", 0.0, 0.0, (),
 )  # fmt: skip
 BATCH_ABANDONED = Kind(
@@ -231,13 +236,14 @@ SUBJECT_FULL = Kind(
     "NT-S13", "stream", "critical", "full per subject",
     "some subjects are at max messages per subject: publishes to them are rejected",
     "whether older messages of these subjects are needed",
-    "purge a subject (`P`), or raise max messages per subject (`e`)",
+    "purge a subject (`stream.purge`), or raise max messages per subject (`stream.edit`)",
 )  # fmt: skip
 OBJECT_WITHOUT_META_ENTRY = Kind(
     "NT-S40", "stream", "warning", "object chunks without meta entry",
     "uploads were interrupted, or pause: their chunks use space but belong to no object",
     "which upload was interrupted (natstui object ls names it)",
-    "upload the object again; purge the subject of the chunks (`P`) once their upload has ended",
+    "upload the object again; purge the subject of the chunks (`stream.purge`) once their upload "
+    "has ended",
     "", 0.0, 0.0, ("upload", "upload, ended"),
 )  # fmt: skip
 STREAM_PURGED = Kind(
@@ -263,7 +269,7 @@ STREAM_SEALED = Kind(
 STREAM_RECREATED = Kind(
     "NT-S38", "stream", "warning", "stream recreated",
     "the stream was deleted and recreated: its old messages and consumers are deleted",
-    "who deleted the stream: the events (`3`)",
+    "who deleted the stream: the events (`screen.events`)",
     "restore a backup, or create the consumers again",
     "", 0.0, 0.0, ("deletions",),
 )  # fmt: skip

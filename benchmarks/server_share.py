@@ -23,10 +23,10 @@ from nats.aio.client import Client
 from natstui.config import Connection, Secret
 from natstui.feed import Feed
 from natstui.jetstream.connection.client import connect
-from natstui.jetstream.polling.budget.shares import SERVER_SHARE
 from natstui.jetstream.system.watching import watch_clients, watch_servers
 from natstui.jetstream.testbed.broker import Broker
 from natstui.lines import decode_record, encode_command
+from natstui.model.live.polling_limit import SERVER_SHARE
 from natstui.model.live.snapshot import Snapshot
 from natstui.model.live.state import State
 from natstui.model.records.record import Record, SetViewedRows

@@ -221,8 +221,8 @@ class Settings(BaseSettings):
     """Named connections, for `--profile NAME`; each may have every key of [connection] but
     profile and the timeouts, a label, and a table [profiles.NAME.system]."""
     monitor: Monitor = Monitor()
-    """How often the server is polled; polling uses at most 5 % of one core of the server and half
-    of the link.
+    """How often the server is polled; less often where polling would use more than its share of
+    the server or of the link.
     """
     viewer: Viewer = Viewer()
     """Appearance and input of the screen."""

@@ -11,10 +11,10 @@ from natstui.config import Connection
 from natstui.jetstream.connection.client import Client, connect
 from natstui.jetstream.polling.budget.allowance import PollBudget
 from natstui.jetstream.polling.budget.requests import PollingApi, RequestLimiter
-from natstui.jetstream.polling.budget.shares import SERVER_SHARE
 from natstui.jetstream.polling.poller import poll
 from natstui.jetstream.polling.sweep import turn_interval_s
 from natstui.jetstream.testbed.broker import Broker
+from natstui.model.live.polling_limit import SERVER_SHARE
 from natstui.model.live.snapshot import Snapshot
 from tests.accounts import Account
 from tests.ending import ended

@@ -17,12 +17,11 @@ from natstui.jetstream.connection.client import Client, TimedReply
 from natstui.jetstream.connection.transport import thread_time_us
 from natstui.jetstream.polling.budget.shares import (
     FIRST_VIEW_WORK_S,
-    LINK_SHARE,
-    SERVER_SHARE,
     RequestWindow,
     ResourceShare,
     WorkMeter,
 )
+from natstui.model.live.polling_limit import LINK_SHARE, SERVER_SHARE
 
 T = TypeVar("T")
 _INFO = "INFO"

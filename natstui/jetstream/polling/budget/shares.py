@@ -8,10 +8,6 @@ from __future__ import annotations
 
 from collections import deque
 
-SERVER_SHARE = 0.05
-"""Share of one core of the server."""
-LINK_SHARE = 0.5
-"""Share of the link, after the first complete view."""
 FIRST_VIEW_WORK_S = 2.5
 """Work for the first reading of all rows, allowed at once and subtracted over a minute."""
 _CREDIT_TIME_S = 60.0

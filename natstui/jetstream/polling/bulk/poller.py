@@ -16,10 +16,10 @@ from natstui.jetstream.connection.decode.consumers import ConsumerRow
 from natstui.jetstream.connection.decode.streams import StreamRow
 from natstui.jetstream.polling.availability import RequestAvailability
 from natstui.jetstream.polling.budget.requests import PollingApi
-from natstui.jetstream.polling.budget.shares import SERVER_SHARE
 from natstui.jetstream.polling.bulk.requests import BULK_SHARE, BulkRequester
 from natstui.jetstream.polling.bulk.view import BulkSource, BulkView
 from natstui.jetstream.polling.control import PollControl
+from natstui.model.live.polling_limit import SERVER_SHARE
 from natstui.model.live.snapshot import Account
 from natstui.model.records.record import BULK_SOURCE
 

@@ -9,7 +9,6 @@ import asyncio
 from collections.abc import Callable, Sequence
 
 from natstui.clock import steady_s
-from natstui.jetstream.polling.budget.shares import SERVER_SHARE
 from natstui.jetstream.polling.bulk.view import (
     BulkReply,
     BulkSource,
@@ -17,6 +16,7 @@ from natstui.jetstream.polling.bulk.view import (
     KnownConfigurations,
     read_view,
 )
+from natstui.model.live.polling_limit import SERVER_SHARE
 
 BULK_SHARE = 0.9 * SERVER_SHARE
 """Share of a core of the server for bulk replies; the rest is for rows in view."""

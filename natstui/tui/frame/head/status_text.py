@@ -17,6 +17,7 @@ from natstui.model.live.age import (
     polls_are_missing,
     state_at_poll_age,
 )
+from natstui.model.live.polling_limit import POLLING_LIMIT_TEXT
 from natstui.model.live.rates import own_requests_per_s
 from natstui.model.live.state import State
 from natstui.model.records.link import LinkChanged
@@ -57,7 +58,7 @@ STRIP_HELP = (
         "API requests per second of natstui over the last minute, and the interval of polls. If "
         "a poll does not read every row: how long a full round takes. Rows in view or with a "
         "finding are read in every poll, active ones every 2 s, the rest within 8 s, as far as "
-        "5 % of one server core and half of the link allow.",
+        f"{POLLING_LIMIT_TEXT} allow.",
     ),
     ("oldest", "Age of the oldest row on the screens, if a poll does not read every row."),
 )

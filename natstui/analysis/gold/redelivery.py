@@ -18,7 +18,7 @@ from natstui.analysis.silver.tables import (
     ONLY_FREQUENT_MESSAGES_MEANING,
 )
 from natstui.analysis.tables import CONSUMER_IDENTITY, CONSUMER_KEY, SESSION_COLUMN, Table, columns
-from natstui.model.findings.thresholds import POISON_DELIVERIES
+from natstui.model.findings.thresholds import POISON_DELIVERIES, REPORTED_REDELIVERY_SHARE
 
 CHANGE_WINDOW_US = 300_000_000
 """Maximum time from a configuration change to a hot spot that is reported with it."""
@@ -243,7 +243,7 @@ def _with_unknown_acks(messages: DataFrame, ack_times: DataFrame) -> DataFrame:
 
 def find_redelivering_consumers(consumers: DataFrame) -> DataFrame:
     """Return findings about consumers with many redeliveries."""
-    rows = consumers.where(F.col("repeated_share") > 0.05)
+    rows = consumers.where(F.col("repeated_share") > REPORTED_REDELIVERY_SHARE)
     weight = 35 + F.col("repeated_share") * 30
     sentence = F.format_string("%.1f %% of deliveries were repeats", F.col("repeated_share") * 100)
     evidence = F.format_string("%d of %d deliveries", "repeated_msgs", "delivered_msgs")

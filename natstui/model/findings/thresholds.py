@@ -98,6 +98,9 @@ POISON_DELIVERIES = int(
         5, "poison", "times", "a message delivered this often and not acked is a poison message"
     )
 )
+REPORTED_REDELIVERY_SHARE = _threshold(
+    0.05, "redelivered", "share", "above this share of deliveries, an analysis reports repeats"
+)
 PUSH_STALLED_S = _threshold(
     3.0, "flow stall", "s",
     "a push consumer with a subscriber and pending messages stalls after this time without a "

@@ -12,7 +12,7 @@ from textual.widgets import Input
 from natstui.model.findings.catalogue.consumers import NO_PULLS
 from natstui.model.findings.catalogue.every import KINDS
 from natstui.model.findings.finding import Entity, Finding
-from natstui.model.keys import DEFAULT_KEY_BY_ID
+from natstui.model.keys import DEFAULT_KEYS
 from natstui.model.records.record import (
     Describe,
     Noted,
@@ -255,11 +255,10 @@ async def test_keys_are_remapped_by_the_settings() -> None:
 def test_each_key_in_an_advice_is_named_by_an_id_and_is_that_of_its_binding() -> None:
     bindings = {binding.id: binding for binding in import_all_bindings()}
     defaults = {
-        name: bindings[name].key_display or format_key(bindings[name].key)
-        for name in DEFAULT_KEY_BY_ID
+        name: bindings[name].key_display or format_key(bindings[name].key) for name in DEFAULT_KEYS
     }
-    assert defaults == DEFAULT_KEY_BY_ID
-    keys = {*DEFAULT_KEY_BY_ID.values()}
+    assert defaults == DEFAULT_KEYS
+    keys = {*DEFAULT_KEYS.values()}
     for kind in KINDS.values():
         written = re.findall("`([^` ]+)`", f"{kind.check_template} {kind.act_template}")
         assert not keys & {*written}, kind.code

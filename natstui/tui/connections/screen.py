@@ -30,6 +30,7 @@ from natstui.model.clients.connection import (
 )
 from natstui.model.clients.text import connections_summary
 from natstui.model.clients.watch import MAX_CONNECTIONS, ConnectionWatch
+from natstui.model.keys import DEFAULT_KEYS
 from natstui.model.records.messages import Answered
 from natstui.model.records.record import ReadApiAudit
 from natstui.model.records.system import ReadConnections
@@ -134,7 +135,7 @@ class ConnectionsScreen(TableScreen):
     """The connections of the account; while the screen is in view they are read repeatedly."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("o", "closed", "Closed", id="connections.closed"),
+        Binding(DEFAULT_KEYS["connections.closed"], "closed", "Closed", id="connections.closed"),
         Binding("A", "audit", "API audit", id="connections.audit"),
         KICK_CONNECTION.binding("part('kicking', 'kick')"),
     ]

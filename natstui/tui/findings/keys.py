@@ -12,6 +12,7 @@ from natstui.clean import clean_line
 from natstui.model.assets.meaning import duration_meaning
 from natstui.model.columns.findings import entity_text
 from natstui.model.findings.finding import Finding
+from natstui.model.keys import DEFAULT_KEYS
 from natstui.model.records.managing import SilenceFinding
 from natstui.tui.findings.advice import (
     action_name,
@@ -36,7 +37,7 @@ class FindingKeys(ScreenPart):
     """The keys that the findings table and the finding screen share."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("full_stop", "part('finding', 'act')", "Act", key_display=".", id="finding.act"),
+        Binding(DEFAULT_KEYS["finding.act"], "part('finding', 'act')", "Act", id="finding.act"),
         Binding("m", "part('finding', 'messages')", "Messages", id="finding.messages"),
         Binding("z", "part('finding', 'silence')", "Silence", id="finding.silence"),
     ]

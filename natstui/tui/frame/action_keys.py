@@ -11,6 +11,7 @@ from textual.binding import Binding, BindingType
 from natstui.clean import clean_line
 from natstui.model.assets.fields import Field
 from natstui.model.assets.text import parse_field
+from natstui.model.keys import DEFAULT_KEYS
 from natstui.model.live.permissions import may_publish_some
 from natstui.model.live.state import State
 from natstui.model.records.actions import ACTIONS_ON_CONSUMER, CATALOGUE, IRREVERSIBLE_ACTIONS
@@ -33,16 +34,12 @@ class Target(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class ActionSpec:
-    """An action with its key, and the change that it sends, which determines its texts and
-    permission.
-    """
+    """An action, and the change that it sends, which determines its texts and permission."""
 
     name: str
     """Name in a `Manage` message: an action of the catalogue, or a form of natstui."""
     sent_action: JournalAction | None = None
     """The change that the server receives; None for actions that only read."""
-    key: str = ""
-    """The key; empty for actions that are only in the actions menu."""
     label: str = ""
     """Label in the footer."""
     id: str = ""
@@ -53,6 +50,11 @@ class ActionSpec:
     """The rows that the action needs: none, the row under the cursor, or all marked rows."""
     help_outside_catalogue: str = ""
     """Help text of an action that is not in the catalogue."""
+
+    @property
+    def key(self) -> str:
+        """Return the default key; empty for actions that are only in the actions menu."""
+        return DEFAULT_KEYS.get(self.id, "")
 
     @property
     def action(self) -> Action:
@@ -113,38 +115,35 @@ _DEAD_LETTERS_HELP = "messages dropped after max deliver, and sending them again
 _TAP_HELP = "count acks, naks and terms for a while"
 _CLIENTS_HELP = "the clients, with their connections"
 _PUBLISHERS_HELP = "the publishing clients, with their connections"
-_PULL_FROM_CONSUMER = ActionSpec(
-    "pull", "pull", "N", "Pull next", "pull.next_of", target_rows="one"
-)
+_PULL_FROM_CONSUMER = ActionSpec("pull", "pull", "Pull next", "pull.next_of", target_rows="one")
 UNDO = ActionSpec(
-    "undo", None, "u", "Undo", "undo", target_rows="none",
+    "undo", None, "Undo", "undo", target_rows="none",
     help_outside_catalogue="undo the last change, as far as possible",
 )  # fmt: skip
 
-ADD_STREAM = ActionSpec("add-stream", "create_stream", "a", "Add", "stream.add", True, "none")
+ADD_STREAM = ActionSpec("add-stream", "create_stream", "Add", "stream.add", True, "none")
 ADD_CONSUMER = ActionSpec(
-    "add-consumer", "create_consumer", "a", "Add", "consumer.add", True, "none"
+    "add-consumer", "create_consumer", "Add", "consumer.add", True, "none"
 )  # fmt: skip
 
 STREAM_ACTIONS = (
     ADD_STREAM,
-    ActionSpec("edit-stream", "edit_stream", "e", "Edit", "stream.edit", True, "one"),
-    ActionSpec("messages", None, "m", "Messages", "stream.messages", True, "one", _MESSAGES_HELP),
+    ActionSpec("edit-stream", "edit_stream", "Edit", "stream.edit", True, "one"),
+    ActionSpec("messages", None, "Messages", "stream.messages", True, "one", _MESSAGES_HELP),
     ActionSpec(
-        "clone-stream", "create_stream", "A", "Clone", "stream.clone", False, "one", _CLONE_HELP
+        "clone-stream", "create_stream", "Clone", "stream.clone", False, "one", _CLONE_HELP
     ),
     ActionSpec(
         "publishers",
         None,
-        "W",
         "Who publishes",
         "stream.publishers",
         False,
         "one",
         _PUBLISHERS_HELP,
     ),
-    ActionSpec("purge_stream", "purge_stream", "P", "Purge", "stream.purge"),
-    ActionSpec("delete_stream", "delete_stream", "ctrl+d", "Delete", "stream.delete"),
+    ActionSpec("purge_stream", "purge_stream", "Purge", "stream.purge"),
+    ActionSpec("delete_stream", "delete_stream", "Delete", "stream.delete"),
     ActionSpec("step_down_stream", "step_down_stream"),
     ActionSpec("remove_peer_stream", "remove_peer_stream"),
     _PULL_FROM_CONSUMER,
@@ -153,28 +152,26 @@ STREAM_ACTIONS = (
 
 CONSUMER_ACTIONS = (
     ADD_CONSUMER,
-    ActionSpec("edit-consumer", "edit_consumer", "e", "Edit", "consumer.edit", True, "one"),
+    ActionSpec("edit-consumer", "edit_consumer", "Edit", "consumer.edit", True, "one"),
     ActionSpec(
-        "messages", None, "m", "Messages", "consumer.messages", True, "one", _MESSAGES_HELP
+        "messages", None, "Messages", "consumer.messages", True, "one", _MESSAGES_HELP
     ),
     ActionSpec(
         "dead-letters",
         None,
-        "D",
         "Dead letters",
         "consumer.dead",
         False,
         "one",
         _DEAD_LETTERS_HELP,
     ),
-    ActionSpec("tap", None, "T", "Tap acks", "consumer.tap", False, "one", _TAP_HELP),
+    ActionSpec("tap", None, "Tap acks", "consumer.tap", False, "one", _TAP_HELP),
     ActionSpec(
-        "clients", None, "W", "Who holds it", "consumer.clients", False, "one", _CLIENTS_HELP
+        "clients", None, "Who holds it", "consumer.clients", False, "one", _CLIENTS_HELP
     ),
     ActionSpec(
         "clone-consumer",
         "create_consumer",
-        "A",
         "Clone",
         "consumer.clone",
         False,
@@ -186,60 +183,59 @@ CONSUMER_ACTIONS = (
     ActionSpec("reset_consumer", "reset_consumer"),
     ActionSpec("unpin_consumer", "unpin_consumer"),
     ActionSpec("step_down_consumer", "step_down_consumer"),
-    ActionSpec("delete_consumer", "delete_consumer", "ctrl+d", "Delete", "consumer.delete"),
+    ActionSpec("delete_consumer", "delete_consumer", "Delete", "consumer.delete"),
     _PULL_FROM_CONSUMER,
     UNDO,
 )  # fmt: skip
 
-PUBLISH = ActionSpec("publish", "publish", "w", "Publish", "msg.write", True, "one")
+PUBLISH = ActionSpec("publish", "publish", "Publish", "msg.write", True, "one")
 PUBLISH_AGAIN = ActionSpec(
-    "publish-again", "publish", "x", "Re-publish", "msg.again", target_rows="one"
+    "publish-again", "publish", "Re-publish", "msg.again", target_rows="one"
 )
 PUBLISH_OPEN_MESSAGE_AGAIN = ActionSpec(
-    "publish-again", "publish", "x", "Re-publish", "message.again", True, "one"
+    "publish-again", "publish", "Re-publish", "message.again", True, "one"
 )
 SEND_AGAIN = ActionSpec(
-    "send-again", "publish", "x", "Send again", "dead.again", True, "marked",
+    "send-again", "publish", "Send again", "dead.again", True, "marked",
     "publish them again, to their own subject or another",
 )  # fmt: skip
-PULL_NEXT = ActionSpec("pull", "pull", "N", "Pull next", "msg.pull", target_rows="one")
+PULL_NEXT = ActionSpec("pull", "pull", "Pull next", "msg.pull", target_rows="one")
 DELETE_MESSAGE = ActionSpec(
     "delete_message",
     "delete_message",
-    "ctrl+d",
     "Delete",
     "msg.delete",
 )
 
 MESSAGE_ACTIONS = (PUBLISH, PUBLISH_AGAIN, SEND_AGAIN, PULL_NEXT, DELETE_MESSAGE)
 
-PUT_KEY = ActionSpec("put-key", "put_key", "a", "Put", "key.put", True, "none")
+PUT_KEY = ActionSpec("put-key", "put_key", "Put", "key.put", True, "none")
 KEY_ACTIONS = (
     PUT_KEY,
-    ActionSpec("edit-key", "put_key", "e", "Edit", "key.edit", True, "one"),
-    ActionSpec("delete_key", "delete_key", "ctrl+d", "Delete", "key.delete", True, "one"),
-    ActionSpec("purge_key", "purge_key", "P", "Purge", "key.purge", target_rows="one"),
+    ActionSpec("edit-key", "put_key", "Edit", "key.edit", True, "one"),
+    ActionSpec("delete_key", "delete_key", "Delete", "key.delete", True, "one"),
+    ActionSpec("purge_key", "purge_key", "Purge", "key.purge", target_rows="one"),
 )
-REVERT_KEY = ActionSpec("revert-key", "put_key", "x", "Revert", "key.revert", True, "one")
+REVERT_KEY = ActionSpec("revert-key", "put_key", "Revert", "key.revert", True, "one")
 ADD_BUCKET = ActionSpec(
-    "add-bucket", "create_stream", "a", "Add", "bucket.add", True, "none",
+    "add-bucket", "create_stream", "Add", "bucket.add", True, "none",
     "create a key-value bucket or an object store",
 )  # fmt: skip
-PUT_OBJECT = ActionSpec("put-object", "put_object", "a", "Put", "object.put", True, "none")
-LINK_OBJECT = ActionSpec("link-object", "link_object", "L", "Link", "object.link", True, "one")
+PUT_OBJECT = ActionSpec("put-object", "put_object", "Put", "object.put", True, "none")
+LINK_OBJECT = ActionSpec("link-object", "link_object", "Link", "object.link", True, "one")
 SEAL_STORE = ActionSpec(
-    "seal-store", "edit_stream", "S", "Seal", "object.seal", True, "none",
+    "seal-store", "edit_stream", "Seal", "object.seal", True, "none",
     "for ever: nothing can be stored or removed any more",
 )  # fmt: skip
 DELETE_OBJECT = ActionSpec(
-    "delete_object", "delete_object", "ctrl+d", "Delete", "object.delete", True, "one"
+    "delete_object", "delete_object", "Delete", "object.delete", True, "one"
 )
 
 KICK_CONNECTION = ActionSpec(
-    "kick_connection", "kick_connection", "K", "Kick", "connection.kick", True, "one"
+    "kick_connection", "kick_connection", "Kick", "connection.kick", True, "one"
 )
 REMOVE_SERVER = ActionSpec(
-    "remove_server", "remove_server", "ctrl+d", "Remove", "server.remove", True, "none"
+    "remove_server", "remove_server", "Remove", "server.remove", True, "none"
 )
 
 SPECS: Mapping[str, ActionSpec] = {

@@ -9,6 +9,7 @@ from textual import events
 from textual.content import Content
 
 from natstui.clean import clean_line
+from natstui.model.keys import DEFAULT_KEYS
 from natstui.model.live.state import State
 from natstui.tui.frame.head.status_text import findings_cell
 from natstui.tui.frame.systems import SystemScope
@@ -33,12 +34,12 @@ class Tab(NamedTuple):
 
 TABS = (
     Tab("overview", "0", "Overview"),
-    Tab("streams", "1", "Streams"),
-    Tab("consumers", "2", "Consumers"),
-    Tab("events", "3", "Events"),
+    Tab("streams", DEFAULT_KEYS["screen.streams"], "Streams"),
+    Tab("consumers", DEFAULT_KEYS["screen.consumers"], "Consumers"),
+    Tab("events", DEFAULT_KEYS["screen.events"], "Events"),
     Tab("server", "4", "Servers"),
     Tab("findings", "5", "Findings"),
-    Tab("connections", "6", "Connections"),
+    Tab("connections", DEFAULT_KEYS["screen.connections"], "Connections"),
     Tab("buckets", "7", "Buckets"),
     Tab("benchmark", "b", "Bench"),
 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import queue
 import subprocess
 import sys
@@ -180,4 +181,4 @@ def test_the_child_of_a_nice_engine_is_as_nice(tmp_path: Path) -> None:
     """Only root may give a process a lower level: others got an error, and no reply."""
     command = ["nice", "-n", "10", sys.executable, "-c", START, str(tmp_path)]
     ran = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60)
-    assert ran.stdout.strip() == "10"
+    assert int(ran.stdout) == min(19, os.nice(0) + 10)

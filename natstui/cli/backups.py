@@ -13,7 +13,7 @@ import click
 from natstui.clean import clean_line
 from natstui.cli.complete import stream_argument
 from natstui.cli.manage.names import parse_name
-from natstui.cli.manage.writing import confirm_name, refuse_read_only, run_with_writer
+from natstui.cli.manage.writing import confirm_preview, refuse_read_only, run_with_writer
 from natstui.cli.options import (
     ConnectionFlags,
     OutputPath,
@@ -47,10 +47,9 @@ from natstui.jetstream.managing.backup_folder import (
 from natstui.jetstream.managing.restore import (
     RestoredStream,
     RestoreRequest,
-    name_to_confirm,
     read_backups,
     restore_all,
-    restore_losses,
+    restore_confirmation,
     restored_text,
     state_text,
 )
@@ -347,12 +346,12 @@ def _restore_streams(
     refuse_read_only(connection, flags["read_only"])
     for restore_request in restore_requests:
         _ = restore_request.config  # raises before there is a connection
-    loss_texts = run_with_writer(
+    confirmation = run_with_writer(
         connection,
         flags["read_only"],
-        lambda writer: restore_losses(writer.client, restore_requests),
+        lambda writer: restore_confirmation(writer, restore_requests),
     )
-    is_confirmed = _confirm_restore(connection, restore_requests, loss_texts, flags)
+    is_confirmed = confirm_preview(connection, confirmation, flags) == confirmation.name
     restored_streams, progress_line = list[RestoredStream](), BytesLine()
 
     async def work(writer: Writer) -> None:
@@ -375,33 +374,6 @@ def _restore_streams(
     finally:
         progress_line.clear()
     _print_restored_streams(restored_streams, as_json=flags["as_json"])
-
-
-def _confirm_restore(
-    connection: Connection,
-    restore_requests: Sequence[RestoreRequest],
-    loss_texts: Sequence[str],
-    flags: dict[str, Any],
-) -> bool:
-    """Return whether the restore was confirmed; False if no confirmation is needed.
-
-    In production, and if messages would be lost, prompts for the name of the stream or of the
-    account's folder. Raises ActionRefusal if the name is not confirmed.
-    """
-    backups = [restore_request.backup for restore_request in restore_requests]
-    name = name_to_confirm(backups, restore_requests[0].name)
-    if not (connection.production or loss_texts) and flags["confirm"] is None:
-        return False
-    streams_text = (
-        restore_requests[0].name
-        if len(restore_requests) == 1
-        else counted(len(restore_requests), "stream")
-    )
-    prompt = "; ".join((f"this creates {streams_text}", *loss_texts))
-    if connection.production:
-        prompt = f"This is production: {prompt}"
-    confirm_name(connection, name, prompt, yes=flags["yes"], confirm=flags["confirm"])
-    return True
 
 
 def _print_restored_streams(restored_streams: Sequence[RestoredStream], *, as_json: bool) -> None:

@@ -30,7 +30,7 @@ from natstui.jetstream.managing.restore import (
     name_to_confirm,
     read_backups,
     restore_all,
-    restore_losses,
+    restore_confirmation,
     restored_text,
     state_text,
 )
@@ -84,7 +84,7 @@ class FileCommands:
                     command.command_id, self._get_file(writer.client, command)
                 )
             case InspectBackup():
-                return await read_backup(writer.client, command)
+                return await read_backup(writer, command)
             case BackUp():
                 report = self._progress_reporter(command.command_id)
                 return await self._run_until_stopped(
@@ -199,7 +199,7 @@ async def back_up(
     return summary, None
 
 
-async def read_backup(client: Client, command: InspectBackup) -> tuple[str, object]:
+async def read_backup(writer: Writer, command: InspectBackup) -> tuple[str, object]:
     """Read a backup folder and its checksums; return its path, and its content.
 
     Raises BackupError.
@@ -218,18 +218,16 @@ async def read_backup(client: Client, command: InspectBackup) -> tuple[str, obje
         backup_rows.append(
             BackupRow(backup.stream, f"{state_text(backup.state)}, {consumers}, {checksum_text}")
         )
-    existing_streams = await find_existing_names(client, [backup.stream for backup in backups])
-    confirmation_name = name_to_confirm(backups, backups[0].stream)
+    stream_names = [backup.stream for backup in backups]
+    existing_streams = await find_existing_names(writer.client, stream_names)
     left_out_streams = await asyncio.to_thread(read_left_out, folder)
     restore_requests = [RestoreRequest(backup, backup.stream) for backup in backups]
-    losses = tuple(await restore_losses(client, restore_requests))
     return str(folder), BackupContent(
         str(folder),
-        confirmation_name,
+        await restore_confirmation(writer, restore_requests),
         tuple(backup_rows),
         tuple(existing_streams),
         left_out_streams,
-        losses,
     )
 
 
@@ -247,7 +245,7 @@ async def restore(
     restore_requests = [
         RestoreRequest(backup, command.to_stream or backup.stream) for backup in backups
     ]
-    is_confirmed = command.confirmed == name_to_confirm(backups, restore_requests[0].name)
+    is_confirmed = command.confirmed == name_to_confirm(restore_requests)
     restored_streams = list[RestoredStream]()
     try:
         await restore_all(

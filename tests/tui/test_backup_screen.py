@@ -11,6 +11,7 @@ import msgspec
 import nats
 import pytest
 
+from natstui.model.records.confirmation import Confirmation
 from natstui.model.records.messages import Answered
 from natstui.model.records.stores import BackupContent, BackupRow, InspectBackup
 from natstui.tui.kit.pick import PickDialog
@@ -134,7 +135,9 @@ async def test_no_other_folder_is_typed_while_one_is_read() -> None:
         await viewer.until(lambda: viewer.sent(InspectBackup), "it is read")
         await viewer.press("f")
         assert isinstance(viewer.app.screen, RestoreScreen)
-        content = BackupContent("/one", "S", (BackupRow("S", "1 message"),), ())
+        content = BackupContent(
+            "/one", Confirmation("", "S", False), (BackupRow("S", "1 message"),), ()
+        )
         number = viewer.sent(InspectBackup)[-1].command_id
         body = msgspec.json.encode(content).decode()
         await viewer.feed(Answered(1, number, "done", "a backup", body))

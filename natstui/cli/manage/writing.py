@@ -208,9 +208,11 @@ def confirm_preview(
     """Return the confirmed name of a preview: of `--confirm`, or typed at the terminal.
 
     `flags` has `yes` and `confirm`. None if no name is required and none was typed. Raises
-    ActionRefusal if the preview is not confirmed.
+    ActionRefusal if the preview is not confirmed, and for the name of something else.
     """
     confirm: str | None = flags["confirm"]
+    if confirm not in (None, shown_preview.name):
+        raise ActionRefusal(_not_confirmed_text(confirm, shown_preview.name))
     if not shown_preview.needed:
         return confirm
     return confirm_name(

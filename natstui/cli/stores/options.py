@@ -219,11 +219,7 @@ def _confirm_and_change(session: WriterSession, change: Change, flags: dict[str,
     )
     # Scripts may name the stream: it is what the NATS CLI lists.
     confirm = bucket if flags["confirm"] == change.stream else flags["confirm"]
-    typed_name = confirm_preview(session.connection, confirmation, {**flags, "confirm": confirm})
-    if typed_name not in (None, bucket):
-        raise ActionRefusal(
-            f"not confirmed: {typed_name!r} is not {bucket!r}: nothing was changed"
-        )
+    confirm_preview(session.connection, confirmation, {**flags, "confirm": confirm})
     change_result = apply_previewed_change(session, change, shown_preview, change.stream)
     print_change_result(
         replace(change_result, text=_replace_stream_names(change_result.text)), flags["as_json"]

@@ -173,7 +173,7 @@ class Writer:
         is_production = self.client.connection.production
         prompt = confirmation_text(change, "; ".join(loss.shown_lines))
         return Confirmation(
-            self._marked(prompt),
+            self.prompt_text(prompt),
             change.consumer or change.stream,
             _is_undo_impossible(change, loss)
             or bool(loss.lines_restored_by_undo)
@@ -186,7 +186,7 @@ class Writer:
             place=self.server_identity,
         )
 
-    def _marked(self, prompt: str) -> str:
+    def prompt_text(self, prompt: str) -> str:
         """Return the prompt; in production it says so."""
         return f"{prompt}; this is production" if self.client.connection.production else prompt
 
@@ -375,8 +375,9 @@ class Writer:
                 last_at_us=last_at_us,
                 created_at_us=created_at_us,
                 revision_seq=draft.revision,
-                question=error.confirmation.question if prompt is None else self._marked(prompt),
             )
+            if prompt is not None:
+                new_confirmation = replace(new_confirmation, question=self.prompt_text(prompt))
             raise MissingConfirmation(str(error), new_confirmation) from None
         return await self._run_and_journal(draft, work, make_result, get_partial_outcome)
 

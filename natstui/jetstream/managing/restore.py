@@ -58,6 +58,7 @@ from natstui.jetstream.managing.snapshot import (
 from natstui.model.assets.fields import number_at, without_server_metadata
 from natstui.model.assets.loss import has_ttl
 from natstui.model.assets.subjects import overlap
+from natstui.model.records.confirmation import Confirmation
 from natstui.units import bytes_text, counted, duration_text, moment_text
 
 _CONSUMERS_TIMEOUT_S = 20.0
@@ -856,9 +857,29 @@ def read_backups(folder: Path) -> list[Backup]:
     return backups
 
 
-def name_to_confirm(backups: Sequence[Backup], name: str) -> str:
-    """Return the name to type as confirmation: the folder's for several backups, else `name`."""
-    return name if len(backups) == 1 else backups[0].folder.parent.name
+async def restore_confirmation(
+    writer: Writer, restore_requests: Sequence[RestoreRequest]
+) -> Confirmation:
+    """Return the confirmation of a restore: its losses, and whether a name must be typed.
+
+    Raises the request errors.
+    """
+    losses = tuple(await restore_losses(writer.client, restore_requests))
+    effect = f"this creates {counted(len(restore_requests), 'stream')} from the backup"
+    return Confirmation(
+        writer.prompt_text("; ".join((effect, *losses))),
+        name_to_confirm(restore_requests),
+        needed=bool(losses) or writer.client.connection.production,
+        lines=losses,
+        place=writer.server_identity,
+    )
+
+
+def name_to_confirm(restore_requests: Sequence[RestoreRequest]) -> str:
+    """Return the name to type as confirmation: that of the single stream, else of the folder."""
+    first_request = restore_requests[0]
+    is_single = len(restore_requests) == 1
+    return first_request.name if is_single else first_request.backup.folder.parent.name
 
 
 async def find_existing_names(client: Client, names: Sequence[str]) -> list[str]:

@@ -250,15 +250,13 @@ class BackupContent:
 
     path: str
     """The absolute path."""
-    name: str
-    """The name that confirms a restore."""
+    confirmation: Confirmation
+    """The confirmation of a restore: its name, and data that the server removes after it."""
     rows: tuple[BackupRow, ...]
     present: tuple[str, ...]
     """Names of these streams that exist on the server already."""
     left_out: tuple[str, ...] = ()
     """Streams of the account that are not in it, with the reason, a clause each."""
-    loses: tuple[str, ...] = ()
-    """Data that the server removes after the restore, a clause each."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from natstui.clean import clean_line
 from natstui.decoding import decoder_of
 from natstui.model.records.benchmark import StartBenchmark
 from natstui.model.records.confirmation import Confirmation, ServerIdentity
@@ -132,6 +133,13 @@ async def _request_with_typed_name(
     return None if confirmed_command is None else await engine.change(confirmed_command, title)
 
 
+def confirmation_prompt(confirmation: Confirmation) -> Prompt:
+    """Return the dialog in which the name of a confirmation is typed."""
+    question, name = confirmation.question, confirmation.name
+    sentence = f"{question[:1].upper()}{question[1:]}"
+    return Prompt(clean_line(f"{sentence}. Type {name} to confirm"), text_to_type=name)
+
+
 async def prompt_confirmation(
     screen: LiveScreen, command: ConfirmableCommand, reply: Answered
 ) -> ConfirmableCommand | None:
@@ -141,11 +149,7 @@ async def prompt_confirmation(
     `reply` contains the `Confirmation`.
     """
     confirmation = confirmation_in(reply)
-    sentence = f"{confirmation.question[:1].upper()}{confirmation.question[1:]}"
-    prompt = Prompt(
-        f"{sentence}. Type {confirmation.name} to confirm", text_to_type=confirmation.name
-    )
-    typed_name = await screen.app.push_screen_wait(prompt)
+    typed_name = await screen.app.push_screen_wait(confirmation_prompt(confirmation))
     if typed_name is None:
         return None
     confirmed_command = replace(command, confirmed=typed_name)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from typing import ClassVar
 
 from textual import getters
@@ -22,6 +23,7 @@ from natstui.model.records.stores import (
     RestoreBackup,
     StopTransfer,
 )
+from natstui.tui.frame.confirmation import confirmation_prompt
 from natstui.tui.frame.live import LiveScreen
 from natstui.tui.frame.requests import PendingRequest, explain_change_reply, run_task, show_reply
 from natstui.tui.kit.pick import CANCEL_OPTION, PickDialog
@@ -292,15 +294,11 @@ class RestoreScreen(_TransferScreen):
 
         The name is empty if none must be typed.
         """
-        name = new_stream_name or backup.name
+        confirmation = backup.confirmation
+        if confirmation.needed:
+            named = replace(confirmation, name=new_stream_name or confirmation.name)
+            return await self.app.push_screen_wait(confirmation_prompt(named))
         title = f"Create {counted(len(backup.rows), 'stream')} from this backup?"
-        engine_started = self.state.started
-        is_production = engine_started is not None and engine_started.production
-        if is_production or backup.loses:
-            reason = "This is production. " if is_production else ""
-            losses_text = f" {'; '.join(backup.loses)}." if backup.loses else ""
-            text = clean_line(f"{reason}{title}{losses_text} Type {name} to confirm")
-            return await self.app.push_screen_wait(Prompt(text, text_to_type=name))
         effects_text = "; ".join(
             f"{new_stream_name or row.stream}: {row.text}" for row in backup.rows[:3]
         )

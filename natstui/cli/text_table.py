@@ -6,7 +6,7 @@ import shutil
 import sys
 import textwrap
 import unicodedata
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -221,6 +221,22 @@ def print_rows(
         for index, title in enumerate(titles)
     ]
     for line in table(columns, rows, stdout_width()):
+        click.echo(line)
+
+
+def print_columns(
+    columns: Iterable[Column[Any]], keys: Sequence[str], rows: Sequence[Sequence[str]]
+) -> None:
+    """Print a table with the titles of some columns of an entity; the first is never cut.
+
+    `rows` have a text for each of `keys`.
+    """
+    column_by_key = {column.key: column for column in columns}
+    text_columns = [
+        text_column(column_by_key[key], may_be_cut=index > 0 and not column_by_key[key].numeric)
+        for index, key in enumerate(keys)
+    ]
+    for line in table(text_columns, rows, stdout_width()):
         click.echo(line)
 
 

@@ -31,9 +31,10 @@ from natstui.cli.options import (
 )
 from natstui.cli.sections import LazyGroup
 from natstui.cli.terminal_line import print_stderr
-from natstui.cli.text_table import print_rows
+from natstui.cli.text_table import print_columns
 from natstui.errors import ActionRefusal, PermissionDenied, UsageError
 from natstui.model.assets.fields import without_server_metadata
+from natstui.model.columns.consumers import CONSUMER_COLUMNS
 from natstui.model.natscli.spellings import is_time
 from natstui.units import count_text, counted, duration_text
 
@@ -69,8 +70,9 @@ def ls(connection: Connection, stream: str, as_json: bool, **_flags: Any) -> Non
 
 
 def _print_consumers(rows: list[ConsumerRow]) -> None:
-    print_rows(
-        ("NAME", "ACK POLICY", "UNPROCESSED", "ACK PENDING", "REDELIVERED", "WAITING"),
+    print_columns(
+        CONSUMER_COLUMNS,
+        ("name", "ack", "pending", "ack_pending", "redelivered", "waiting"),
         [
             (
                 row.name,
@@ -82,7 +84,6 @@ def _print_consumers(rows: list[ConsumerRow]) -> None:
             )
             for row in rows
         ],
-        text_columns_count=2,
     )
 
 

@@ -19,9 +19,10 @@ from natstui.cli.listing import print_streams
 from natstui.cli.manage.names import parse_name, parse_subject
 from natstui.cli.options import COUNT, SEQUENCE, connection_options, json_flag
 from natstui.cli.sections import LazyGroup
-from natstui.cli.text_table import cut_text, print_rows
+from natstui.cli.text_table import cut_text, print_columns, print_rows
 from natstui.errors import NotFound, UsageError
 from natstui.model.assets.subjects import is_valid_subject
+from natstui.model.columns.streams import STREAM_COLUMNS
 from natstui.units import bytes_text, count_text, counted
 
 if TYPE_CHECKING:
@@ -77,8 +78,9 @@ def ls(connection: Connection, subject: str | None, as_json: bool, **_flags: Any
 
 
 def _print_streams(rows: Sequence[StreamRow]) -> None:
-    print_rows(
-        ("NAME", "SUBJECTS", "MESSAGES", "SIZE", "CONSUMERS"),
+    print_columns(
+        STREAM_COLUMNS,
+        ("name", "subjects", "msgs", "bytes", "consumers"),
         [
             (
                 row.name,
@@ -89,7 +91,6 @@ def _print_streams(rows: Sequence[StreamRow]) -> None:
             )
             for row in rows
         ],
-        text_columns_count=2,
     )
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Generator, Iterable, Mapping, Sequence
 from dataclasses import replace
+from functools import cached_property
 from itertools import compress
 from operator import ne, or_
 from types import MappingProxyType
@@ -615,12 +616,13 @@ class ConditionUpdater:
         if not previous and not symptoms:
             return
         previous_by_kind = {condition.finding.kind: condition for condition in previous}
-        conditions = [
-            _make_condition(
-                entity, kind, symptom, previous_by_kind.pop(kind, None), mono_us, at_us
-            )
-            for kind, symptom in symptoms
-        ]
+        conditions = []
+        for kind, symptom in symptoms:
+            previous_condition = previous_by_kind.pop(kind, None)
+            condition = _make_condition(entity, kind, symptom, previous_condition, mono_us, at_us)
+            if previous_condition is None and self._has_ended_lately(entity, kind, at_us):
+                condition = replace(condition, is_recurring=True)
+            conditions.append(condition)
         for condition in previous_by_kind.values():
             absent_condition = self._update_absent_condition(
                 condition, mono_us, at_us, requires_two_polls=order is not None
@@ -630,6 +632,21 @@ class ConditionUpdater:
         if order is not None and len(conditions) > 1:
             conditions = self._report_first_of_topics(conditions, previous, order, at_us)
         self._replace_conditions(entity, previous, tuple(conditions))
+
+    def _has_ended_lately(self, entity: Entity, kind: Kind, at_us: int) -> bool:
+        """Return whether a finding of this kind has ended within its `recurrence_s`."""
+        if not kind.recurrence_s:
+            return False
+        until_us = self._last_end_us.get((entity, kind), 0)
+        return until_us >= at_us - kind.recurrence_s * _US_PER_S
+
+    @cached_property
+    def _last_end_us(self) -> Mapping[tuple[Entity, Kind], int]:
+        """Return when the newest ended findings ended, the last of each entity and kind."""
+        return {
+            (finding.entity, finding.kind): finding.until_us or 0
+            for finding in self._previous_findings.resolved
+        }
 
     def _report_first_of_topics(
         self,
@@ -697,7 +714,7 @@ class ConditionUpdater:
         is_absence_confirmed = not requires_two_polls or mono_us > absent_since_mono_us
         if (
             is_absence_confirmed
-            and mono_us - absent_since_mono_us >= condition.finding.kind.leave_s * _US_PER_S
+            and mono_us - absent_since_mono_us >= condition.leave_s * _US_PER_S
         ):
             self._resolved.append(replace(condition.finding, until_us=absent_since_us))
             return None
@@ -795,5 +812,8 @@ def _make_condition(
         lasted_us = mono_us - first_mono_us
     finding = Finding(kind, entity, since_us, symptom.text, symptom.sequences, symptom.numbers)
     return WatchedCondition(
-        finding, first_mono_us, was_raised or lasted_us >= raise_after_s * _US_PER_S
+        finding,
+        first_mono_us,
+        was_raised or lasted_us >= raise_after_s * _US_PER_S,
+        is_recurring=previous_condition is not None and previous_condition.is_recurring,
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 from natstui.model.assets.configuration import ConsumerConfiguration, StreamConfiguration
@@ -23,6 +23,8 @@ from natstui.model.records.silences import Silence
 from natstui.units import counted
 
 _NAME_PLACEHOLDER_PATTERN = re.compile(r"\b(?:STREAM|CONSUMER|SEQ)\b")
+NOT_IN_NEWEST_POLL = "not in the newest poll"
+"""End of the evidence of a finding that may end soon."""
 MAX_ENDED_FINDINGS = 200
 """Limit of ended findings that are kept."""
 
@@ -147,6 +149,21 @@ class WatchedCondition:
     """The same, UTC."""
     is_hidden: bool = False
     """Whether another cause of the same topic is reported instead, or will be soon."""
+    is_recurring: bool = False
+    """Whether the same finding has ended a short time before, see `recurrence_s` of its kind."""
+
+    @property
+    def leave_s(self) -> float:
+        """Return the time that the condition must be absent before its finding ends."""
+        kind = self.finding.kind
+        return max(kind.leave_s, kind.recurrence_s) if self.is_recurring else kind.leave_s
+
+    @property
+    def reported_finding(self) -> Finding:
+        """Return the finding; if the newest poll did not show it, its evidence says so."""
+        if self.absent_mono_us is None:
+            return self.finding
+        return replace(self.finding, text=f"{self.finding.text}; {NOT_IN_NEWEST_POLL}")
 
 
 class ConsumerFindingCounts(NamedTuple):
@@ -303,7 +320,7 @@ class Findings:
         conditions = self.conditions.get(entity, ())
         return tuple(
             sorted(
-                (condition.finding for condition in conditions if condition.is_raised),
+                (condition.reported_finding for condition in conditions if condition.is_raised),
                 key=severity_sort_key,
             )
         )
@@ -316,7 +333,7 @@ class Findings:
                 condition.finding
             ) < severity_sort_key(worst_finding)
             if condition.is_raised and is_worse and self.find_silence(condition.finding) is None:
-                worst_finding = condition.finding
+                worst_finding = condition.reported_finding
         return worst_finding
 
     def list_open_findings(self) -> list[Finding]:
@@ -338,7 +355,7 @@ class Findings:
 
     def _iterate_raised(self) -> Iterator[Finding]:
         return (
-            condition.finding
+            condition.reported_finding
             for conditions in self.conditions.values()
             for condition in conditions
             if condition.is_raised

@@ -93,6 +93,10 @@ MIN_NAKS = int(_threshold(3, "naks, fewest", "times", "fewer recent naks than th
 MIN_TERMS = int(
     _threshold(3, "terms, fewest", "times", "fewer recent terms than this are ignored")
 )
+RECURRENCE_S = _threshold(
+    120.0, "recurring", "s",
+    "a lag, naks or terms that come again within this time end only when absent for as long",
+)  # fmt: skip
 POISON_DELIVERIES = int(
     _threshold(
         5, "poison", "times", "a message delivered this often and not acked is a poison message"

@@ -943,6 +943,31 @@ def test_what_is_terminated_is_counted() -> None:
     assert life.open == {}
 
 
+def test_what_is_terminated_now_and_then_is_not_reported_each_time() -> None:
+    life = Life()
+    seq = 0
+    for _ in range(20):
+        for _ in range(3):
+            seq += 1
+            life.advise("terminated", seq)
+        life.polls(40)
+    # The second came soon after the end of the first, and has not ended since.
+    assert len([one for one in life.state.findings.resolved if one.kind.code == "NT-C22"]) == 1
+    finding = life.open["NT-C22"]
+    assert finding.text.endswith("; not in the newest poll")
+    life.polls(100)
+    assert life.open == {}
+    assert not life.over["NT-C22"].text.endswith("newest poll")
+    # Long after that it is a finding of its own, which ends as soon as the first.
+    life.polls(130)
+    for seq in (901, 902, 903):
+        life.advise("terminated", seq)
+    life.poll()
+    assert "NT-C22" in life.open
+    life.polls(15)
+    assert life.open == {}
+
+
 def test_a_leader_that_changes_again_and_again_is_told() -> None:
     life = Life()
     for _ in range(3):

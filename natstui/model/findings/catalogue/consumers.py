@@ -10,6 +10,7 @@ from natstui.model.findings.thresholds import (
     MAX_PULL_GAP_IF_UNKNOWN_S,
     NO_SUBSCRIBER_S,
     PULL_GAPS_KNOWN_AFTER_S,
+    RECURRENCE_S,
 )
 
 UNREACHABLE = Kind(
@@ -147,7 +148,7 @@ TERMINATED = Kind(
     "the client terminates messages, so they are not delivered again",
     "the client's reasons, in the events (`screen.events`)",
     "fix the client, or the publisher of these messages",
-    "", 0.0, 2.0, ("recent", "terms, fewest"),
+    "", 0.0, 2.0, ("recent", "terms, fewest", "recurring"), recurrence_s=RECURRENCE_S,
 )  # fmt: skip
 LAGGING = Kind(
     "NT-C23", "consumer", "warning", "lagging",
@@ -156,8 +157,8 @@ LAGGING = Kind(
     "start more clients, or raise max ack pending if that limits delivery (`consumer.edit`)",
     "Synadia Insights CONSUMER_008", 0.0, 5.0,
     ("falling behind, window", "falling behind, rate", "falling behind, backlog",
-     "falling behind, time"),
-    window_s=LAGGING_WINDOW_S,
+     "falling behind, time", "recurring"),
+    window_s=LAGGING_WINDOW_S, recurrence_s=RECURRENCE_S,
 )  # fmt: skip
 NOT_ACKED_WITHIN_ACK_WAIT = Kind(
     "NT-C25", "consumer", "warning", "not acked within ack wait",
@@ -342,7 +343,7 @@ SOME_NAKS = Kind(
     "the client naks some messages, which are delivered again",
     "the client's log: the reason for the naks",
     "no action is needed if these retries are intended",
-    "", 0.0, 2.0, ("naks, fewest", "repeats"),
+    "", 0.0, 2.0, ("naks, fewest", "repeats", "recurring"), recurrence_s=RECURRENCE_S,
 )  # fmt: skip
 WAITS_FOR_BACKOFF = Kind(
     "NT-C56", "consumer", "info", "waits for backoff",

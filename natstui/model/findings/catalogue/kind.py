@@ -73,6 +73,9 @@ class Kind:
     """Names of the thresholds that decide the condition."""
     window_s: float = 0.0
     """Time of watching that the condition needs, if longer than `enter_s`."""
+    recurrence_s: float = 0.0
+    """If the condition comes again within this time after the end of its finding, the new finding
+    ends only when it is absent for as long: what comes and goes is not reported each time."""
 
     @property
     def check(self) -> str:

@@ -258,8 +258,8 @@ def test_flags_that_are_given_again_add_to_the_list(shell: Shell) -> None:
 def test_a_server_that_is_given_again_is_another_address(shell: Shell) -> None:
     url = shell.environment["NATSTUI_CONNECTION_SERVER"]
     nobody = "nats://127.0.0.1:1"
-    assert shell.ok("stream", "ls", "--server", url, "--server", nobody).startswith("NAME")
-    assert shell.ok("stream", "ls", "--server", nobody, "--server", url).startswith("NAME")
+    assert shell.ok("stream", "ls", "--server", url, "--server", nobody).startswith("STREAM")
+    assert shell.ok("stream", "ls", "--server", nobody, "--server", url).startswith("STREAM")
 
 
 def test_a_stream_is_made_changed_purged_and_deleted(shell: Shell) -> None:

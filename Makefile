@@ -25,6 +25,7 @@ lint:
 
 types:
 	$(PYTHON) -m mypy
+	$(PYTHON) -m mypy .assets/make_pictures.py
 
 contracts:
 	$(PYTHON) -c "from importlinter.cli import lint_imports_command; lint_imports_command()"

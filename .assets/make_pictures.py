@@ -276,7 +276,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder, run_shop(None) as shop:
         for kind in ("CONFIG", "DATA", "STATE", "CACHE"):
             os.environ[f"XDG_{kind}_HOME"] = str(Path(folder, kind.lower()))
-        os.environ.update(shop.system)
+        os.environ.update(shop.system_environment)
         asyncio.run(make(shop.url))
 
 

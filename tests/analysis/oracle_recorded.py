@@ -155,4 +155,4 @@ def time_text(time_s: float) -> str:
     ):  # fmt: skip
         if time_s >= least:
             return f"{time_s / unit_s:.{digits}f} {unit}"
-    return f"{time_s:.0f} s"
+    return "less than 1 s" if time_s < 0.5 else f"{time_s:.0f} s"

@@ -108,6 +108,7 @@ def duration_text(name: str) -> Column:
     return F.expr(
         f"""
         CASE
+            WHEN {name} < 0.5 THEN 'less than 1 s'
             WHEN {name} < 120 THEN format_string('%.0f s', {name})
             WHEN {name} < 7200 THEN format_string('%.0f min', {name} / 60)
             WHEN {name} < 172800 THEN format_string('%.1f h', {name} / 3600)

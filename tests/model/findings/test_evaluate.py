@@ -9,6 +9,7 @@ from dataclasses import replace
 import pytest
 
 from natstui.config.settings import Alert
+from natstui.model.findings.catalogue.consumers import CONSUMER_KINDS
 from natstui.model.findings.catalogue.every import KINDS, SUCCESSOR_BY_RETIRED_CODE
 from natstui.model.findings.catalogue.kind import Kind
 from natstui.model.findings.causes.consumers import CONSUMER_CAUSES
@@ -19,7 +20,7 @@ from natstui.model.findings.evaluate import (
     evaluate_findings,
     evaluate_in_steps,
 )
-from natstui.model.findings.finding import MAX_ENDED_FINDINGS, entity_of_key
+from natstui.model.findings.finding import MAX_ENDED_FINDINGS, Entity, Finding, entity_of_key
 from natstui.model.findings.recorded import finding_of
 from natstui.model.findings.thresholds import THRESHOLDS
 from natstui.model.live.snapshot import Peer, StoredReplica
@@ -72,6 +73,13 @@ def test_a_condition_that_comes_and_goes_is_one_finding_while_it_may_leave() -> 
     assert life.open == {}
     (over,) = life.state.findings.resolved
     assert over.since_us == since_us and over.until_us is not None
+
+
+def test_nothing_ends_before_it_began() -> None:
+    began = Finding(CONSUMER_KINDS[0], Entity("S", "c", 5), 1_000_000, "evidence")
+    # The lists of a poll came 2 ms after the row that is sampled next.
+    assert began.ended_at(997_615).until_us == 1_000_000
+    assert began.ended_at(1_002_000).until_us == 1_002_000
 
 
 def test_what_was_over_is_kept_within_bounds() -> None:

@@ -21,7 +21,7 @@ JUDGED = {"stuck", "lag", "redelivery", "poison", "availability", "capacity"}
 
 def with_recorded(gold: Gold, found: list[Row]) -> list[Row]:
     """Return what was found with its reasons, and what was recorded beside it."""
-    found = [_with_reason(gold, row) for row in found]
+    found = [_with_servers(gold, _with_reason(gold, row)) for row in found]
     return [*found, *(row for row in _worst(gold) if not _told_already(row, found))]
 
 
@@ -46,6 +46,26 @@ def _with_reason(gold: Gold, row: Row) -> Row:
         + ("" if reason["code"] == "NT-C23" else f": {reason['word']}"),
         "evidence": joined(reason["evidence"], row["evidence"]),
     }
+
+
+def _with_servers(gold: Gold, row: Row) -> Row:
+    """Return a row of a lost contact with the servers that were down at the time."""
+    if row["cause"] not in ("leader_absent", "unreachable", "replica_away"):
+        return row
+    first, last = row["start_at_us"], row["end_at_us"]
+    last = first if last is None else last
+    down = sorted(
+        (span["start_at_us"], span["part"])
+        for span in gold["findings"]
+        if (span["session"], span["code"]) == (row["session"], "NT-V01")
+        and span["start_at_us"] <= last
+        and (span["end_at_us"] is None or span["end_at_us"] >= first)
+    )
+    names = list(dict.fromkeys(name for _, name in down))
+    if not names:
+        return row
+    text = f"{' and '.join(names)} {'was' if len(names) == 1 else 'were'} down at that time"
+    return row | {"evidence": joined(row["evidence"], text)}
 
 
 def with_recorded_cause(gold: Gold, row: Row) -> Row:

@@ -18,6 +18,7 @@ from natstui.analysis.gold.session import SESSION_SUMMARY
 from natstui.analysis.gold.shared.harm import ADVICE_BY_KIND_AND_CAUSE
 from natstui.analysis.gold.shared.recorded_findings import (
     explain_findings,
+    name_servers_down,
     recorded_findings,
     without_repeated_findings,
 )
@@ -200,7 +201,7 @@ def test_a_chart_ends_at_a_round_number(most: float, top: float) -> None:
     assert round_up_height([0.0, most]) == pytest.approx(top)
 
 
-def span(stream: str, code: str, after_s: int, for_s: float, **more: Any) -> dict[str, Any]:
+def span(stream: str | None, code: str, after_s: int, for_s: float, **more: Any) -> dict[str, Any]:
     """Return a recorded finding."""
     kind = KINDS[code]
     start_us = _AT_US + after_s * _SECOND_US
@@ -277,6 +278,27 @@ def test_a_reason_is_told_with_what_was_known_then_and_not_of_another_time(
     assert (row["sentence"], row["evidence"]) == (
         "stuck for 5 min: no open pulls", "that time; floor 0",
     )  # fmt: skip
+
+
+def test_a_lost_contact_names_the_servers_that_were_down_then_and_no_other(
+    spark: SparkSession,
+) -> None:
+    def down(name: str, start_s: int, lasted_s: float, **fields: Any) -> dict[str, Any]:
+        return span(None, "NT-V01", start_s, lasted_s, part=f"server {name}", **fields)
+
+    spans = spans_of(
+        spark, [down("n1", 0, 60.0), down("n2", 30, 0.0, end_at_us=None), down("n3", 200, 5.0)]
+    )
+    rows = [
+        ("A", "availability", "S", cause, "sentence", "evidence", _AT_US + start_s * _SECOND_US,
+         _AT_US + (start_s + 10) * _SECOND_US, 70.0)
+        for cause, start_s in (("unreachable", 40), ("leader_absent", 70), ("api_slow", 40))
+    ]  # fmt: skip
+    named = name_servers_down(spark.createDataFrame(rows, FOUND), spans).collect()
+    assert [row["evidence"] for row in named] == [
+        "evidence; server n1 and server n2 were down at that time",
+        "evidence; server n2 was down at that time", "evidence",
+    ]  # fmt: skip
 
 
 @pytest.mark.parametrize("kind", ["stuck", "lag"])

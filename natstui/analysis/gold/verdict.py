@@ -31,6 +31,7 @@ from natstui.analysis.gold.shared.harm import (
 )
 from natstui.analysis.gold.shared.recorded_findings import (
     explain_findings,
+    name_servers_down,
     recorded_findings,
     without_repeated_findings,
 )
@@ -103,6 +104,7 @@ def verdict_table(other_tables: Sequence[GoldTable]) -> GoldTable:
         finding_periods, sessions = inputs.gold(FINDINGS.name), inputs.gold(SESSION_SUMMARY.name)
         rows = explain_findings(rows, finding_periods, sessions)
         if not inputs.is_empty(FINDINGS.name):
+            rows = rows.transform(name_servers_down, finding_periods)
             rows = rows.unionAll(recorded_findings(finding_periods))
             rows = without_repeated_findings(rows, _advice_field("code"), _advice_field("harm"))
         if not inputs.is_empty(EPHEMERAL.name):

@@ -682,7 +682,7 @@ class ConditionUpdater:
                 reported_conditions.append(condition)
                 continue
             if kind in open_kinds_before:
-                self._resolved.append(condition.finding.ended_at(at_us))
+                self._resolved.append(replace(condition.finding, until_us=at_us))
             if condition.absent_mono_us is None:
                 reported_conditions.append(replace(condition, is_raised=False, is_hidden=True))
         return reported_conditions
@@ -716,7 +716,10 @@ class ConditionUpdater:
             is_absence_confirmed
             and mono_us - absent_since_mono_us >= condition.leave_s * _US_PER_S
         ):
-            self._resolved.append(condition.finding.ended_at(absent_since_us))
+            # A row may be sampled a moment before the poll whose lists showed the condition.
+            is_shown_later = condition.first_mono_us >= absent_since_mono_us
+            until_us = condition.finding.since_us if is_shown_later else absent_since_us
+            self._resolved.append(replace(condition.finding, until_us=until_us))
             return None
         return replace(
             condition, absent_mono_us=absent_since_mono_us, absent_at_us=absent_since_us
@@ -738,7 +741,7 @@ class ConditionUpdater:
         self._replace_conditions(entity, conditions, ())
         for condition in conditions:
             if condition.is_raised:
-                self._resolved.append(condition.finding.ended_at(at_us))
+                self._resolved.append(replace(condition.finding, until_us=at_us))
 
     def find_entities_with_event(
         self, kinds: tuple[Kind, ...], min_age_s: float = 0.0

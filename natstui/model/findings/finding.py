@@ -108,13 +108,6 @@ class Finding:
         """Return the number for sorting by severity; the worst finding has the highest."""
         return self.kind.severity_level
 
-    def ended_at(self, at_us: int) -> Finding:
-        """Return the finding with its end, which is never before its start.
-
-        A row may be sampled a moment before the poll whose lists showed the condition.
-        """
-        return replace(self, until_us=max(self.since_us, at_us))
-
     @property
     def limit(self) -> StreamLimit | None:
         """Return the limit of the stream that is reached; None for other findings."""

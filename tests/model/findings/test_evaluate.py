@@ -9,18 +9,26 @@ from dataclasses import replace
 import pytest
 
 from natstui.config.settings import Alert
-from natstui.model.findings.catalogue.consumers import CONSUMER_KINDS
 from natstui.model.findings.catalogue.every import KINDS, SUCCESSOR_BY_RETIRED_CODE
 from natstui.model.findings.catalogue.kind import Kind
+from natstui.model.findings.catalogue.streams import STREAM_UNREACHABLE
 from natstui.model.findings.causes.consumers import CONSUMER_CAUSES
 from natstui.model.findings.causes.streams import STREAM_CAUSES
 from natstui.model.findings.evaluate import (
     MAX_CHECKED_CONSUMERS,
+    ConditionUpdater,
     apply_and_evaluate,
     evaluate_findings,
     evaluate_in_steps,
 )
-from natstui.model.findings.finding import MAX_ENDED_FINDINGS, Entity, Finding, entity_of_key
+from natstui.model.findings.finding import (
+    MAX_ENDED_FINDINGS,
+    Entity,
+    Evaluation,
+    Findings,
+    Symptom,
+    entity_of_key,
+)
 from natstui.model.findings.recorded import finding_of
 from natstui.model.findings.thresholds import THRESHOLDS
 from natstui.model.live.snapshot import Peer, StoredReplica
@@ -76,10 +84,14 @@ def test_a_condition_that_comes_and_goes_is_one_finding_while_it_may_leave() -> 
 
 
 def test_nothing_ends_before_it_began() -> None:
-    began = Finding(CONSUMER_KINDS[0], Entity("S", "c", 5), 1_000_000, "evidence")
-    # The lists of a poll came 2 ms after the row that is sampled next.
-    assert began.ended_at(997_615).until_us == 1_000_000
-    assert began.ended_at(1_002_000).until_us == 1_002_000
+    entity, kind = Entity("S", "", 5), STREAM_UNREACHABLE
+    for sampled_us, until_us in ((997_615, 1_000_000), (1_002_000, 1_002_000)):
+        updater = ConditionUpdater(Findings(), State())
+        updater.set_conditions(entity, [(kind, Symptom("evidence"))], 1_000_000, 1_000_000)
+        # The lists of a poll may come 2 ms after the row that is sampled next.
+        updater.set_conditions(entity, [], sampled_us, sampled_us)
+        (ended,) = updater.make_findings(Evaluation()).ended
+        assert (ended.since_us, ended.until_us) == (1_000_000, until_us)
 
 
 def test_what_was_over_is_kept_within_bounds() -> None:

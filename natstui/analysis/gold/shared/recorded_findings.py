@@ -24,6 +24,7 @@ from natstui.model.findings.catalogue.consumers import (
     LAGGING,
 )
 from natstui.model.findings.catalogue.kind import Kind
+from natstui.model.findings.catalogue.servers import SERVER_DOWN
 from natstui.model.findings.thresholds import (
     MOST_SAMPLES_OF_PERIOD_SHARE,
     STUCK_AFTER_SAME_ACK_FLOOR_S,
@@ -39,6 +40,8 @@ _EXPLAINING_KINDS: dict[str, tuple[Kind, ...]] = {
 """Kind of a table's finding → recorded findings that explain it, in order of precedence."""
 _ASSET_STATE_KINDS = (*_EXPLAINING_KINDS, "poison", "availability", "capacity")
 """Kinds of tables' findings about the state of a stream, consumer or the monitoring."""
+_CAUSES_OF_MISSING_CONTACT = ("leader_absent", "unreachable", "replica_away")
+"""Causes of findings about availability that a server that is down explains."""
 _ADDED_WEIGHT_OF_LOSS = 15
 _FULL_WEIGHT_AFTER_S = 3600
 """Minimum duration of a finding with the full weight."""
@@ -103,6 +106,35 @@ def explain_findings(
         join_evidence(newest_evidence, "evidence").alias("evidence"),
         "start_at_us", "end_at_us", "weight",
     )  # fmt: skip
+
+
+def name_servers_down(rows: DataFrame, recorded_periods: DataFrame) -> DataFrame:
+    """Return the findings; evidence of missing contact names the servers that were down then.
+
+    `rows` are findings of gold tables, `recorded_periods` rows of `findings`.
+    """
+    names_of_columns = rows.columns
+    server_period = F.struct("start_at_us", "end_at_us", "part")
+    periods_by_session = (
+        recorded_periods.where(F.col("code") == SERVER_DOWN.code)
+        .groupBy("session")
+        .agg(F.sort_array(F.collect_list(server_period)).alias("server_periods"))
+    )
+    until_us = F.coalesce("end_at_us", "start_at_us")
+
+    def overlaps(period: Column) -> Column:
+        has_begun = period["start_at_us"] <= until_us
+        return has_begun & (F.coalesce(period["end_at_us"], until_us) >= F.col("start_at_us"))
+
+    servers = F.array_distinct(
+        F.transform(F.filter("server_periods", overlaps), lambda period: period["part"])
+    )
+    verb = F.when(F.size(servers) == 1, " was").otherwise(" were")
+    text = F.concat(F.array_join(servers, " and "), verb, F.lit(" down at that time"))
+    has_server = F.col("cause").isin(*_CAUSES_OF_MISSING_CONTACT) & (F.size(servers) > 0)
+    rows = rows.join(F.broadcast(periods_by_session), "session", "left")
+    evidence = join_evidence("evidence", F.when(has_server, text))
+    return rows.withColumn("evidence", evidence).select(*names_of_columns)
 
 
 def explain_stuck_periods(

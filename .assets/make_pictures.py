@@ -11,10 +11,10 @@ import os
 import re
 import tempfile
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
 from html import escape
 from pathlib import Path
 
+from msgspec import Struct
 from textual.pilot import Pilot
 
 from natstui.cli.demo import run_shop
@@ -53,8 +53,7 @@ workers = 3
 """
 
 
-@dataclass(frozen=True)
-class Stage:
+class Stage(Struct, frozen=True):
     """The running viewer."""
 
     app: NatstuiApp

@@ -14,10 +14,10 @@ import subprocess
 import sys
 import tempfile
 import time
-from dataclasses import dataclass
 from pathlib import Path
 
 import platformdirs
+from msgspec import Struct
 
 TREE = Path(__file__).resolve().parent.parent
 VERSIONS = ("2.10.26", "2.11.11", "2.12.8", "2.14.6", "2.15.1")
@@ -52,8 +52,7 @@ TESTS = (
 """Those whose subject is what a server does, not what natstui makes of it."""
 
 
-@dataclass(frozen=True)
-class Run:
+class Run(Struct, frozen=True):
     """What the tests said on one version."""
 
     version: str

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
+from msgspec import Struct
 
 from natstui.model.assets.configuration import ConsumerConfiguration, StreamConfiguration
 from natstui.model.live.snapshot import (
@@ -27,8 +27,7 @@ START_AT_US = 1_790_000_000_000_000
 CREATED_BEFORE_US = 86_400_000_000
 
 
-@dataclass(frozen=True)
-class Fault:
+class Fault(Struct, frozen=True):
     """Something wrong with consumer or stream `index` during the ticks [from_tick, to_tick)."""
 
     kind: Literal[
@@ -44,8 +43,7 @@ class Fault:
         return self.from_tick <= tick < self.to_tick
 
 
-@dataclass(frozen=True)
-class Plan:
+class Plan(Struct, frozen=True):
     """What to simulate."""
 
     streams_count: int = 200

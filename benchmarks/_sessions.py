@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Iterable, Iterator
-from dataclasses import replace
 from datetime import UTC, datetime
 from itertools import islice
 from pathlib import Path
@@ -32,6 +31,7 @@ from natstui.session.files.info import create_info, write_info
 from natstui.session.files.keyframe import Keyframe
 from natstui.session.write.recorder import FindingsEvaluator
 from natstui.session.write.seal import seal
+from natstui.values import replace
 
 MONO_US = 5_000_000_000
 

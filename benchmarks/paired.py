@@ -17,19 +17,20 @@ import statistics
 import sys
 import tempfile
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
 from pathlib import Path
+
+from msgspec import Struct
 
 from benchmarks._fleet import Plan
 from benchmarks._sessions import write_session
 from benchmarks.analysis import MANY_COUNT, SMALL, TEN_HOURS, Cost, measured
+from natstui.values import replace
 
 HERE = Path(__file__).parents[1]
 MEMORY_LIMIT_RATIO = 1.2
 
 
-@dataclass(frozen=True, slots=True)
-class Size:
+class Size(Struct, frozen=True):
     """What is analysed, how often, and how much slower than the other tree this one may be."""
 
     write: Callable[[Path], Path]

@@ -10,7 +10,6 @@ import tempfile
 import threading
 import time
 from collections.abc import AsyncIterator, Iterator
-from dataclasses import replace
 from pathlib import Path
 
 from benchmarks.server_share import cpu_s
@@ -24,6 +23,7 @@ from natstui.session.write.recorder import Clock, Recorder
 from natstui.session.write.settings import RecorderSettings
 from natstui.tui.app.follower import Follower
 from natstui.tui.app.link import Link
+from natstui.values import replace
 from tests.session.making import Maker, wait_until
 from tests.session.scenario import START_US, Scenario
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 import asyncio
 import ssl
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from natstui.clean import clean_line
 from natstui.clock import steady_us
@@ -18,8 +19,7 @@ if TYPE_CHECKING:
 _REDIRECT_STATUSES = range(300, 400)
 
 
-@dataclass(frozen=True, slots=True)
-class HttpReply:
+class HttpReply(Struct, frozen=True):
     """A reply with a status of 2xx."""
 
     body: bytes

@@ -1,6 +1,6 @@
 """Record or command ⇄ one line of JSON: the text of the recording and of the engine's pipes.
 
-A line is an object whose first key is `kind`, then the fields of the dataclass. Integers beyond
+A line is an object whose first key is `kind`, then the fields of the record. Integers beyond
 a signed 64-bit number are written as strings, because JSON readers elsewhere lose their digits.
 """
 
@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import re
 from array import array
-from dataclasses import fields, replace
 from typing import Any, Generic, TypeVar, get_args
 
 import msgspec
+from msgspec import to_builtins
 
 from natstui.decoding import decoder_of
 from natstui.errors import NatstuiError
@@ -30,6 +30,7 @@ from natstui.model.records.benchmark import BenchmarkFinished, BenchmarkReport
 from natstui.model.records.evidence import AcksCounted, EvidenceSoFar
 from natstui.model.records.record import Command, Record, kind_of
 from natstui.parsing import describe_parse_error
+from natstui.values import replace
 
 SCHEMA_VERSION = 3
 """Version of the record format; a reader checks it before it reads.
@@ -40,18 +41,17 @@ Version 1 had no polls with differences; version 2 no names without rows and no 
 _MAX_INT64 = 2**63 - 1
 _MAX_UINT64 = 2**64 - 1
 _UNKNOWN_VALUE_BY_ADDED_COLUMN: dict[str, Any] = {
-    column.name: ()
-    if str(column.type).startswith("tuple[tuple[")
+    name: ()
+    if table.__annotations__[name].startswith("tuple[tuple[")
     else None
-    if "None" in str(column.type)
+    if "None" in table.__annotations__[name]
     else False
     for table in (StreamColumns, ConsumerColumns)
-    for column in fields(table)
-    if column.name in added_columns(table)
+    for name in added_columns(table)
 }
 """Column that older recordings lack → its unknown value; counters and names are never absent."""
-_STREAM_COLUMN_NAMES = tuple(field.name for field in fields(StreamColumns))
-_CONSUMER_COLUMN_NAMES = tuple(field.name for field in fields(ConsumerColumns))
+_STREAM_COLUMN_NAMES = StreamColumns.__struct_fields__
+_CONSUMER_COLUMN_NAMES = ConsumerColumns.__struct_fields__
 _DIFFERENCES_KEY = b'"ack_floor_stream_behind_seq":'
 """Text that is in every poll with differences, and in no string: there its quotes would be
 escaped.
@@ -168,7 +168,7 @@ T = TypeVar("T")
 
 
 class Codec(Generic[T]):
-    """Encodes values of a union of dataclasses as lines of JSON, and decodes them."""
+    """Encodes values of a union of classes as lines of JSON, and decodes them."""
 
     def __init__(self, record_types: Any) -> None:
         self._line_start_by_class = {
@@ -219,7 +219,7 @@ class Codec(Generic[T]):
         # A number beyond 64 bits has more digits than these.
         if _HUGE_INTEGER_AS_ZEROS in line.translate(
             _DIGITS_TO_ZEROS
-        ) and _contains_impossible_integer(msgspec.to_builtins(value)):
+        ) and _contains_impossible_integer(to_builtins(value)):
             raise BadLine(f"a {kind.decode()} line has a number beyond 64 bits")
         if isinstance(value, Snapshot):
             value = complete_snapshot(value, kind.decode())

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 ACCOUNTS_COUNT = 300
 
 
-@dataclass(frozen=True)
-class Account:
+class Account(Struct, frozen=True):
     """One account with JetStream, and the server it is on; user and password are its name."""
 
     name: str
@@ -26,8 +26,7 @@ class Account:
         return _with_user(self.server_url, "sys")
 
 
-@dataclass(frozen=True)
-class ClusterAccount:
+class ClusterAccount(Struct, frozen=True):
     """One account with JetStream on a cluster; user and password are its name."""
 
     name: str

@@ -11,13 +11,13 @@ import signal
 import traceback
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import click
 import nats
 from click.testing import CliRunner
+from msgspec import Struct
 from nats.js import api
 
 from natstui.cli.root import COMMANDS, root
@@ -30,8 +30,7 @@ MOST_MB = 500
 """Memory that a command may take for replies of a megabyte."""
 
 
-@dataclass(frozen=True)
-class Use:
+class Use(Struct, frozen=True):
     """How a command is used."""
 
     words: str

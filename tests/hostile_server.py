@@ -16,6 +16,8 @@ from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import urlsplit
 
+from msgspec import Struct
+
 from tests.accounts import through
 
 Values = Any
@@ -85,15 +87,14 @@ def at(value: Values, path: tuple[Any, ...], instead: Exchange) -> Values:
     return value
 
 
-@dataclass(frozen=True)
-class Lie:
+class Lie(Struct, frozen=True):
     """What one command is told instead of the truth."""
 
     verb: str
     """Which replies are exchanged; empty: all of them."""
     bodies: Callable[[bytes], bytes | None]
     """What a reply becomes; None: it never comes."""
-    headers: Callable[[bytes], bytes] = field(default=lambda block: block)
+    headers: Callable[[bytes], bytes] = lambda block: block
     reply: bytes | None = None
     """Where a message wants its reply, instead of where the server wants it."""
 

@@ -12,8 +12,9 @@ import tempfile
 import xml.etree.ElementTree as ElementTree
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
+
+from msgspec import Struct
 
 ALONE_COUNT = 3
 BESIDE_COUNT = 2
@@ -23,8 +24,7 @@ REPEATED_COUNT = 20
 ROOT = Path(__file__).parents[1]
 
 
-@dataclass(frozen=True)
-class Case:
+class Case(Struct, frozen=True):
     """One test of a run."""
 
     nodeid: str

@@ -29,6 +29,7 @@ from pathlib import Path
 
 import click
 from click.testing import CliRunner
+from msgspec import Struct
 
 from natstui.cli.root import root
 from natstui.errors import NatstuiError
@@ -44,8 +45,7 @@ WRITE_FAILED = 6
 NOBODY = 65534
 
 
-@dataclass(frozen=True)
-class Writing:
+class Writing(Struct, frozen=True):
     """A command that writes `{target}`."""
 
     words: str

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
+
+from msgspec import Struct
 
 from natstui.analysis.folders import is_url
 from natstui.clean import clean_line
@@ -35,8 +36,7 @@ JAVA_OPTIONS = "spark.driver.extraJavaOptions"
 """Setting whose value is appended to that of natstui; all others replace natstui's value."""
 
 
-@dataclass(frozen=True, slots=True)
-class UserSparkConf:
+class UserSparkConf(Struct, frozen=True):
     """Settings, Maven coordinates and jars for Spark."""
 
     settings: tuple[tuple[str, str], ...] = ()

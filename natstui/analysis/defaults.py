@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 from natstui.model.findings.thresholds import STUCK_AFTER_SAME_ACK_FLOOR_S
 
@@ -23,8 +23,7 @@ BUCKET_S = 60
 """Length of the buckets of rates and of the busiest intervals."""
 
 
-@dataclass(frozen=True, slots=True)
-class Thresholds:
+class Thresholds(Struct, frozen=True):
     """Length of a bucket, the limits from which findings are reported, and the baseline."""
 
     bucket_s: int = BUCKET_S

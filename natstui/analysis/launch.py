@@ -13,8 +13,9 @@ import json
 import os
 import subprocess
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
 
 from natstui.analysis.conf import check_conf_has_effect, read_conf
 from natstui.analysis.defaults import BUCKET_S, MAX_TABLE_ROWS_COUNT, MEMORY
@@ -32,8 +33,7 @@ REMOTE_VARIABLE, REMOTE_FROM_ENVIRONMENT = "NATSTUI_SPARK_REMOTE", "-"
 `--remote` that refers to it: all users can read command lines."""
 
 
-@dataclass(frozen=True, slots=True)
-class AnalysisRequest:
+class AnalysisRequest(Struct, frozen=True):
     """The sessions of an analysis with its options."""
 
     sessions: tuple[str, ...]

@@ -6,10 +6,10 @@ import argparse
 import math
 import os
 import uuid
-from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from msgspec import Struct, to_builtins
 from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, Row, SparkSession
@@ -148,8 +148,7 @@ def _runs_locally(options: argparse.Namespace) -> bool:
     return (options.master or MASTER).startswith("local")
 
 
-@dataclass(frozen=True, slots=True)
-class _TablesFolder:
+class _TablesFolder(Struct, frozen=True):
     """The folder or URL of the tables, and whether this run has locked it."""
 
     out: str
@@ -268,7 +267,7 @@ def _collect_table(store: TableStore, gold_table: GoldTable, rows_count: int) ->
     rows = first_rows(store, gold_table, limit + 1)
     return {
         "meaning": table.meaning,
-        "section": gold_table.section and asdict(gold_table.section),
+        "section": gold_table.section and to_builtins(gold_table.section),
         "columns": [
             {"name": c.name, "type": c.type, "unit": c.unit, "meaning": c.meaning}
             for c in table.columns

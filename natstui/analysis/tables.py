@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 
+from msgspec import Struct
 from pyspark.sql import Column as ColumnOfSpark
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
@@ -52,8 +52,7 @@ _SPARK_TYPE_BY_NAME: dict[str, DataType] = {
 """Name of a column type → its Spark type; to parse the name would be a call into the JVM."""
 
 
-@dataclass(frozen=True, slots=True)
-class Column:
+class Column(Struct, frozen=True):
     """A column of a table; the end of its name is its unit."""
 
     name: str
@@ -75,8 +74,7 @@ class Column:
         return self.name.removesuffix("_us") if self.unit == UNIT_BY_SUFFIX["_at_us"] else ""
 
 
-@dataclass(frozen=True, slots=True)
-class Table:
+class Table(Struct, frozen=True):
     """A table of a layer: its name, meaning, columns and key."""
 
     name: str

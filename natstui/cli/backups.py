@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import dataclasses
 import json
 from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
 import click
+from msgspec import to_builtins
 
 from natstui.clean import clean_line
 from natstui.cli.complete import stream_argument
@@ -216,7 +216,7 @@ def _print_backup_results(
     `left_out_stream_texts` are the reasons why streams are not in the backup of an account.
     """
     if as_json:
-        rows = [dataclasses.asdict(result) for result in backup_results]
+        rows = [to_builtins(result) for result in backup_results]
         click.echo(json.dumps({"folder": str(target), "streams": rows}))
     for result in [] if as_json else backup_results:
         consumers = consumers_text(result)
@@ -379,7 +379,7 @@ def _restore_streams(
 def _print_restored_streams(restored_streams: Sequence[RestoredStream], *, as_json: bool) -> None:
     if as_json:
         rows = [
-            dataclasses.asdict(stream) | {"state": state_fields(stream.state)}
+            to_builtins(stream) | {"state": state_fields(stream.state)}
             for stream in restored_streams
         ]
         click.echo(json.dumps({"streams": rows}))

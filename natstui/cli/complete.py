@@ -10,6 +10,7 @@ import click
 
 from natstui.cli.local_completion import create_completion
 from natstui.model.assets.buckets import KV, OBJECTS, is_bucket_name, key_of
+from natstui.values import replace
 
 if TYPE_CHECKING:
     from natstui.jetstream.connection.client import Client
@@ -78,7 +79,6 @@ def _request_names(
     context: click.Context, read_names: Callable[[Client], Awaitable[list[str]]]
 ) -> list[str]:
     import asyncio
-    import dataclasses
 
     from natstui.cli.options import ConnectionFlags
     from natstui.jetstream.connection.client import connect
@@ -86,7 +86,7 @@ def _request_names(
     flags = {name: context.params.get(name) for name in ("context", "profile", "config")}
     servers = ",".join(context.params.get("server") or ()) or None
     _, connection = ConnectionFlags(server=servers, **flags).resolve()
-    short_timeout_connection = dataclasses.replace(
+    short_timeout_connection = replace(
         connection, connect_timeout_s=_REQUEST_TIMEOUT_S, request_timeout_s=_REQUEST_TIMEOUT_S
     )
 

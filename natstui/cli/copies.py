@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import click
+from msgspec import to_builtins
 
 from natstui.clean import clean_json, clean_line
 from natstui.cli.complete import complete_streams
@@ -51,6 +52,7 @@ from natstui.model.assets.subjects import is_valid_subject
 from natstui.model.records.copies import MaxDeliverDrop
 from natstui.paths import expand_user_path
 from natstui.units import bytes_text, counted, parse_count
+from natstui.values import replace
 
 _PROGRESS_INTERVAL_S = 0.2
 _SOURCE_OPTIONS = (
@@ -132,7 +134,7 @@ def parse_selection(stream: str, flags: dict[str, Any]) -> SelectionRequest:
         recorded_drops = _read_recorded_drops(
             flags["sessions"], flags["settings"], selection.stream, consumer
         )
-        return dataclasses.replace(selection, recorded_drops=recorded_drops)
+        return replace(selection, recorded_drops=recorded_drops)
     return selection
 
 
@@ -422,7 +424,7 @@ class _CopyRun:
             async with AsyncExitStack() as stack:
                 source = writer.client
                 if self._target is not self._source:
-                    source = await connect(dataclasses.replace(self._source, read_only=True))
+                    source = await connect(replace(self._source, read_only=True))
                     stack.push_async_callback(source.close)
                 await work(source, writer)
 
@@ -437,7 +439,7 @@ class _CopyRun:
             return prepared_copy
         requested_selection = self._requested_selection
         if state is not None:
-            requested_selection = dataclasses.replace(
+            requested_selection = replace(
                 requested_selection, since_us=state.since_us, until_us=state.until_us
             )
         selection = await select(source, requested_selection)
@@ -445,7 +447,7 @@ class _CopyRun:
         # is not copied; what was removed since then is missing.
         original_range = state or self._selection_before_prompt
         if original_range is not None:
-            selection = dataclasses.replace(
+            selection = replace(
                 selection, begin_seq=original_range.begin_seq, end_seq=original_range.end_seq,
                 lacking_count=original_range.lacking_count,
             )  # fmt: skip
@@ -502,7 +504,7 @@ def print_account(copy: MessageCopy, *, as_json: bool) -> None:
     """
     copy_account = copy.account
     if as_json:
-        result = dataclasses.asdict(copy_account)
+        result = to_builtins(copy_account)
         result |= {"from": copy.name, "refusals": dict(copy_account.refusals)}
         result |= {"not_kept": dict(copy_account.not_kept)}
         result |= {"no_longer_there": dict(copy_account.no_longer_there)}
@@ -548,7 +550,7 @@ def print_counts(counts: CopyCounts, copy: MessageCopy, *, as_json: bool) -> Non
     With a table, the total is printed to stderr.
     """
     if as_json:
-        result = dataclasses.asdict(counts)
+        result = to_builtins(counts)
         result |= {"from": copy.name, "subjects": dict(counts.subjects.most_common())}
         click.echo(clean_json(json.dumps(result)))
         return

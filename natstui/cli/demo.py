@@ -12,11 +12,11 @@ import tempfile
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
 import click
+from msgspec import Struct
 
 from natstui.children import module_command
 from natstui.cli.options import OutputPath
@@ -32,8 +32,7 @@ _STOP_TIMEOUT_S = 10.0
 _END_CHECK_INTERVAL_S = 0.05
 
 
-@dataclass(frozen=True, slots=True)
-class DemoShop:
+class DemoShop(Struct, frozen=True):
     """The address of a running demo shop, and the settings of its system account."""
 
     url: str

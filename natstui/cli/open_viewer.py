@@ -6,12 +6,14 @@ import json
 import os
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, NoReturn
+
+from msgspec import Struct
 
 from natstui.children import module_command
 from natstui.clean import clean_line
 from natstui.errors import NatstuiError, SessionError, UsageError
+from natstui.values import replace
 
 if TYPE_CHECKING:
     from natstui.model.records.record import EngineStarted
@@ -146,8 +148,7 @@ def _remove_server_arguments(arguments: Sequence[str]) -> list[str]:
     return kept_arguments
 
 
-@dataclass(frozen=True, slots=True)
-class EngineStarter:
+class EngineStarter(Struct, frozen=True):
     """A callable that starts engines on one system; a server address with a secret is passed on
     stdin.
     """

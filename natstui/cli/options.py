@@ -5,11 +5,11 @@ from __future__ import annotations
 import functools
 import os
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 import click
+from msgspec import Struct
 
 from natstui.cli.local_completion import complete_contexts
 from natstui.cli.open_viewer import (
@@ -21,6 +21,7 @@ from natstui.cli.sections import CONNECTION_SECTION, section_option_factory
 from natstui.errors import UsageError
 from natstui.files import MAX_LINE_BYTES
 from natstui.units import MAX_INT64, MAX_UINT64, parse_duration_ns, parse_integer
+from natstui.values import replace
 
 if TYPE_CHECKING:
     from natstui.config import Connection
@@ -83,8 +84,7 @@ json_flag = click.option("--json", "-j", "as_json", is_flag=True, help="Print JS
 _SERVER_HELP = "Server address; separate several with commas, or repeat."
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ConnectionFlags:
+class ConnectionFlags(Struct, frozen=True, kw_only=True):
     """The connection flags of a command line, before they are resolved."""
 
     server: str | None = None
@@ -324,8 +324,7 @@ _VIEWER_FLAGS = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class ViewerFlags:
+class ViewerFlags(Struct, frozen=True):
     """The flags of a viewer: those of the connection, and of the screens."""
 
     flags: ConnectionFlags

@@ -5,10 +5,10 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 import click
+from msgspec import to_builtins
 
 from natstui.clean import clean_line
 from natstui.cli.manage.options import argument_options
@@ -198,17 +198,17 @@ def servers_json(servers_read: Servers, rates: TrafficByServerId | None) -> str:
     """
     rows = []
     for row in servers_read.rows:
-        fields = asdict(row) | {"uptime_s": row.uptime_s}
+        fields = to_builtins(row) | {"uptime_s": row.uptime_s}
         if row.jetstream is not None:
             for store in ("memory", "file"):
                 storage: Storage = getattr(row.jetstream, store)
                 fields["jetstream"][store]["free_bytes"] = storage.free_bytes
         if rates is not None:
             traffic = rates.get(row.server_id)
-            names = Traffic.__dataclass_fields__
-            fields |= asdict(traffic) if traffic is not None else dict.fromkeys(names)
+            names = Traffic.__struct_fields__
+            fields |= to_builtins(traffic) if traffic is not None else dict.fromkeys(names)
         rows.append(fields)
-    values = asdict(servers_read) | {"rows": rows}
+    values = to_builtins(servers_read) | {"rows": rows}
     values["servers"] = values.pop("rows")
     return json.dumps({"schema": 1, **values}).replace("\x7f", "\\u007f")
 

@@ -7,10 +7,10 @@ import sys
 import textwrap
 import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any
 
 import click
+from msgspec import Struct, field
 
 from natstui.clean import clean_line
 from natstui.model.columns.column import Column
@@ -26,8 +26,7 @@ COLOUR_BY_LEVEL: Mapping[str, str] = {"ok": "green", "warn": "yellow", "bad": "r
 _COLOUR_BY_SEVERITY = {"CRITICAL": "red", "WARNING": "yellow"}
 
 
-@dataclass(frozen=True, slots=True)
-class TextColumn:
+class TextColumn(Struct, frozen=True):
     """A column: its title, and how its width is reduced if the terminal is narrow."""
 
     title: str

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-import dataclasses
 import json
-from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
+from msgspec.structs import asdict
+
+from natstui.values import replace
 
 
 class Secret:
@@ -32,8 +35,7 @@ class Secret:
         return hash(self._text)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Connection:
+class Connection(Struct, frozen=True, kw_only=True):
     """A connection to a NATS system, with all references resolved and at most one kind of
     identity.
     """
@@ -135,10 +137,9 @@ class Connection:
         """
         values: dict[str, Any] = {}
         # What works for the user needs no more rights than the user has.
-        without_system = dataclasses.replace(self, system=None)
-        for field in dataclasses.fields(self):
-            value = getattr(without_system, field.name)
-            values[field.name] = {"secret": value.reveal()} if isinstance(value, Secret) else value
+        without_system = replace(self, system=None)
+        for name, value in asdict(without_system).items():
+            values[name] = {"secret": value.reveal()} if isinstance(value, Secret) else value
         return json.dumps(values)
 
     @classmethod

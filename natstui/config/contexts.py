@@ -7,9 +7,10 @@ import json
 import os
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+from msgspec import Struct
 
 from natstui.clean import clean_line
 from natstui.config.references import make_absolute, nsc_profile
@@ -61,8 +62,7 @@ _IDENTITY_FIELDS = (
 )  # fmt: skip
 
 
-@dataclass(frozen=True, slots=True)
-class Context:
+class Context(Struct, frozen=True):
     """A context of the NATS CLI, with the names of natstui's settings; references are not
     resolved.
     """

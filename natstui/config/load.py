@@ -5,10 +5,10 @@ from __future__ import annotations
 import difflib
 import os
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, get_origin
 
+from msgspec import Struct
 from platformdirs import user_config_path
 from pydantic import ValidationError
 from pydantic_settings import (
@@ -28,8 +28,7 @@ from natstui.paths import expand_user_path
 FILE_VARIABLE = "NATSTUI_CONFIG"
 
 
-@dataclass(frozen=True, slots=True)
-class LoadedSettings:
+class LoadedSettings(Struct, frozen=True):
     """Settings, and the origin of each value that is not a default."""
 
     settings: Settings

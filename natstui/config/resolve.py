@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import os
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass, replace
 from typing import Any
 
+from msgspec import Struct
 from pydantic import SecretStr
 
 from natstui.config import Connection, Secret
@@ -30,6 +30,7 @@ from natstui.config.servers import (
 from natstui.config.settings import ConnectionPart, Profile, System
 from natstui.errors import UsageError
 from natstui.units import parse_duration_ns
+from natstui.values import replace
 
 ValueAndOriginBySetting = dict[str, tuple[Any, str]]
 """Setting of a connection → its value and origin."""
@@ -195,8 +196,7 @@ def _request_timeout_s(loaded_settings: LoadedSettings) -> float:
         raise UsageError(f"NATS_TIMEOUT is {text!r}; write it as 5s") from error
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ConnectionNames:
+class ConnectionNames(Struct, frozen=True, kw_only=True):
     """The names of server, context, profile and account on the command line."""
 
     server: str | None = None
@@ -206,8 +206,7 @@ class ConnectionNames:
     """Another account to watch."""
 
 
-@dataclass(frozen=True, slots=True)
-class ResolvedConnection:
+class ResolvedConnection(Struct, frozen=True):
     """The connection to the chosen context or profile, with the origin of each setting."""
 
     connection: Connection
@@ -215,8 +214,7 @@ class ResolvedConnection:
     """Every connection setting that is set, with unresolved references."""
 
 
-@dataclass(frozen=True, slots=True)
-class _ChosenSystem:
+class _ChosenSystem(Struct, frozen=True):
     layer: ValueAndOriginBySetting
     label: str | None
     is_overridden_by_file: bool = False

@@ -9,11 +9,11 @@ import socket
 import time
 from collections.abc import Collection, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
 from threading import Thread
 from urllib.parse import unquote, urlsplit
 
 import msgspec
+from msgspec import Struct
 
 from natstui.clean import clean_line
 from natstui.decoding import decoder_of
@@ -22,8 +22,7 @@ from natstui.errors import UsageError
 _DEFAULT_PORTS = {"nats": 4222, "tls": 4222, "ws": 80, "wss": 443}
 
 
-@dataclass(frozen=True, slots=True)
-class Address:
+class Address(Struct, frozen=True):
     """The address of a server, and the user that its URL names (decoded)."""
 
     host: str

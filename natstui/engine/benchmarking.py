@@ -5,8 +5,9 @@ from __future__ import annotations
 import asyncio
 import json
 import time
-from dataclasses import asdict
 from typing import assert_never
+
+from msgspec import to_builtins
 
 from natstui.bench.plan.flags import with_changes
 from natstui.bench.plan.scenario import built_in_scenarios, find_scenario, read_scenario
@@ -179,7 +180,7 @@ class BenchmarkRunner:
         ]
         run_names = library.run_names(self._runs_folder)
         reply_body = {
-            "scenarios": [asdict(scenario) for scenario in scenarios],
+            "scenarios": [to_builtins(scenario) for scenario in scenarios],
             "runs": run_names[: -_MAX_LISTED_RUNS - 1 : -1],
             "runs_count": len(run_names),
         }

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 
 from natstui.errors import ActionRefusal
@@ -17,6 +16,7 @@ from natstui.session.files.keyframe import KeyframeBuilder
 from natstui.session.library import seal_unfinished_sessions
 from natstui.session.write.recorder import Recorder
 from natstui.session.write.settings import RecorderSettings
+from natstui.values import replace
 
 
 class EngineRecorder:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Protocol
+
+from msgspec import Struct
 
 
 class TrafficCounters(Protocol):
@@ -26,8 +27,7 @@ class TrafficCounters(Protocol):
         """Return the bytes of the sent messages."""
 
 
-@dataclass(frozen=True, slots=True)
-class Traffic:
+class Traffic(Struct, frozen=True):
     """The traffic per second."""
 
     in_msgs_per_s: float

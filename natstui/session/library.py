@@ -7,7 +7,6 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import replace
 from functools import reduce
 from pathlib import Path
 from typing import assert_never
@@ -46,6 +45,7 @@ from natstui.session.read.recording import Recording
 from natstui.session.share.pack import pack
 from natstui.session.write.seal import seal
 from natstui.units import counted
+from natstui.values import replace
 
 
 def list_session_folders(sessions: Path) -> list[Path]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import replace
 from pathlib import Path
 
 from benchmarks._fleet import START_AT_US, Fault, Plan, advisory
@@ -12,6 +11,7 @@ from natstui.model.live.snapshot import Snapshot
 from natstui.model.records.findings import FindingReport, FindingsChanged
 from natstui.model.records.record import Record
 from natstui.model.records.recording import ClockStepped
+from natstui.values import replace
 
 HOUR_US = 3_600_000_000
 STEPPED_AT_US = START_AT_US + 60_000_000

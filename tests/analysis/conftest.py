@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -13,6 +12,7 @@ from pyspark.sql import SparkSession
 
 from natstui.analysis.spark.session import SparkSettings, open_session
 from natstui.session.files.info import read_info, write_info
+from natstui.values import replace
 from tests.analysis import clocks, crowded, damaged, happened, storms, truths, versions
 from tests.analysis.locally import Answers, Locally, analyse_locally, answers_of
 from tests.analysis.planted import Analysed, Planted, write_planted

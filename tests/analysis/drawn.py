@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import random
-from dataclasses import asdict
 from typing import Any
+
+from msgspec import to_builtins
 
 from natstui.analysis.defaults import MAX_TABLE_ROWS_COUNT
 from natstui.analysis.gold.build import GOLD_TABLES
@@ -54,8 +55,8 @@ def result(
         rows = made(rows, sessions, names, lasted_s) if made else rows
         tables[gold_table.table.name] = {
             "meaning": gold_table.table.meaning,
-            "section": gold_table.section and asdict(gold_table.section),
-            "columns": [asdict(c) | {"unit": c.unit} for c in gold_table.table.columns],
+            "section": gold_table.section and to_builtins(gold_table.section),
+            "columns": [to_builtins(c) | {"unit": c.unit} for c in gold_table.table.columns],
             "rows": [[row[c.name] for c in gold_table.table.columns] for row in rows],
             "cut": True,
         }

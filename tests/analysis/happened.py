@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +10,7 @@ from benchmarks._sessions import records, write_records
 from natstui.model.live.snapshot import ConsumerColumns, Snapshot, StreamColumns
 from natstui.model.records.findings import FindingReport
 from natstui.model.records.record import Configured, LinkChanged, Record
+from natstui.values import replace
 
 AGAIN, ANEW, AWAY, POISONED, BEHIND, STREAM_AWAY = 0, 1, 2, 5, 7, 3
 AWAY_TICKS = range(70, 130)
@@ -57,7 +57,7 @@ FAR_MSGS = 30_000
 
 
 def without(columns: Any, row: int) -> Any:
-    values = {field.name: list(getattr(columns, field.name)) for field in fields(columns)}
+    values = {field: list(getattr(columns, field)) for field in columns.__struct_fields__}
     # A column that recorders of before did not have is empty.
     for one in filter(None, values.values()):
         del one[row]

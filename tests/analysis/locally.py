@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Container, Iterable, Iterator
-from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from graphlib import TopologicalSorter
 from pathlib import Path
 from typing import Any
 
+from msgspec import Struct
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
@@ -27,6 +27,7 @@ from natstui.analysis.silver.layer import Silver, read_silver
 from natstui.analysis.spark.store import TableStore
 from natstui.model.live.snapshot import Snapshot
 from natstui.model.records.record import Configured, Record
+from natstui.values import replace
 from tests.analysis.alike import assert_alike
 
 WEEK_US = 7 * 86_400_000_000
@@ -83,8 +84,7 @@ def _changed(plan: Plan) -> Record:
     return Configured(plan.started_at_us + 15_000_000, (), (changed,))
 
 
-@dataclass(frozen=True)
-class Locally:
+class Locally(Struct, frozen=True):
     """The recordings, the rows of every gold table, and the result of the run."""
 
     folders: tuple[Path, Path]
@@ -183,7 +183,7 @@ class AnswersOfSome:
     def silver(self) -> Silver:
         """The silver tables of these sessions."""
         tables = {
-            field.name: getattr(self._answers.silver, field.name) for field in fields(Silver)
+            field: getattr(self._answers.silver, field) for field in Silver.__struct_fields__
         }
         return Silver(**{name: self._of_some(rows) for name, rows in tables.items()})
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any
+
+from msgspec import Struct
 
 from benchmarks._bench_run import bench_records
 from benchmarks._fleet import START_AT_US, Fault, Plan
@@ -62,8 +63,7 @@ def write_third(folder: Path) -> Path:
     return write_troubled(folder / THIRD, START_AT_US + 2 * WEEK_US)
 
 
-@dataclass(frozen=True)
-class Planted:
+class Planted(Struct, frozen=True):
     """The sessions."""
 
     folders: tuple[Path, ...]
@@ -79,8 +79,7 @@ def write_planted(folder: Path) -> Planted:
     return Planted(folders, records)
 
 
-@dataclass(frozen=True)
-class Analysed(Planted):
+class Analysed(Planted, frozen=True):
     """The sessions, and all that an analysis says of them."""
 
     answers: AnswersOfSome

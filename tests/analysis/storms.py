@@ -6,7 +6,6 @@ import json
 import random
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
-from dataclasses import replace
 from itertools import groupby
 from pathlib import Path
 
@@ -17,6 +16,7 @@ from natstui.model.bench.latency import from_latencies
 from natstui.model.live.advisory_counts import MAX_MESSAGES, MessageCount
 from natstui.model.records.evidence import AcksCounted, AdvisoriesCounted, MessageAdvisoryType
 from natstui.model.records.record import AckSample, Advisory, Record
+from natstui.values import replace
 
 SECONDS = 2
 KINDS: tuple[MessageAdvisoryType, ...] = ("nak", "max_deliver", "terminated")

@@ -5,11 +5,11 @@ from __future__ import annotations
 import math
 import random
 from collections import defaultdict
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec import to_builtins
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
@@ -128,11 +128,11 @@ def test_spark_reduces_a_series_to_the_numbers_that_plain_python_finds(
         series = [value for *of, _, value in lines if of == [one.session, one.metric]]
         if series:
             expected = series_of(series)
-            assert asdict(one.series) == {k: pytest.approx(v) for k, v in expected.items()}
+            assert to_builtins(one.series) == {k: pytest.approx(v) for k, v in expected.items()}
     of_few = [("s", RTT, n, float(n * n)) for n in range(4)]
     ((few,), _) = summarize_metrics(spark.createDataFrame(in_full(of_few), DDL))
     expected = series_of([0.0, 1.0, 4.0, 9.0])
-    assert asdict(few.series) == {k: pytest.approx(v) for k, v in expected.items()}
+    assert to_builtins(few.series) == {k: pytest.approx(v) for k, v in expected.items()}
     assert (few.waiting_share, few.first_at_us) == (None, 0)
 
 

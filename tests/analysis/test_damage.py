@@ -5,7 +5,6 @@ Which lines are left out is in `test_left_out.py`.
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -14,6 +13,7 @@ from pyspark.sql import functions as F
 
 from natstui.analysis.gold.session import compute_session_summary
 from natstui.analysis.silver.tables import SEGMENT
+from natstui.values import replace
 from tests.analysis.damaged import (
     ABSURD,
     LAST,

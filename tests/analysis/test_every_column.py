@@ -5,11 +5,11 @@ from __future__ import annotations
 import ast
 import json
 from collections.abc import Callable
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec import to_builtins
 
 from natstui.analysis.gold import build as gold
 from natstui.analysis.gold.session import SESSION_SUMMARY, find_damaged_recordings
@@ -218,7 +218,7 @@ def judged(folder: Path) -> list[Record]:
         before, state = state, apply_and_evaluate(state, record)
         if state.findings is not before.findings:
             now = (*state.findings.ended, *state.findings.list_open_findings())
-            found += [Record(**asdict(make_report(finding))) for finding in now]
+            found += [Record(**to_builtins(make_report(finding))) for finding in now]
     return found
 
 

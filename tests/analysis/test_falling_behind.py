@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 import random
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from typing import Any
 
 import pytest
+from msgspec import Struct
 from pyspark.sql import SparkSession
 
 from natstui.analysis.defaults import Thresholds
@@ -136,8 +136,7 @@ def cases() -> Iterator[dict[str, Any]]:
     yield from rates(DELETED, stays_far_behind, 2)
 
 
-@dataclass(frozen=True)
-class Judged:
+class Judged(Struct, frozen=True):
     """What is known of the backlogs of all sessions, and what is told of them: rows."""
 
     lags: list[dict[str, Any]]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +15,7 @@ from natstui.analysis.gold.build import GOLD_TABLES
 from natstui.analysis.gold.shared.harm import REPORTED_SEVERITIES
 from natstui.model.live.snapshot import ConsumerColumns, Snapshot
 from natstui.model.records.record import Configured, Record
+from natstui.values import replace
 from tests.analysis.locally import answers_of
 
 pytestmark = [pytest.mark.spark, pytest.mark.long]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 import shlex
-from dataclasses import fields
 from itertools import pairwise
 from typing import Any
 
@@ -157,9 +156,9 @@ def test_a_replica_is_away_where_the_live_rule_says_so(spark: SparkSession) -> N
         for active_ns in (None, 0, 1, 5_000_000_000, 5_000_000_001)
     ]
     names = ", ".join(
-        f"{one.name}: {'boolean' if one.name in ('current', 'offline') else 'bigint'}"
-        for one in fields(Peer)
-        if one.name != "name"
+        f"{one}: {'boolean' if one in ('current', 'offline') else 'bigint'}"
+        for one in Peer.__struct_fields__
+        if one != "name"
     )
     lists = [[(one.current, one.offline, one.active_ns, one.lag_msgs)] for one in peers]
     frame = spark.createDataFrame([(lists,)], f"all_peers array<array<struct<{names}>>>")
@@ -247,7 +246,7 @@ def test_what_began_and_ended_in_one_microsecond_is_not_open(spark: SparkSession
             change(past_us, None, past_us), change(later_us, None, later_us)]  # fmt: skip
     poll = spark.createDataFrame([("A", later_us)], "session string, at_us bigint")
     changes = spark.createDataFrame(ordered(FINDING, rows), FINDING.ddl())
-    silver = Silver(**{f.name: poll for f in fields(Silver)} | {"finding": changes})
+    silver = Silver(**dict.fromkeys(Silver.__struct_fields__, poll) | {"finding": changes})
     spans = compute_findings(silver).orderBy("start_at_us").collect()
     periods = [(row["start_at_us"], row["end_at_us"], row["open"]) for row in spans]
     assert periods == [

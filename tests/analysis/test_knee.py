@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import fields
 from typing import Any
 
 import pytest
@@ -47,7 +46,7 @@ def levels(spark: SparkSession, run: Callable[[int], tuple[int, int]]) -> list[A
         "bench_latency": frame(spark, BENCH_LATENCY, latencies),
     }
     empty = frame(spark, BENCH_RESULT, [])
-    silver = Silver(**{f.name: made.get(f.name, empty) for f in fields(Silver)})
+    silver = Silver(**{f: made.get(f, empty) for f in Silver.__struct_fields__})
     return compute_bench_knee(silver, messages_per_second(silver)).collect()
 
 
@@ -118,7 +117,7 @@ def ended_runs(spark: SparkSession) -> Silver:
         "bench_result": frame(spark, BENCH_RESULT, results),
     }
     empty = frame(spark, BENCH_LATENCY, [])
-    return Silver(**{f.name: made.get(f.name, empty) for f in fields(Silver)})
+    return Silver(**{f: made.get(f, empty) for f in Silver.__struct_fields__})
 
 
 def test_an_account_sums_the_roles_that_the_benchmark_sums(spark: SparkSession) -> None:
@@ -153,6 +152,6 @@ def test_an_account_with_a_negative_count_does_not_close(spark: SparkSession) ->
         "bench_result": frame(spark, BENCH_RESULT, results),
     }
     empty = frame(spark, BENCH_LATENCY, [])
-    silver = Silver(**{f.name: tables.get(f.name, empty) for f in fields(Silver)})
+    silver = Silver(**{f: tables.get(f, empty) for f in Silver.__struct_fields__})
     rows = compute_bench_account(silver).collect()
     assert {row["run_id"]: row["closes"] for row in rows} == {"right": True, "forged": False}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +13,7 @@ from benchmarks._sessions import write_session
 from natstui.analysis.silver.tables import CONSUMER_SAMPLE
 from natstui.analysis.spark.store import TableStore
 from natstui.analysis.tables import Table, columns
+from natstui.values import replace
 from tests.analysis.locally import analysed_into
 from tests.analysis.planted import Analysed
 from tests.analysis.test_silver import persisted

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import re
-from dataclasses import asdict
 from html.parser import HTMLParser
 from typing import Any
 
 import pytest
+from msgspec import to_builtins
 
 from natstui.analysis.gold.build import GOLD_TABLES
 from natstui.analysis.gold.picture import MAX_CHARTED_CONSUMERS, MAX_POINTS_COUNT, PICTURE
@@ -58,8 +58,12 @@ def result(names_count: int) -> dict[str, Any]:
             {"name": n, "type": "string", "unit": "", "meaning": ""} for n in section.columns
         ]
         tables[name] = {
-            "meaning": "", "section": asdict(section), "columns": columns, "rows": [], "cut": False
-        }  # fmt: skip
+            "meaning": "",
+            "section": to_builtins(section),
+            "columns": columns,
+            "rows": [],
+            "cut": False,
+        }
     stuck = tables["stuck"]
     for number in range(names_count):
         name = f"{HOSTILE[number % len(HOSTILE)]}-{number}"

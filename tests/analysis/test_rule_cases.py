@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields, replace
 from itertools import pairwise
 from typing import Any
 
 import pytest
+from msgspec import Struct
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
@@ -30,6 +30,7 @@ from natstui.analysis.silver.tables import (
     TABLES,
 )
 from natstui.analysis.tables import Table
+from natstui.values import replace
 from tests.model.rule_cases import (
     BYTES_CASES,
     DRAIN_CASES,
@@ -73,7 +74,7 @@ def samples(case: StuckCase) -> list[Row]:
 
 def configuration(case: StuckCase) -> Row:
     one = replace(consumer("S", case.name, 1), **case.config)
-    values = {field.name: getattr(one, field.name) for field in fields(one)}
+    values = {field: getattr(one, field) for field in one.__struct_fields__}
     return values | identity(case) | {"at_us": at_us(0), "change_count": 0}
 
 
@@ -108,8 +109,7 @@ def test_the_queries_find_when_a_backlog_is_drained_and_which_bytes_are_full(
     assert [bool(row[0]) for row in full.collect()] == [full for *_, full in BYTES_CASES]
 
 
-@dataclass(frozen=True)
-class GrowthCase:
+class GrowthCase(Struct, frozen=True):
     """A stream that stores 600 messages a minute, 18,000 after half an hour, and its limits."""
 
     full_in_s: float | None

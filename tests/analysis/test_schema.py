@@ -1,11 +1,11 @@
-"""Spark reads what the dataclasses of the model say: a field added there is read as well."""
+"""Spark reads what the values of the model say: a field added there is read as well."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
 from typing import Literal
 
 import pytest
+from msgspec import Struct
 
 from natstui.analysis.bronze import schema
 from natstui.lines import SCHEMA_VERSION
@@ -14,16 +14,14 @@ from natstui.model.records.record import kind_of
 from tests.session import any_record
 
 
-@dataclass(frozen=True)
-class Part:
+class Part(Struct, frozen=True):
     """Something inside a column."""
 
     name: str
     age_s: float | None
 
 
-@dataclass(frozen=True)
-class MadeUp:
+class MadeUp(Struct, frozen=True):
     """A table with a column of every shape the model has."""
 
     name: tuple[str, ...] = ()
@@ -35,7 +33,7 @@ class MadeUp:
     few: tuple[tuple[Part, ...], ...] = ()
 
 
-def test_every_field_of_a_dataclass_becomes_a_column_with_its_type() -> None:
+def test_every_field_of_a_value_becomes_a_column_with_its_type() -> None:
     assert schema.columns_of(MadeUp) == {
         "name": "string",
         "held_msgs": "bigint",
@@ -48,8 +46,7 @@ def test_every_field_of_a_dataclass_becomes_a_column_with_its_type() -> None:
 
 
 def test_a_column_that_spark_has_no_type_for_is_named() -> None:
-    @dataclass(frozen=True)
-    class Odd:
+    class Odd(Struct, frozen=True):
         either: tuple[int | str, ...] = ()
 
     with pytest.raises(TypeError, match=r"column Odd\.either"):
@@ -64,16 +61,16 @@ def test_a_column_that_spark_has_no_type_for_is_named() -> None:
     ],
 )
 def test_every_column_of_a_snapshot_is_read_and_no_other(
-    read: schema.SparkTypeByColumn, cls: type
+    read: schema.SparkTypeByColumn, cls: type[Struct]
 ) -> None:
-    assert list(read) == [field.name for field in fields(cls)]
+    assert list(read) == list(cls.__struct_fields__)
     assert read["peers"].startswith("array<struct<`name`:string,`current`:boolean,")
     assert read["leader"] == "string?"
 
 
 def test_a_column_is_recorded_as_it_is_or_as_its_difference() -> None:
-    polled = {field.name for field in fields(snapshot.ConsumerColumns)}
-    recorded = {field.name for field in fields(column_differences.ConsumersAsDifferences)}
+    polled = set(snapshot.ConsumerColumns.__struct_fields__)
+    recorded = set(column_differences.ConsumersAsDifferences.__struct_fields__)
     differences = column_differences.DIFFERENCE_COLUMN_BY_COLUMN
     assert polled >= differences.keys()
     missing = {differences.get(name, name) for name in polled} - recorded

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -15,6 +14,7 @@ from natstui.analysis.silver import tables as silver_tables
 from natstui.analysis.spark.store import PART_COLUMN, TableStore
 from natstui.analysis.tables import Table, columns, data_dictionary
 from natstui.errors import AnalysisError
+from natstui.values import replace
 from tests.analysis.test_silver import nothing_can_be_deleted
 
 pytestmark = pytest.mark.spark

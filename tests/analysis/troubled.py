@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 from typing import TypeVar
 
@@ -28,6 +27,7 @@ from natstui.model.records.record import (
 )
 from natstui.model.servers.server import Servers, ServerState
 from natstui.model.servers.watch import ServersRead
+from natstui.values import replace
 
 SLOW_TICKS = range(220, 280)
 """Exactly one bucket of a minute: the session starts 20 s after a full one."""

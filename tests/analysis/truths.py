@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
 
@@ -13,6 +12,7 @@ from natstui.model.live.snapshot import ConsumerColumns, Peer, Snapshot
 from natstui.model.records.record import Configured, Record
 from natstui.model.records.recording import Gap
 from natstui.session.files.info import read_info, write_info
+from natstui.values import replace
 
 PLAN = Plan(2, 4, 180, replicas_share=0.0)
 STREAM, CONSUMER = "ORDERS-000", "billing-0000"

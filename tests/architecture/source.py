@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+
+from msgspec import Struct
 
 ROOT = Path(__file__).resolve().parents[2]
 PACKAGE = ROOT / "natstui"
 
 
-@dataclass(frozen=True)
-class Module:
+class Module(Struct, frozen=True):
     """One file of the package."""
 
     path: Path

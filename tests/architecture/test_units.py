@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import dataclasses
 import importlib
 import re
 from collections.abc import Iterator
 from typing import get_args
+
+from msgspec import Struct
 
 from natstui.cli.watch.lines import Row
 from tests.architecture.source import modules
@@ -47,26 +48,26 @@ EXCEPTIONS: dict[str, str] = {
 }
 
 
-def dataclasses_with_numbers() -> Iterator[type]:
-    """Yield every dataclass of the model, and of the lines others read."""
+def values_with_numbers() -> Iterator[type[Struct]]:
+    """Yield every value of the model, and of the lines others read."""
     for module in (*modules("natstui.model"), *modules("natstui.cli.watch")):
         for thing in vars(importlib.import_module(module.name)).values():
             defined_here = getattr(thing, "__module__", None) == module.name
-            if defined_here and isinstance(thing, type) and dataclasses.is_dataclass(thing):
+            if defined_here and isinstance(thing, type) and issubclass(thing, Struct):
                 yield thing
 
 
 def bare_numbers() -> Iterator[str]:
     """Yield `Class.field` for each number whose name has no unit."""
-    for cls in dataclasses_with_numbers():
-        for field in dataclasses.fields(cls):
-            is_number = re.search(r"\b(int|float)\b", str(field.type))
-            if is_number and not field.name.endswith(SUFFIXES):
-                yield f"{cls.__name__}.{field.name}"
+    for cls in values_with_numbers():
+        for field in cls.__struct_fields__:
+            is_number = re.search(r"\b(int|float)\b", cls.__annotations__[field])
+            if is_number and not field.endswith(SUFFIXES):
+                yield f"{cls.__name__}.{field}"
 
 
 def test_the_lines_that_others_read_are_among_them() -> None:
-    assert {*get_args(Row)} <= {*dataclasses_with_numbers()}
+    assert {*get_args(Row)} <= {*values_with_numbers()}
 
 
 def test_every_number_in_the_model_carries_its_unit_in_its_name() -> None:
@@ -77,8 +78,6 @@ def test_no_exception_has_outlived_its_field() -> None:
     assert set(EXCEPTIONS) - set(bare_numbers()) == set()
 
 
-def test_every_dataclass_of_the_model_is_frozen_and_slotted() -> None:
-    for cls in dataclasses_with_numbers():
-        parameters = cls.__dataclass_params__  # type: ignore[attr-defined]
-        assert parameters.frozen, cls
-        assert "__slots__" in vars(cls), cls
+def test_every_value_of_the_model_is_frozen() -> None:
+    for cls in values_with_numbers():
+        assert cls.__struct_config__.frozen, cls

@@ -1,7 +1,6 @@
 """The sums of a run, without a server: where each message is, and what does not close."""
 
 import json
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -20,6 +19,7 @@ from natstui.bench.result.accounting import (
 from natstui.jetstream.connection.decode.consumers import read_consumer
 from natstui.model.bench.counts import Counts
 from natstui.model.bench.plan import Payload, Role
+from natstui.values import replace
 
 CONSUME, SUBSCRIBE = Role("subs", "js-consume"), Role("subs", "subscribe")
 ORDERED, QUEUE = Role("subs", "js-ordered"), Role("subs", "subscribe", queue="q")

@@ -1,7 +1,6 @@
 """The rate that a running benchmark shows after a change is the one that is sent."""
 
 import asyncio
-from dataclasses import replace
 
 import pytest
 
@@ -12,6 +11,7 @@ from natstui.model.bench.plan import Fault, RateSegment, Role
 from natstui.model.bench.result import BenchmarkResult
 from natstui.model.records.benchmark import BenchmarkLog, BenchmarkPhase, BenchmarkReport
 from natstui.model.records.record import Record
+from natstui.values import replace
 from tests.accounts import Account
 from tests.bench.running import Records, plan
 

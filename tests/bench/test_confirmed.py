@@ -6,7 +6,6 @@ import asyncio
 import json
 import resource
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 
 import nats
@@ -49,6 +48,7 @@ from natstui.model.records.managing import (
     Undo,
 )
 from natstui.model.records.record import Record
+from natstui.values import replace
 from tests.accounts import Account
 from tests.bench.running import Records, plan
 from tests.jetstream.pending import until_pending

@@ -8,12 +8,10 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
-from msgspec.structs import replace as replace_orders
 from nats.aio.msg import Msg
 
 from natstui.bench.job import protocol
@@ -55,6 +53,7 @@ from natstui.model.records.benchmark import (
     BenchmarkReport,
 )
 from natstui.model.records.record import Record
+from natstui.values import replace
 from tests.accounts import Account
 from tests.bench.here import Workers, run_here, workers_of
 from tests.bench.running import Records, plan, run_plan
@@ -512,7 +511,7 @@ def test_messages_of_a_worker_count_for_the_stream_that_stores_them() -> None:
         ("js-consume", ""): {},
     }
     for (pattern, subject), msgs in cases.items():
-        worker = replace_orders(
+        worker = replace(
             orders(Role("r", pattern, subject=subject)),
             created_streams=created,
             responses="RESPONSES",
@@ -621,7 +620,7 @@ async def test_a_worker_that_nobody_hears_ends_without_a_word_and_removes_what_i
     reply = await client.request("STREAM.CREATE.BENCH", {"name": "BENCH", "subjects": ["bench"]})
     created = {"BENCH": CreatedStream(str(json.loads(reply)["created"]), ("bench",))}
     await client.close()
-    own = replace_orders(
+    own = replace(
         orders(Role("pubs", "js-publish-async", subject="bench")),
         connection=connection.to_json_line(),
         stream="BENCH",
@@ -645,7 +644,7 @@ async def test_a_worker_that_nobody_hears_ends_without_a_word_and_removes_what_i
 async def test_a_command_that_comes_too_early_ends_a_worker_with_its_reason(
     account: Account,
 ) -> None:
-    own = replace_orders(
+    own = replace(
         orders(Role("pubs", "publish", subject="bench")),
         connection=Connection(servers=(account.url,)).to_json_line(),
     )
@@ -895,7 +894,7 @@ async def test_workers_of_a_killed_run_leave_the_stream_of_the_next_one(
 
     monkeypatch.setattr(slow, "request", request)
     created = {"BENCH": CreatedStream(await create(), ("bench",))}
-    ended = replace_orders(orders(Role("subs", "js-consume")), created_streams=created)
+    ended = replace(orders(Role("subs", "js-consume")), created_streams=created)
 
     def cleaning(client: Client) -> asyncio.Task[None]:
         return asyncio.create_task(clean_up(client, ("STREAM.DELETE.BENCH",), ended, Counts()))

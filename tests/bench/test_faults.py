@@ -1,7 +1,6 @@
 """Faults on purpose do what they say: pauses, terms, messages never acknowledged, slow workers."""
 
 import asyncio
-from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
@@ -21,6 +20,7 @@ from natstui.model.bench.plan import (
 )
 from natstui.model.records.benchmark import BenchmarkLog, BenchmarkPhase, BenchmarkReport
 from natstui.model.records.record import Record
+from natstui.values import replace
 from tests.accounts import Account
 from tests.bench.here import Workers, run_here
 from tests.bench.running import Records, Run, check_sums, plan

@@ -1,7 +1,6 @@
 """The form of a benchmark: read from a scenario, written as one, and said as a command."""
 
 import shlex
-from dataclasses import replace
 
 import pytest
 from click.testing import CliRunner
@@ -20,6 +19,7 @@ from natstui.tui.bench.setup.fields import (
     next_round_rate,
 )
 from natstui.tui.bench.setup.preview import command_text, drawing_lines, preview_lines
+from natstui.values import replace
 
 FAN_OUT = parse_document(built_in_scenarios()["fanout"])
 

@@ -2,7 +2,6 @@
 
 import json
 import re
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +26,7 @@ from natstui.model.bench.latency import from_latencies
 from natstui.model.bench.plan import BenchmarkPlan, Role
 from natstui.model.bench.result import BenchmarkResult
 from natstui.model.bench.timeline import Timeline
+from natstui.values import replace
 
 PLAN = BenchmarkPlan("Some title", "", (Role("p", "publish"),), None, 5.0)
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from dataclasses import replace
 
 import pytest
 
@@ -21,6 +20,7 @@ from natstui.model.findings.catalogue.consumers import REDELIVERING
 from natstui.model.findings.evaluate import apply_and_evaluate
 from natstui.model.live.state import State
 from natstui.model.records.record import Record
+from natstui.values import replace
 from tests.accounts import Account
 from tests.bench.running import Records
 

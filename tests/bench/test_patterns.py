@@ -3,7 +3,6 @@
 import asyncio
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import replace
 
 import nats
 import pytest
@@ -21,6 +20,7 @@ from natstui.model.bench.plan import (
     Role,
     StreamPlan,
 )
+from natstui.values import replace
 from tests.accounts import Account
 from tests.bench.here import Workers, run_here
 from tests.bench.running import Records, Run, plan, run_plan

@@ -1,13 +1,12 @@
 """Rates are those of the time in which there was something to measure, without a server."""
 
-from dataclasses import replace
-
 from natstui.bench.job.tally import Tally
 from natstui.bench.result.accounting import WorkerCounts
 from natstui.bench.result.run_result import RunOutcome, WorkerEnd, make_result
 from natstui.model.bench.counts import Latencies
 from natstui.model.bench.plan import Pattern, Role
 from natstui.model.bench.result import BenchmarkResult
+from natstui.values import replace
 from tests.bench.running import plan
 
 SECOND = 1_000_000_000

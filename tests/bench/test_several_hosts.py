@@ -9,7 +9,6 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
-from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -35,6 +34,7 @@ from natstui.model.bench.plan import BenchmarkPlan, Payload, RateSegment, Role, 
 from natstui.model.bench.result import BenchmarkResult
 from natstui.model.bench.timeline import Timeline
 from natstui.model.records.benchmark import BenchmarkPhase
+from natstui.values import replace
 from tests.accounts import Account
 from tests.bench.here import workers_of
 from tests.bench.running import Records, check_sums, plan

@@ -1,7 +1,6 @@
 """Every pattern, with headers, and messages from 0 B to 1 MiB."""
 
 from collections.abc import Callable
-from dataclasses import replace
 
 import pytest
 
@@ -9,6 +8,7 @@ from natstui.config.connection import Connection
 from natstui.jetstream.testbed.broker import Broker
 from natstui.model.bench.plan import Pattern, Payload, Role, StreamPlan
 from natstui.model.bench.result import BenchmarkResult
+from natstui.values import replace
 from tests.bench.here import run_here
 from tests.bench.running import plan
 

@@ -14,12 +14,12 @@ import re
 import typing
 from collections.abc import Callable, Iterator
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 import click
 import pytest
+from msgspec import Struct, field
 from textual.binding import Binding
 from textual.dom import DOMNode
 
@@ -39,6 +39,7 @@ from natstui.model.records.managing import (
 )
 from natstui.model.records.messages import PublishMessage, RequestReply
 from natstui.tui.frame.action_keys import SPECS
+from natstui.values import replace
 from tests.accounts import Account
 from tests.cli.test_manage import Shell
 from tests.jetstream.admin_session import AdminSession, admin_session
@@ -55,8 +56,7 @@ _MEMORY = {"storage": "memory", "allow_rollup_hdrs": True}
 """Made again at once: in a file it would wait for the old store to be removed."""
 
 
-@dataclass(frozen=True)
-class Case:
+class Case(Struct, frozen=True):
     """One removing action on stream S or consumer C of it, and what has to be said before."""
 
     said: str

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +11,7 @@ from natstui.cli.sessions.first_page import MAX_FINDINGS_SHOWN, RecordedFindings
 from natstui.model.records.findings import FindingReport, FindingsChanged
 from natstui.session.files.index import INDEX
 from natstui.session.read.findings import read_findings
+from natstui.values import replace
 from tests.session import lost
 from tests.session.making import made
 from tests.session.scenario import START_US, Scenario

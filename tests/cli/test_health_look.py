@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -20,6 +19,7 @@ from natstui.cli.health.stuck import consumer_lines
 from natstui.model.findings.catalogue.every import KINDS
 from natstui.model.findings.finding import Entity, Finding, Findings, WatchedCondition
 from natstui.model.live.state import State
+from natstui.values import replace
 from tests.model.builders import snapshot
 
 

@@ -9,13 +9,13 @@ import pwd
 import sys
 import urllib.request
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
 import nats
 import pytest
 from click.testing import CliRunner
+from msgspec import Struct
 
 from natstui.clean import clean_line
 from natstui.cli.manage.options import read_config_file
@@ -29,8 +29,7 @@ from tests.cli.rewriting import speaking
 pytestmark = pytest.mark.server
 
 
-@dataclass(frozen=True)
-class Done:
+class Done(Struct, frozen=True):
     """What a command printed, and how it ended."""
 
     returncode: int

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import base64
 import contextlib
-import dataclasses
 import json
 import math
 import re
@@ -36,6 +35,7 @@ from natstui.jetstream.messages.copying.selection import (
 from natstui.jetstream.testbed.broker import Broker
 from natstui.session.read.max_deliver import read_dropped_messages
 from natstui.session.read.recording import Recording
+from natstui.values import replace
 from tests.cli.beside import Begin, run_beside, stop, until_printed
 from tests.cli.processes import NatstuiProcess
 from tests.cli.test_core import PATIENCE_S, connected, run
@@ -337,7 +337,7 @@ async def test_the_count_before_a_resumed_copy_finds_nothing_removed_that_never_
         begun = await select(client, SelectionRequest("S"))
         await client.request("STREAM.PURGE.S", {"seq": 50})
         resumed = await select(client, SelectionRequest("S"))
-        selection = dataclasses.replace(resumed, begin_seq=1, lacking_count=begun.lacking_count)
+        selection = replace(resumed, begin_seq=1, lacking_count=begun.lacking_count)
         assert (selection.first_seq, selection.lacking_count) == (60, 10)
         copy = MessageCopy(CopyTarget("T"), selection, state=CopyState(end_seq=100, done_seq=49))
         assert (await count_copy(client, client, copy)).messages == 41
@@ -548,7 +548,7 @@ async def test_a_resumed_copy_leaves_out_what_was_dropped_of_messages_stored_sin
     try:
         selection = await select(client, SelectionRequest("S"))
         # As of a copy that began when the stream ended with sequence 5.
-        selection = dataclasses.replace(selection, seqs=(2, 4, 7), end_seq=5)
+        selection = replace(selection, seqs=(2, 4, 7), end_seq=5)
         copy = MessageCopy(CopyTarget("T"), selection, state=CopyState(end_seq=5, done_seq=2))
         assert (await count_copy(client, client, copy)).subjects == {"s.4": 1}
     finally:
@@ -645,7 +645,7 @@ async def what_was_recorded_is_sent_again(shell: Shell, url: str, folder: Path) 
         )
         assert "0 in recordings" in (await select(client, wanted)).remark
         unknown = tuple(drop._replace(consumer_created_at_us=None) for drop in drops)
-        wanted = dataclasses.replace(wanted, recorded_drops=unknown)
+        wanted = replace(wanted, recorded_drops=unknown)
         assert "5 in recordings" in (await select(client, wanted)).remark
         await client.close()
 

@@ -16,7 +16,6 @@ import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
 from pathlib import Path
 
 import nats
@@ -40,6 +39,7 @@ from natstui.model.findings.finding import Entity, Finding
 from natstui.model.live.snapshot import StreamColumns, Upstream
 from natstui.model.live.state import State
 from natstui.model.records.record import LinkChanged
+from natstui.values import replace
 from tests.accounts import Account
 from tests.cli.beside import Begin, run_beside, stop, until_said, written_to
 from tests.cli.processes import NatstuiProcess

@@ -10,7 +10,6 @@ import os
 import re
 import signal
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +26,7 @@ from natstui.session.files.folder import list_segments
 from natstui.session.files.info import DroppedSegments, read_info, write_info
 from natstui.session.library import list_session_folders
 from natstui.session.read.recording import Recording
+from natstui.values import replace
 from tests.analysis.limited import bound_by_permissions, largest_file
 from tests.cli.processes import NatstuiProcess
 from tests.cli.test_core import connected

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import threading
 from contextlib import suppress
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -20,6 +19,7 @@ from natstui.model.records.listening import StartListening, StopListening, Subje
 from natstui.model.records.messages import Answered, StartTail, StopTail
 from natstui.model.records.record import Record
 from natstui.model.records.tap import StartTap, StopTap, TapResults
+from natstui.values import replace
 from tests.accounts import Account
 from tests.cli.rewriting import just_before
 from tests.cli.test_core import connected

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import threading
 import time
-from dataclasses import replace
 
 import pytest
 
@@ -14,6 +13,7 @@ from natstui.jetstream.polling.snapshot import PolledConsumers, PolledStreams, m
 from natstui.lines import decode_record, encode_record
 from natstui.model.live.snapshot import PollCost, Snapshot
 from natstui.model.records.record import Advisory, Noted, Record, Restored, Unavailable
+from natstui.values import replace
 from tests.jetstream.stream_rows import stream_row
 
 

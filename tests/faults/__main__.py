@@ -7,7 +7,6 @@ import asyncio
 import sys
 import tempfile
 import time
-from dataclasses import replace
 from pathlib import Path
 
 import tests.faults.stories.accounts
@@ -16,6 +15,7 @@ import tests.faults.stories.consumers
 import tests.faults.stories.fine
 import tests.faults.stories.servers
 import tests.faults.stories.streams  # noqa: F401
+from natstui.values import replace
 from tests.faults.grounds import GROUPS, Plan, SharedStage
 from tests.faults.healthy import report_of, run_healthy
 from tests.faults.judge import Seen

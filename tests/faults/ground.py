@@ -5,9 +5,9 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, field
 from typing import Any
 
+from msgspec import Struct, field
 from nats.aio.client import Client as Nats
 from nats.aio.msg import Msg
 
@@ -121,8 +121,7 @@ async def done(result: Awaitable[Any] | None) -> None:
         await result
 
 
-@dataclass(frozen=True)
-class Fault:
+class Fault(Struct, frozen=True):
     """One fault: how it is prepared, made and mended, and what is to be found of it."""
 
     name: str

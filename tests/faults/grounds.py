@@ -11,7 +11,6 @@ import subprocess
 import sys
 import tempfile
 from abc import ABC, abstractmethod
-from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from functools import cache
 from pathlib import Path
@@ -19,6 +18,7 @@ from typing import Any, ClassVar
 
 import nats
 import trustme
+from msgspec import Struct, field
 from nats.aio.client import Client as Nats
 from nats.errors import Error
 
@@ -151,8 +151,7 @@ _ACCOUNT = """
   {name}: {{ jetstream: {limits}, users: [{{user: {user}, password: {user}}}{more}] {rest} }}"""
 
 
-@dataclass(frozen=True)
-class Account:
+class Account(Struct, frozen=True):
     """An account of the shared server, whose user has its name in small letters."""
 
     name: str
@@ -483,8 +482,7 @@ def _limited(mb: int) -> str:
     return _LIMITED.format(mb=mb)
 
 
-@dataclass(frozen=True)
-class Plan:
+class Plan(Struct, frozen=True):
     """A ground that is not begun yet."""
 
     name: str

@@ -9,6 +9,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from msgspec import Struct
+
 from tests.faults.grounds import OneSystemStage, Plan, Stage
 from tests.faults.judge import Course, entity_of
 from tests.faults.observers import Observer, System, listed_sentences, read_fresh
@@ -29,8 +31,7 @@ _HEALTHY_S = {
 """How long natstui must have seen the pace of something before it can know what is unusual."""
 
 
-@dataclass(frozen=True)
-class Times:
+class Times(Struct, frozen=True):
     """How long each part of a run lasts, in seconds."""
 
     healthy_s: float = 10.0

@@ -6,9 +6,9 @@ import asyncio
 import json
 import time
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
 from typing import Any
 
+from msgspec import Struct
 from nats.aio.client import Client as Nats
 from nats.aio.msg import Msg
 from nats.aio.subscription import Subscription
@@ -47,8 +47,7 @@ def _why_away(info: dict[str, Any], listed: dict[str, Any]) -> str:
     return ""
 
 
-@dataclass(frozen=True)
-class _Way:
+class _Way(Struct, frozen=True):
     """How a worker works."""
 
     handle: Handle

@@ -8,8 +8,9 @@ server behaves differently, and then its reason stands in `CHANGED`.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Literal
+
+from msgspec import Struct
 
 Ground = Literal["account", "server", "cluster"]
 """An account of a shared server, a server of its own, or a cluster of its own."""
@@ -17,8 +18,7 @@ Ground = Literal["account", "server", "cluster"]
 Entity = Literal["stream", "consumer", "account", "client", "server", "meta group"]
 
 
-@dataclass(frozen=True)
-class Situation:
+class Situation(Struct, frozen=True):
     """One situation that an operator meets, and what a senior engineer says of it."""
 
     key: str

@@ -6,11 +6,11 @@
 from __future__ import annotations
 
 import asyncio
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from natstui.values import replace
 from tests.faults.__main__ import chosen, recorded_findings_of
 from tests.faults.grounds import GROUPS
 from tests.faults.healthy import AFTER_RESTART_S, WORKLOADS, Quarter, report_of

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
 
 import trustme
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import ec
+from msgspec import Struct
 
 
-@dataclass(frozen=True)
-class Files:
+class Files(Struct, frozen=True):
     """PEM files of one authority: its own certificate, the server's and a client's pair."""
 
     ca: str

@@ -12,7 +12,7 @@ import time
 import urllib.request
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any
 
@@ -96,7 +96,7 @@ class Watcher:
         """Note what `watch --json` says at this moment."""
         now_s = time.monotonic()
         for row in self.collector.pop_events():
-            self.lines.append((now_s, {f.name: getattr(row, f.name) for f in fields(row)}))
+            self.lines.append((now_s, {f: getattr(row, f) for f in row.__struct_fields__}))
         for row in all_rows(self.state):
             if isinstance(row, StreamRow | ConsumerRow) and row.is_stale:
                 self.lines.append((now_s, json.loads(json_line(row))))

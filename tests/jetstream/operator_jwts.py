@@ -6,11 +6,11 @@ import base64
 import json
 import os
 import time
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import nkeys
+from msgspec import Struct
 
 _UNLIMITED = dict.fromkeys(
     ("subs", "data", "payload", "imports", "exports", "conn", "leaf", "mem_storage"), -1
@@ -18,8 +18,7 @@ _UNLIMITED = dict.fromkeys(
 _NO_JETSTREAM = dict.fromkeys(("mem_storage", "disk_storage", "streams", "consumer"), 0)
 
 
-@dataclass(frozen=True)
-class Signer:
+class Signer(Struct, frozen=True):
     """A key pair and what it signs."""
 
     seed: str

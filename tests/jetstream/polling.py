@@ -87,7 +87,7 @@ async def polling(*urls: str, **words: Any) -> AsyncIterator[Polled]:
 
 def rows(columns: Any) -> list[dict[str, Any]]:
     """Return columns as one dictionary per row."""
-    names = columns.__dataclass_fields__
+    names = columns.__struct_fields__
     values = (getattr(columns, name) for name in names)
     return [dict(zip(names, row, strict=True)) for row in zip(*values, strict=True)]
 

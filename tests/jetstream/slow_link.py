@@ -7,8 +7,9 @@ import random
 import socket
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
 from urllib.parse import urlsplit
+
+from msgspec import Struct
 
 from tests.accounts import through
 from tests.ending import ended
@@ -18,8 +19,7 @@ _CHUNK_BYTES = 1400
 _LOOK_S = 0.1
 
 
-@dataclass(frozen=True, slots=True)
-class Wire:
+class Wire(Struct, frozen=True):
     """What a wire does: in each direction."""
 
     bytes_per_s: int

@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 from typing import cast
 
@@ -28,6 +27,7 @@ from natstui.model.assets.fields import SERVER_VERSION_BY_API_LEVEL, Field, with
 from natstui.model.assets.stream_fields import STREAM_FIELDS
 from natstui.model.records.journal import entry_command, entry_text
 from natstui.model.records.managing import Action, Change
+from natstui.values import replace
 from tests.accounts import Account
 from tests.architecture.source import modules
 from tests.jetstream.admin_session import admin_session

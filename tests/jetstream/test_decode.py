@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from itertools import product
 from typing import Any
@@ -33,6 +32,7 @@ from natstui.jetstream.polling.lag import first_or_last_stored_us
 from natstui.jetstream.polling.snapshot import PolledConsumers, PolledStreams, make_snapshot
 from natstui.lines import complete_snapshot
 from natstui.model.live.snapshot import DesiredPlacement, Peer, PollCost, UnlistedConsumers
+from natstui.values import replace
 
 HUGE = 2**64 - 1
 CREATED = "2026-11-20T20:56:56.25480919Z"

@@ -5,7 +5,6 @@ import socket
 import time
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +16,7 @@ from natstui.jetstream.connection import opening
 from natstui.jetstream.connection.client import connect
 from natstui.jetstream.testbed.broker import Broker, ReservedPorts
 from natstui.model.records.record import LinkChanged
+from natstui.values import replace
 from tests.jetstream.certificates import Files, make_files, write_encrypted_key
 from tests.serving import serving
 

@@ -7,7 +7,6 @@ from __future__ import annotations
 import asyncio
 import shutil
 from collections.abc import AsyncIterator, Callable
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -39,6 +38,7 @@ from natstui.model.records.copies import PreviewResend
 from natstui.model.records.managing import Change, Undo
 from natstui.model.records.messages import StoredMessage
 from natstui.model.records.stores import ReadKeys
+from natstui.values import replace
 
 pytestmark = pytest.mark.server
 GONE_BACK = "has lost its newest messages"
@@ -294,7 +294,7 @@ async def test_a_stream_whose_first_message_is_later_than_its_last_has_not_gone_
     for _ in range(2):
         await client.request_subject("s", b"x")
     state = (await client.stream_info("S")).state
-    later = msgspec.structs.replace(state, first_ts="2099-01-01T00:00:00Z")
+    later = replace(state, first_ts="2099-01-01T00:00:00Z")
     seq, stored_at_us = newest_message(state)
     assert not await has_lost_newest(client, "S", later, seq, stored_at_us)
     assert await has_lost_newest(client, "S", state, seq, stored_at_us - 1)

@@ -9,13 +9,13 @@ import asyncio
 from collections import Counter
 from collections.abc import AsyncIterator, Iterator
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import nats
 import pytest
+from msgspec import Struct
 from nats.aio.client import Client as NatsClient
 from nats.aio.msg import Msg
 
@@ -47,8 +47,7 @@ BETWEEN_SERVERS_S = 1.0
 """How long what one server knows may take to the others, on a busy machine."""
 
 
-@dataclass(frozen=True)
-class Ground:
+class Ground(Struct, frozen=True):
     """A cluster, and how a client of its one account with JetStream joins it."""
 
     urls: tuple[str, ...]

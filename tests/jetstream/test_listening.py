@@ -10,7 +10,6 @@ import time
 from collections import Counter
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from dataclasses import replace
 
 import pytest
 from nats.errors import ProtocolError
@@ -29,6 +28,7 @@ from natstui.model.records.listening import (
     StartListening,
     SubjectRowOptions,
 )
+from natstui.values import replace
 from tests.ending import ended
 from tests.jetstream.raw_publisher import RawPublisher
 from tests.jetstream.test_outage import until

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 import time
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +20,7 @@ from natstui.model.records.actions import ACTIONS_ON_CONSUMER
 from natstui.model.records.managing import Action, Change
 from natstui.model.records.messages import PullNext
 from natstui.model.servers.versions import VERSIONS_LIMITING_SUBJECTS_LATE, is_version_in
+from natstui.values import replace
 from tests.accounts import Account
 from tests.jetstream.admin_session import AdminSession, admin_session
 from tests.jetstream.pending import until_pending

@@ -6,7 +6,7 @@ import asyncio
 import json
 from collections.abc import Callable, Coroutine, Mapping
 from contextlib import AbstractAsyncContextManager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -30,6 +30,7 @@ from natstui.model.records.managing import Change
 from natstui.model.records.messages import BrowseMessages
 from natstui.model.records.record import Configured, Describe, Unavailable
 from natstui.model.records.system import ReadConnections, ReadServers
+from natstui.values import replace
 from tests.jetstream.operator_jwts import Operator, write_creds
 from tests.jetstream.polling import Polled, as_usual, polled_by, rows
 from tests.jetstream.test_bulk import (

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import time
-from dataclasses import replace
 
 import pytest
 
@@ -18,6 +17,7 @@ from natstui.jetstream.testbed.broker import Broker
 from natstui.model.records.managing import SilenceFinding
 from natstui.model.records.record import Record, Restored, Unavailable
 from natstui.model.records.silences import Silenced
+from natstui.values import replace
 from tests.accounts import Account
 
 pytestmark = pytest.mark.server

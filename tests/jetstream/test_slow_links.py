@@ -6,7 +6,6 @@ import asyncio
 import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from dataclasses import replace
 
 import nats
 import pytest
@@ -21,6 +20,7 @@ from natstui.jetstream.polling import listing, streams
 from natstui.jetstream.testbed.broker import Broker
 from natstui.model.live.snapshot import Snapshot
 from natstui.model.records.record import LinkChanged
+from natstui.values import replace
 from tests.jetstream.polling import api, polling
 from tests.jetstream.slow_link import SlowLink, Wire
 from tests.serving import serving

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -19,6 +18,7 @@ from natstui.jetstream.polling.subjects import (
 from natstui.model.live.snapshot import Snapshot
 from natstui.model.records.evidence import SubjectsCounted
 from natstui.model.records.record import Configured
+from natstui.values import replace
 from tests.accounts import Account
 from tests.jetstream.polling import Polled, api, polling
 from tests.model.builders import snapshot

@@ -9,7 +9,6 @@ import signal
 import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
-from dataclasses import replace
 from itertools import pairwise
 from typing import Any, cast
 
@@ -31,6 +30,7 @@ from natstui.model.clients.watch import ClientsRead
 from natstui.model.findings.evaluate import apply_and_evaluate
 from natstui.model.live.state import State
 from natstui.model.records.record import Advisory, Record
+from natstui.values import replace
 from tests.serving import relay, serving
 
 _WITHIN_S = 20.0

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import fields, replace
 from typing import Any, TypeVar
 
 from natstui.model.live.history import CONSUMER_COLUMNS, History
 from natstui.model.live.known_rows import AssetRows, Roster, consumer_keys
 from natstui.model.live.snapshot import ConsumerColumns, PollCost, Snapshot, StreamColumns
+from natstui.values import replace
 
 COST = PollCost(2, 1000, 5_000, 1_000, 1_000_000, None)
 _DEFAULTS: dict[str, Any] = {
@@ -35,8 +35,8 @@ def columns(cls: type[C], rows: list[dict[str, Any]], mono_us: int) -> C:
     defaults = _DEFAULTS | {"sampled_mono_us": mono_us}
     return cls(
         **{
-            field.name: tuple(row.get(field.name, defaults.get(field.name, 0)) for row in rows)
-            for field in fields(cls)
+            field: tuple(row.get(field, defaults.get(field, 0)) for row in rows)
+            for field in cls.__struct_fields__
         }
     )
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from typing import Any
+
+from msgspec import Struct, field
 
 from natstui.model.findings.catalogue.consumers import (
     MAX_ACK_PENDING_REACHED,
@@ -37,8 +38,7 @@ def at_us(second: int) -> int:
     return EPOCH_US + (START_S + second) * 1_000_000
 
 
-@dataclass(frozen=True)
-class StuckCase:
+class StuckCase(Struct, frozen=True):
     """A consumer whose ack floor does not move, and what both rules call it."""
 
     name: str

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 
 from natstui.model.live.age import is_stale, oldest_row_us, stale_after_us, state_at_poll_age
 from natstui.model.live.snapshot import Snapshot
 from natstui.model.live.state import State
 from natstui.model.records.record import Unavailable
+from natstui.values import replace
 from tests.model.builders import snapshot
 
 SECOND_US = 1_000_000

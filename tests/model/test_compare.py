@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from types import MappingProxyType
 
 from natstui.model.live.compare import Difference, differences
 from natstui.model.live.state import State
+from natstui.values import replace
 from tests.session.making import fold
 from tests.session.scenario import Scenario
 

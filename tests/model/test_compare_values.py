@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 from natstui.model.live.compare import Difference, differences
 from natstui.model.live.state import State
 from natstui.model.records.record import Configured
+from natstui.values import replace
 from tests.model.builders import snapshot
 from tests.session.scenario import consumer, stream
 

@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 from typing import Any
 
 from natstui.model.records.journal import (
@@ -13,6 +12,7 @@ from natstui.model.records.journal import (
     undo_text,
 )
 from natstui.model.records.managing import Action, JournalEntry
+from natstui.values import replace
 
 
 def entry(action: Action, request: dict[str, Any] | None = None, **words: Any) -> JournalEntry:

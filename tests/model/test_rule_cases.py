@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 
 from natstui.model.findings.catalogue.consumers import STUCK_CAUSES
@@ -17,6 +15,7 @@ from natstui.model.live.limits import (
 )
 from natstui.model.live.state import State
 from natstui.model.records.record import Configured
+from natstui.values import replace
 from tests.model.builders import snapshot
 from tests.model.rule_cases import (
     BYTES_CASES,

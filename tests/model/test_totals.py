@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from natstui.model.live.snapshot import Account
 from natstui.model.live.state import State
 from natstui.model.live.totals import (
@@ -17,6 +15,7 @@ from natstui.model.live.totals import (
     stored_per_s,
 )
 from natstui.model.records.record import Configured, Unavailable
+from natstui.values import replace
 from tests.model.builders import large_history, snapshot
 from tests.tui.engine_records import stream_configuration
 

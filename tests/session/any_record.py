@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import dataclasses
 import types
 import typing
 from typing import Any, get_args
 
 from hypothesis import strategies as st
+from msgspec import Struct
 
 from natstui.model.bench.latency import LatencyCounts
 from natstui.model.live.snapshot import ConsumerColumns, StreamColumns
@@ -38,7 +38,7 @@ def of(hint: Any, name: str = "") -> st.SearchStrategy[Any]:
     origin, arguments = typing.get_origin(hint), get_args(hint)
     if hint in (StreamColumns, ConsumerColumns, LatencyCounts):
         return columns(hint)
-    if dataclasses.is_dataclass(hint):
+    if isinstance(hint, type) and issubclass(hint, Struct):
         return fields_of(hint)
     if origin in (typing.Union, types.UnionType):
         return st.one_of([of(argument, name) for argument in arguments])
@@ -62,13 +62,13 @@ def of(hint: Any, name: str = "") -> st.SearchStrategy[Any]:
 
 def fields_of(cls: Any) -> st.SearchStrategy[Any]:
     hints = typing.get_type_hints(cls)
-    return st.builds(cls, **{f.name: of(hints[f.name], f.name) for f in dataclasses.fields(cls)})
+    return st.builds(cls, **{f: of(hints[f], f) for f in cls.__struct_fields__})
 
 
 def columns(cls: Any) -> st.SearchStrategy[Any]:
     """Columns of one length."""
     hints = typing.get_type_hints(cls)
-    cells = {f.name: of(get_args(hints[f.name])[0], f.name) for f in dataclasses.fields(cls)}
+    cells = {f: of(get_args(hints[f])[0], f) for f in cls.__struct_fields__}
     if "buckets" in cells:
         cells["buckets"] = st.integers(0, 8191)
     if "sampled_mono_us" in cells:

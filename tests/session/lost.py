@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 
 from natstui.model.records.findings import FindingReport, FindingsChanged
@@ -10,6 +9,7 @@ from natstui.model.records.record import Configured, Record
 from natstui.model.records.recording import Gap
 from natstui.session.files.folder import folder_name
 from natstui.session.files.keyframe import KeyframeBuilder
+from natstui.values import replace
 from tests.session.making import Maker
 from tests.session.scenario import START_US, Scenario, consumer, stream
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterator
-from dataclasses import replace
 
 from natstui.model.assets.configuration import ConsumerConfiguration, StreamConfiguration
 from natstui.model.live.snapshot import Account, ConsumerColumns, PollCost, Snapshot, StreamColumns
@@ -20,6 +19,7 @@ from natstui.model.records.record import (
     Restored,
     Unavailable,
 )
+from natstui.values import replace
 
 START_US = 1_795_000_000_000_000
 

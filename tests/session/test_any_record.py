@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import tempfile
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +29,7 @@ from natstui.session.files.entry import RecordSplitter, join_parts, parse_part
 from natstui.session.files.keyframe import KeyframeBuilder
 from natstui.session.read.recording import Recording
 from natstui.session.share.tables import rows
+from natstui.values import replace
 from tests.session.any_record import KINDS, any_record, fields_of
 from tests.session.making import made
 from tests.session.scenario import START_US, Scenario

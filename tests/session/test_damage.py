@@ -15,7 +15,6 @@ import tarfile
 import tempfile
 import zlib
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from pathlib import Path
 
 import msgspec
@@ -48,6 +47,7 @@ from natstui.session.share.pack import pack, unpack
 from natstui.session.share.verify import verify
 from natstui.session.write.recording_folder import RecordingFolder
 from natstui.session.write.settings import RecorderSettings
+from natstui.values import replace
 from tests.session.making import Maker, made
 from tests.session.scenario import START_US, Scenario
 
@@ -202,7 +202,7 @@ def test_verify_finds_every_bit_of_the_description_that_changed(tmp_path: Path) 
         changed[at] ^= 1
         path.write_bytes(changed)
         try:
-            is_same = read_info(folder) == info
+            is_same = replace(read_info(folder), checksum=info.checksum) == info
         except SessionError:
             continue
         # A space that is none now changes nothing that is read.

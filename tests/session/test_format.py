@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import gzip
 import json
 import re
@@ -15,6 +14,8 @@ from typing import Any, Union, get_args, get_origin, get_type_hints
 
 import msgspec
 import pytest
+from msgspec import Struct
+from msgspec.structs import fields
 
 from natstui.lines import decode_record
 from natstui.model.live.column_differences import ConsumersAsDifferences
@@ -43,7 +44,7 @@ VERSION_1 = DATA / "version-1"
 AGAIN = "natstui sessions format > natstui/session/share/FORMAT.md"
 
 
-def test_the_documentation_is_that_of_the_dataclasses() -> None:
+def test_the_documentation_is_that_of_the_records() -> None:
     written = (
         (PACKAGE / "session" / "share" / "FORMAT.md").read_text(encoding="utf-8").splitlines()
     )
@@ -106,7 +107,7 @@ KINDS_OF_LINES = {kind_of(cls): cls for cls in get_args(Record)} | {"keyframe": 
 
 def places(hint: Any, value: Any) -> Iterator[tuple[type, dict[str, Any]]]:
     """Yield every dataclass inside a value of this type, with its object."""
-    if isinstance(hint, type) and dataclasses.is_dataclass(hint):
+    if isinstance(hint, type) and issubclass(hint, Struct):
         if hint is ConsumerColumns and "delivered_near_us" in value:
             hint = ConsumersAsDifferences
         yield hint, value
@@ -141,7 +142,7 @@ def test_a_field_is_there_in_every_version_as_the_documentation_says(version: st
     for line in lines_of(version):
         for cls, value in places(KINDS_OF_LINES[line["kind"]], line):
             hints = get_type_hints(cls)
-            for field in dataclasses.fields(cls):
+            for field in fields(cls):
                 there = describe_presence(field, hints[field.name])
                 where = (line["kind"], cls.__name__, field.name)
                 if field.name not in value:
@@ -163,7 +164,7 @@ def test_what_may_be_absent_may_be_absent_from_every_line(version: str) -> None:
             continue
         for cls, value in list(places(KINDS_OF_LINES[line["kind"]], line)):
             hints = get_type_hints(cls)
-            for field in dataclasses.fields(cls):
+            for field in fields(cls):
                 if MAYBE_ABSENT_TEXT in describe_presence(field, hints[field.name]):
                     without += value.pop(field.name, None) is not None
         line["of_a_later_version"] = {"not": ["known"]}

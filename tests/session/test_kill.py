@@ -7,10 +7,10 @@ import random
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from msgspec import Struct
 
 from natstui.model.records.record import Noted
 from natstui.session.files.folder import list_segments
@@ -24,8 +24,7 @@ ROOT = Path(__file__).resolve().parents[2]
 AT_ONCE = 4
 
 
-@dataclass(frozen=True)
-class Killed:
+class Killed(Struct, frozen=True):
     folder: Path
     added: list[tuple[int, int]]
     """Number of the newest note, and when it had been added."""

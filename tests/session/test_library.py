@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import fields, replace
 from pathlib import Path
 
 import pytest
@@ -20,6 +19,7 @@ from natstui.session.library import (
     rename_session,
 )
 from natstui.session.read.recording import Recording
+from natstui.values import replace
 from tests.session.making import made
 from tests.session.scenario import Scenario
 
@@ -28,7 +28,7 @@ def turn(poll: Snapshot, number: int) -> Snapshot:
     """Return a poll of a large server: all streams, the consumers of one of them."""
     stream = poll.streams.name[number]
     rows = [row for row, name in enumerate(poll.consumers.stream) if name == stream]
-    columns = (getattr(poll.consumers, column.name) for column in fields(ConsumerColumns))
+    columns = (getattr(poll.consumers, column) for column in ConsumerColumns.__struct_fields__)
     consumers = ConsumerColumns(*(tuple(values[row] for row in rows) for values in columns))
     return replace(poll, consumers=consumers, consumers_complete=False, swept_streams=(stream,))
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -17,6 +16,7 @@ from natstui.model.records.recording import ClockStepped, ReplayPosition
 from natstui.session.read.player import Player
 from natstui.session.read.recording import Recording
 from natstui.session.read.seek import plan_seek
+from natstui.values import replace
 from tests.session.making import fold, made
 from tests.session.scenario import START_US, Scenario
 from tests.session.test_seek import facts, replayed

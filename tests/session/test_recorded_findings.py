@@ -5,7 +5,6 @@ from __future__ import annotations
 import gzip
 import re
 from collections.abc import Callable, Iterable
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -29,6 +28,7 @@ from natstui.session.share.recorded_findings import read_recorded_findings
 from natstui.session.share.verify import verify
 from natstui.session.write.recorder import Clock, Recorder
 from natstui.session.write.settings import RecorderSettings
+from natstui.values import replace
 from tests.model.builders import snapshot
 from tests.model.findings.life import START_S, Life, at_us
 from tests.model.findings.test_servers import read, seen

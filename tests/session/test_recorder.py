@@ -9,7 +9,7 @@ import threading
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from statistics import median
 
@@ -43,6 +43,7 @@ from natstui.session.write.recorder import Clock, Recorder, RecordQueue
 from natstui.session.write.seal import seal
 from natstui.session.write.settings import RecorderSettings
 from natstui.units import bytes_text
+from natstui.values import replace
 from tests.session.making import Maker, fold, wait_until
 from tests.session.scenario import START_US, Scenario
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import json
 import re
 import types
@@ -13,6 +12,7 @@ from typing import Any, get_args
 
 import pytest
 from hypothesis import HealthCheck, given, settings
+from msgspec import Struct
 
 from natstui.errors import SessionError
 from natstui.lines import encode_record
@@ -36,6 +36,7 @@ from natstui.session.files.keyframe import Keyframe
 from natstui.session.files.segment import SegmentContent, parse_segment, read_content
 from natstui.session.share.redact import API_TOKENS, REDACTED, Pseudonyms
 from natstui.session.write.recorder import prepare_for_recording
+from natstui.values import replace
 from tests.session.any_record import KINDS, any_record
 from tests.session.making import made
 from tests.session.scenario import START_US, Scenario, stream
@@ -116,9 +117,9 @@ PAIRS = {"Snapshot.unreachable_consumers"}
 def filled(hint: Any) -> Any:
     """Return a value of a type hint in which every free text is the secret."""
     origin, arguments = typing.get_origin(hint), get_args(hint)
-    if dataclasses.is_dataclass(hint):
+    if isinstance(hint, type) and issubclass(hint, Struct):
         hints = typing.get_type_hints(hint)
-        return hint(**{f.name: filled(hints[f.name]) for f in dataclasses.fields(hint)})
+        return hint(**{f: filled(hints[f]) for f in hint.__struct_fields__})
     if origin in (typing.Union, types.UnionType):
         return filled(next(one for one in arguments if one is not type(None)))
     if origin is typing.Literal:
@@ -132,11 +133,11 @@ def filled(hint: Any) -> Any:
 
 def compared(before: Any, after: Any, field: str = "") -> Iterator[tuple[str, Any, Any]]:
     """Yield (class.field, value before, value after) of everything inside a value."""
-    if dataclasses.is_dataclass(before):
+    if isinstance(before, Struct):
         assert type(after) is type(before)
-        for each in dataclasses.fields(before):
-            name = f"{type(before).__name__}.{each.name}"
-            yield from compared(getattr(before, each.name), getattr(after, each.name), name)
+        for each in before.__struct_fields__:
+            name = f"{type(before).__name__}.{each}"
+            yield from compared(getattr(before, each), getattr(after, each), name)
     elif isinstance(before, tuple):
         for place, parts in enumerate(zip(before, after, strict=True)):
             in_pair = field in PAIRS and isinstance(parts[0], str)
@@ -205,7 +206,7 @@ def test_the_table_of_this_test_names_only_fields_that_are_recorded() -> None:
 def test_a_name_has_one_pseudonym_wherever_it_stands_and_no_other_name_has_it() -> None:
     names = Pseudonyms()
     first, second = (names.redact(stream(name, START_US)) for name in ("ORDERS", "KV_users"))
-    poll = names.redact(dataclasses.replace(Scenario().poll(1), swept_streams=("KV_users", "X")))
+    poll = names.redact(replace(Scenario().poll(1), swept_streams=("KV_users", "X")))
     assert (first.name, second.name) == ("stream-1", "KV_stream-2")
     assert poll.swept_streams == ("KV_stream-2", poll.swept_streams[1])
     assert len({first.name, second.name, *poll.swept_streams, *poll.streams.name}) == 6
@@ -215,7 +216,7 @@ def test_a_name_has_one_pseudonym_wherever_it_stands_and_no_other_name_has_it() 
 
 def test_a_changed_configuration_differs_and_an_unchanged_one_does_not() -> None:
     first, names = stream("ORDERS", START_US, 10**9), Pseudonyms()
-    changed = dataclasses.replace(first, config_json='{"name":"ORDERS","max_bytes":9}')
+    changed = replace(first, config_json='{"name":"ORDERS","max_bytes":9}')
     before, after, again = (
         json.loads(names.redact(config).config_json) for config in (first, changed, first)
     )
@@ -237,7 +238,7 @@ def test_a_redacted_advisory_keeps_the_numbers_of_its_message() -> None:
 def test_an_unreachable_consumer_has_the_pseudonyms_of_its_row() -> None:
     poll = Scenario().poll(1)
     name = (poll.consumers.stream[0], poll.consumers.name[0])
-    redacted = Pseudonyms().redact(dataclasses.replace(poll, unreachable_consumers=(name,)))
+    redacted = Pseudonyms().redact(replace(poll, unreachable_consumers=(name,)))
     rows = zip(redacted.consumers.stream, redacted.consumers.name, strict=True)
     assert redacted.unreachable_consumers == (next(rows),)
 
@@ -294,7 +295,7 @@ def test_a_redacted_segment_keeps_its_keyframe_its_records_and_their_order(tmp_p
     ]
     for name in (*scenario.streams, *scenario.names, "gave up"):
         assert name.encode() not in text
-    headless = dataclasses.replace(content, keyframe=None)
+    headless = replace(content, keyframe=None)
     assert parse_segment(Pseudonyms().redact_content(headless)).keyframe is None
 
 
@@ -306,7 +307,7 @@ def test_a_redacted_keyframe_holds_no_name(tmp_path: Path) -> None:
     )[1]
     keyframe = read_content(file.path, sealed=file.sealed).keyframe
     assert keyframe is not None and b"ORDERS" in encode_keyframe(keyframe)
-    redacted = Pseudonyms().redact_content(dataclasses.replace(content, keyframe=keyframe))
+    redacted = Pseudonyms().redact_content(replace(content, keyframe=keyframe))
     assert b"ORDERS" not in redacted and b"worker-" not in redacted
     again = parse_segment(redacted).keyframe
     assert again is not None and again.snapshot is not None and keyframe.snapshot is not None
@@ -317,16 +318,14 @@ def test_a_segment_with_a_damaged_record_is_refused(tmp_path: Path) -> None:
     content = content_of(tmp_path, Scenario().beginning())
     entry = content.entries[0]
     piece = entry.parts[0]
-    broken = dataclasses.replace(
-        piece, numbered_line=piece.numbered_line.replace(b'"target":', b'"tar":')
-    )
-    damaged = dataclasses.replace(content, entries=(dataclasses.replace(entry, parts=(broken,)),))
+    broken = replace(piece, numbered_line=piece.numbered_line.replace(b'"target":', b'"tar":'))
+    damaged = replace(content, entries=(replace(entry, parts=(broken,)),))
     with pytest.raises(SessionError, match=r"^what cannot be read cannot be redacted: .*target"):
         Pseudonyms().redact_content(damaged)
 
 
 def test_what_is_written_about_a_session_is_redacted() -> None:
-    info = dataclasses.replace(
+    info = replace(
         create_info("incident at ACME", START_US),
         target="acme-prod",
         server_name="n1",
@@ -340,7 +339,7 @@ def test_what_is_written_about_a_session_is_redacted() -> None:
     )
     names = Pseudonyms()
     assert names.pseudonym_of("server", "n1") == "server-1"
-    assert names.redact_info(info) == dataclasses.replace(
+    assert names.redact_info(info) == replace(
         info,
         name="redacted",
         target=REDACTED,
@@ -379,10 +378,10 @@ def test_payloads_are_recorded_only_when_asked_for() -> None:
 def test_no_password_in_an_address_is_recorded() -> None:
     link = LinkChanged(START_US, "connected", None, server_url="nats://user:pw@host:4222")
     kept = prepare_for_recording(link, payloads=True)
-    assert kept == dataclasses.replace(link, server_url="nats://host:4222")
+    assert kept == replace(link, server_url="nats://host:4222")
     for url in (None, "", "nats://host:4222"):
-        harmless = dataclasses.replace(link, server_url=url)
+        harmless = replace(link, server_url=url)
         assert prepare_for_recording(harmless, payloads=True) is harmless
-    started = dataclasses.replace(filled(EngineStarted), target="nats://token@host:4222")
+    started = replace(filled(EngineStarted), target="nats://token@host:4222")
     kept = prepare_for_recording(started, payloads=True)
-    assert kept == dataclasses.replace(started, target="nats://host:4222")
+    assert kept == replace(started, target="nats://host:4222")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -17,6 +16,7 @@ from natstui.model.records.benchmark import BenchmarkLog, BenchmarkPhase
 from natstui.model.records.record import Record
 from natstui.session.read.recording import Recording
 from natstui.session.read.seek import lines_until, plan_seek
+from natstui.values import replace
 from tests.session.making import fold, made
 from tests.session.scenario import START_US, Scenario
 

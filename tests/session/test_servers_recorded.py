@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -31,6 +30,7 @@ from natstui.session.share.tables import rows
 from natstui.session.share.verify import verify
 from natstui.session.write.recorder import MAX_RECORDED_ACCOUNTS, Recorder, prepare_for_recording
 from natstui.session.write.settings import RecorderSettings
+from natstui.values import replace
 from tests.session.making import fold, made
 from tests.session.scenario import START_US, Scenario
 from tests.session.test_seek import at_us_of, facts, live, replayed

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import Any
 
 from natstui.model.assets.configuration import StreamConfiguration
 from natstui.model.records.record import Configured, EngineStarted, Record
+from natstui.values import replace
 from tests.model.builders import snapshot
 from tests.session.scenario import Scenario, consumer, stream
 

@@ -12,9 +12,10 @@ import time
 import urllib.request
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import chain, pairwise
 from typing import Any, Self
+
+from msgspec import Struct
 
 from natstui.jetstream.connection.times import time_us
 from natstui.jetstream.testbed.broker import Broker
@@ -32,8 +33,7 @@ _PATHS = {
 }
 
 
-@dataclass(frozen=True)
-class Told:
+class Told(Struct, frozen=True):
     """What the ports of one node told at one moment, by its clock."""
 
     before_us: int
@@ -102,8 +102,7 @@ class Beside:
         return told[first : last + 1]
 
 
-@dataclass(frozen=True)
-class Look:
+class Look(Struct, frozen=True):
     """One row of the screen, and the looks at that server that it comes from."""
 
     name: str

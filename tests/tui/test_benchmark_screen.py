@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import signal
-from dataclasses import replace
 from pathlib import Path
 
 import nats
@@ -62,6 +61,7 @@ from natstui.tui.kit.chart.frame import ChartData
 from natstui.tui.kit.chart.legend import legend_runs
 from natstui.tui.kit.prompt import Prompt
 from natstui.units import rate_text
+from natstui.values import replace
 from tests.accounts import Account
 from tests.jetstream.pending import until_pending
 from tests.model.test_benchmark_view import PLAN

@@ -6,7 +6,6 @@ import asyncio
 import itertools
 import math
 import time
-from dataclasses import replace
 
 import pytest
 from textual.app import App, ComposeResult
@@ -40,6 +39,7 @@ from natstui.tui.kit.chart.frame import (
 from natstui.tui.kit.chart.legend import Runs, legend_runs
 from natstui.tui.kit.chart.plot import draw
 from natstui.tui.kit.styles import register_themes
+from natstui.values import replace
 from tests.model.builders import snapshot
 
 AT_S = [float(second) for second in range(-99, 1)]

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 
 from natstui.model.live.state import EventRecord, State
@@ -17,6 +15,7 @@ from natstui.tui.frame.recent_events import (
     event_text,
 )
 from natstui.tui.streams.detail import StreamDetail
+from natstui.values import replace
 from tests.tui.engine_records import engine_records
 from tests.tui.viewer import fed
 

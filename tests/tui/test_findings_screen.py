@@ -6,7 +6,6 @@ import json
 import re
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from dataclasses import replace
 
 import msgspec
 import nats
@@ -49,6 +48,7 @@ from natstui.tui.kit.table.rows import Cell
 from natstui.tui.kit.table.widths import compute_layout
 from natstui.tui.managing.action import ActionScreen
 from natstui.tui.messages.screen import MessagesScreen
+from natstui.values import replace
 from tests.accounts import Account
 from tests.model.builders import snapshot
 from tests.session.scenario import START_US

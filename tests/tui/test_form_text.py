@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -27,6 +26,7 @@ from natstui.tui.frame.form.text import (
     start_text,
 )
 from natstui.tui.kit.fields import Choice, FieldRow
+from natstui.values import replace
 
 AROUND = NamesInUse(streams=(OtherStream("A", ("a.>",)),), servers_count=1, api_level=5)
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from natstui.model.records.record import Configured, Noted, Record
+from natstui.values import replace
 from tests.session.making import made
 from tests.session.scenario import Scenario
 from tests.tui.viewer import replaying

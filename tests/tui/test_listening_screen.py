@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import suppress
-from dataclasses import replace
 
 import pytest
 from nats.aio.client import Client
@@ -16,6 +15,7 @@ from natstui.model.records.record import Configured, LinkChanged
 from natstui.tui.kit.pick import PickDialog
 from natstui.tui.messages.listening import ListenScreen
 from natstui.tui.messages.message import MessageScreen
+from natstui.values import replace
 from tests.ending import ended
 from tests.jetstream.flushing import flushed
 from tests.jetstream.raw_publisher import RawPublisher

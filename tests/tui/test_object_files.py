@@ -6,7 +6,6 @@ import asyncio
 import os
 import random
 import signal
-from dataclasses import replace
 from pathlib import Path
 
 import msgspec
@@ -21,6 +20,7 @@ from natstui.tui.kit.pick import PickDialog
 from natstui.tui.kit.prompt import Prompt
 from natstui.tui.stores import objects
 from natstui.tui.stores.objects import ObjectsScreen
+from natstui.values import replace
 from tests.accounts import Account
 from tests.tui.engine_records import engine_records
 from tests.tui.viewer import Viewer, fed, frozen, viewing

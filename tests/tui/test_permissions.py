@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 
 import nats
 import pytest
@@ -12,6 +11,7 @@ from natstui.jetstream.testbed.broker import Broker
 from natstui.model.live.snapshot import Snapshot
 from natstui.model.records.record import Unavailable
 from natstui.tui.messages.pull import PullScreen
+from natstui.values import replace
 from tests.tui.engine_records import engine_records
 from tests.tui.test_status_strip import ACCOUNT
 from tests.tui.viewer import Viewer, fed, viewing

@@ -7,9 +7,9 @@ import re
 import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 
 import pytest
+from msgspec import Struct
 from textual.strip import Strip
 
 from natstui.cli.demo import run_shop
@@ -54,8 +54,7 @@ workers = 2
 """
 
 
-@dataclass(frozen=True)
-class Look:
+class Look(Struct, frozen=True):
     """What every screen showed at one moment."""
 
     at_us: int

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shutil
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -33,6 +32,7 @@ from natstui.tui.frame.live import LiveScreen
 from natstui.tui.frame.messages import Replay
 from natstui.tui.kit.pick import PickDialog
 from natstui.tui.sessions.screen import SessionsScreen
+from natstui.values import replace
 from tests.accounts import Account
 from tests.model.test_benchmark_view import PLAN
 from tests.session.making import made

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 
 from natstui.model.live.snapshot import ConsumerColumns, Peer, PollCost, StreamColumns
@@ -16,6 +14,7 @@ from natstui.model.servers.watch import NO_SERVERS, ServerWatch
 from natstui.tui.servers.cells import SERVER_COLUMNS, ServerView
 from natstui.tui.servers.text import monitor_sections, server_sections, system_sections
 from natstui.units import UNKNOWN, duration_text, moment_text
+from natstui.values import replace
 from tests.model.builders import columns
 from tests.model.findings.life import EPOCH_US
 from tests.model.findings.test_servers import read, seen

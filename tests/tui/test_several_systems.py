@@ -9,7 +9,6 @@ import threading
 import time
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from contextlib import AsyncExitStack, ExitStack, asynccontextmanager
-from dataclasses import replace
 from datetime import datetime
 from functools import partial
 from itertools import pairwise
@@ -66,6 +65,7 @@ from natstui.tui.stores.buckets import BucketForm
 from natstui.tui.stores.keys import KeysScreen
 from natstui.tui.streams.detail import StreamDetail
 from natstui.tui.streams.form import StreamForm
+from natstui.values import replace
 from tests.model.findings.test_servers import seen
 from tests.tui.engine_records import engine_records
 from tests.tui.test_event_moment import created

@@ -1,7 +1,5 @@
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 
 from natstui.model.live.snapshot import Account
@@ -15,6 +13,7 @@ from natstui.tui.frame.head.status_text import (
     link_parts,
 )
 from natstui.tui.kit.table.rows import Cell
+from natstui.values import replace
 from tests.model.builders import snapshot
 
 ACCOUNT = Account(0, 10**6, 3, 6, None, None, None, None, 100, 0, 0, 1, None)

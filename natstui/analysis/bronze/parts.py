@@ -10,8 +10,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import NamedTuple
+
+from msgspec import Struct
 
 from natstui.analysis.bronze.files import SegmentFile, session_fingerprints
 
@@ -28,8 +29,7 @@ class CompleteSession(NamedTuple):
     part: str
 
 
-@dataclass(frozen=True, slots=True)
-class SessionPlan:
+class SessionPlan(Struct, frozen=True):
     """The sessions that a run reads, and the parts of all sessions."""
 
     fingerprint_by_session_to_read: dict[str, str]

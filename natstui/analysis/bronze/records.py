@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import typing
 from collections.abc import Iterable, Iterator
-from dataclasses import MISSING, dataclass, fields, is_dataclass
 from functools import cache, reduce
 from typing import Any
 
+from msgspec import Struct
+from msgspec.structs import fields
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
@@ -71,8 +72,7 @@ _LARGE_NUMBER_PATTERN = (
 bare; not in keys. A line with a larger number is left out."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Keyframe:
+class _Keyframe(Struct, frozen=True):
     """The fields of a keyframe that an analysis reads; other fields must only be valid JSON."""
 
     at_us: int
@@ -80,8 +80,7 @@ class _Keyframe:
     findings: FindingsSoFar | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class _TypedField:
+class _TypedField(Struct, frozen=True):
     name: str
     type: Any
     """Its type without None."""
@@ -89,15 +88,14 @@ class _TypedField:
 
 
 @cache
-def _typed_fields(cls: type) -> tuple[_TypedField, ...]:
-    """Return the fields of a dataclass that have a Spark type; other fields are not checked."""
+def _typed_fields(cls: type[Struct]) -> tuple[_TypedField, ...]:
+    """Return the fields of a value that have a Spark type; other fields are not checked."""
     hints = typing.get_type_hints(cls)
     typed_fields = []
     for field in fields(cls):
         hint, is_optional = split_optional(hints[field.name])
-        has_default = field.default is not MISSING or field.default_factory is not MISSING
         if ddl_type(hint) is not None:
-            typed_fields.append(_TypedField(field.name, hint, not is_optional and not has_default))
+            typed_fields.append(_TypedField(field.name, hint, not is_optional and field.required))
     return tuple(typed_fields)
 
 
@@ -120,7 +118,7 @@ def _invalid_conditions(value: str, hint: Any) -> Iterator[str]:
             yield f"size({value}) != {len(typing.get_args(hint))}"
         if not is_optional or not is_scalar(item_hint):
             yield _has_invalid_item(value, item_hint, is_optional=is_optional)
-    elif isinstance(hint, type) and is_dataclass(hint):
+    elif isinstance(hint, type) and issubclass(hint, Struct):
         yield from _invalid_fields(value, hint)
 
 

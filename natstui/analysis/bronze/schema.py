@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import types
 import typing
-from dataclasses import fields, is_dataclass
 from functools import cache
 from typing import Any
+
+from msgspec import Struct
 
 from natstui.model.live.column_differences import (
     DIFFERENCE_COLUMN_BY_COLUMN,
@@ -66,16 +67,16 @@ def ddl_type(hint: Any) -> str | None:
     if origin is dict:
         item_ddl = ddl_type(split_optional(typing.get_args(hint)[1])[0])
         return None if item_ddl is None else f"map<string,{item_ddl}>"
-    if isinstance(hint, type) and is_dataclass(hint):
+    if isinstance(hint, type) and issubclass(hint, Struct):
         return f"struct<{ddl_fields(hint)}>"
     return None
 
 
 @cache
-def ddl_fields(cls: type, excluded_names: tuple[str, ...] = ()) -> str:
+def ddl_fields(cls: type[Struct], excluded_names: tuple[str, ...] = ()) -> str:
     """Return the fields of a dataclass as DDL, except excluded and unsupported ones."""
     hints = typing.get_type_hints(cls)
-    types = {field.name: ddl_type(split_optional(hints[field.name])[0]) for field in fields(cls)}
+    types = {name: ddl_type(split_optional(hints[name])[0]) for name in cls.__struct_fields__}
     return ",".join(
         f"`{name}`:{text}" for name, text in types.items() if text and name not in excluded_names
     )

@@ -6,11 +6,11 @@ import glob
 import json
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
 
+from msgspec import Struct, field
 from pyspark.errors import AnalysisException
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
@@ -29,8 +29,7 @@ _GENERATED_SERVER_NAME_PATTERN = re.compile(r"N[A-Z2-7]{55}")
 """Pattern of a generated server name, which differs after each start."""
 
 
-@dataclass(frozen=True, slots=True)
-class SessionSource:
+class SessionSource(Struct, frozen=True):
     """One recorded session."""
 
     session: str
@@ -39,7 +38,7 @@ class SessionSource:
     """URL of its folder, glob characters escaped."""
     server: str
     """Name of the recorded cluster, or of a server without one; empty if unknown."""
-    header: dict[str, Any] = field(default_factory=dict, compare=False)
+    header: dict[str, Any] = field(default_factory=dict)
     """The fields `REPORTED_HEADER_FIELDS` that its session.json has."""
 
     @property

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
+from msgspec import Struct
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
@@ -20,8 +20,7 @@ TIMELINE_ROWS_COUNT = 2_000
 """Minimum limit of the rows in a result of a table of whose rows the timelines are drawn."""
 
 
-@dataclass(frozen=True, slots=True)
-class GoldInputs:
+class GoldInputs(Struct, frozen=True):
     """The inputs for the computation of a gold table."""
 
     systems: Mapping[str, tuple[str, str]]
@@ -36,8 +35,7 @@ class GoldInputs:
     """Returns Python rows as a DataFrame with the columns of a table."""
 
 
-@dataclass(frozen=True, slots=True)
-class GoldTable:
+class GoldTable(Struct, frozen=True):
     """A table of the gold layer, with its computation, findings and section in a report."""
 
     table: Table

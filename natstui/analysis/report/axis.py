@@ -9,7 +9,8 @@ from __future__ import annotations
 import html
 import math
 from collections.abc import Iterable
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from natstui.clean import clean_line
 from natstui.units import moment_text
@@ -40,8 +41,7 @@ def round_up_height(values: Iterable[float]) -> float:
     )
 
 
-@dataclass(frozen=True, slots=True)
-class Axis:
+class Axis(Struct, frozen=True):
     """The times at both ends of the x-axis."""
 
     first_us: int

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, NamedTuple
+
+from msgspec import Struct
 
 from natstui.analysis.gold.shared.family import family_of
 from natstui.analysis.section import Section
@@ -29,8 +30,7 @@ ResultRow = dict[str, Any]
 """A row of a table: column → value."""
 
 
-@dataclass(frozen=True, slots=True)
-class SectionText:
+class SectionText(Struct, frozen=True):
     """A section with the clean texts of its rows."""
 
     table: str

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+
+from msgspec import Struct
 
 from natstui.analysis.gold.shared.harm import LOSS_CODES
 from natstui.analysis.report.axis import (
@@ -23,6 +24,7 @@ from natstui.analysis.report.sections import (
 )
 from natstui.model.findings.catalogue import account, consumers, streams
 from natstui.units import duration_text, moment_text
+from natstui.values import replace
 
 LABEL_BY_STYLE = {
     "lost": "messages lost, dropped or refused",
@@ -78,8 +80,7 @@ _STYLE_BY_AVAILABILITY_KIND = {
 MAX_EVENTS_COUNT = 200
 
 
-@dataclass(frozen=True, slots=True)
-class Span:
+class Span(Struct, frozen=True):
     """A period in a lane of the timeline, or a moment if start and end are equal."""
 
     lane: str

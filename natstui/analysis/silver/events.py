@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import fields
 
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
@@ -163,7 +162,7 @@ def events(lines: DataFrame) -> DataFrame:
 
     Times are as if the wall clock had never been set.
     """
-    kinds = {kind_of(cls): {field.name for field in fields(cls)} for cls in EVENT_CLASSES}
+    kinds = {kind_of(cls): set(cls.__struct_fields__) for cls in EVENT_CLASSES}
     rows = lines.where(F.col("kind").isin(*kinds) & F.col("readable"))
     return EVENT.conform(
         rows.select(

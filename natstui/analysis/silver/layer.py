@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from msgspec import Struct
 from pyspark.sql import DataFrame
 
 from natstui.analysis.silver.tables import TABLES
 from natstui.analysis.spark.store import TableStore
 
 
-@dataclass(frozen=True, slots=True)
-class Silver:
+class Silver(Struct, frozen=True):
     """The rows of the analysed sessions, one DataFrame per table."""
 
     stream_sample: DataFrame

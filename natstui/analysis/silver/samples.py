@@ -140,7 +140,10 @@ _HAS_DIFFERENCES_COLUMN = "_packed"
 """Name of the boolean column: the five columns of a poll or sample are differences."""
 _ARRAY_COLUMN_PREFIX = "all_"
 """Prefix of the name of a column that has an array of the values of all rows of a poll."""
-_COLUMN_CLASSES = {"streams": StreamColumns, "consumers": ConsumerColumns}
+_COLUMN_CLASSES: dict[str, type[StreamColumns] | type[ConsumerColumns]] = {
+    "streams": StreamColumns,
+    "consumers": ConsumerColumns,
+}
 
 
 def explode_columns(

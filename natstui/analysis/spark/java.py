@@ -6,8 +6,9 @@ import importlib.util
 import os
 import re
 import shutil
-from dataclasses import dataclass
 from pathlib import Path
+
+from msgspec import Struct
 
 from natstui.children import run_program
 from natstui.errors import AnalysisError
@@ -27,8 +28,7 @@ _JVM_OPTION_VARIABLES = ("JDK_JAVA_OPTIONS", "JAVA_TOOL_OPTIONS", "_JAVA_OPTIONS
 """Environment variables with options for every JVM."""
 
 
-@dataclass(frozen=True, slots=True)
-class Java:
+class Java(Struct, frozen=True):
     """An installed Java that Spark can use."""
 
     program: str

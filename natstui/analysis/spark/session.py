@@ -11,11 +11,11 @@ import sys
 import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType
 
 import pyspark
+from msgspec import Struct
 from pyspark import SparkContext
 from pyspark.find_spark_home import _find_spark_home
 from pyspark.sql import SparkSession
@@ -53,8 +53,7 @@ PARTITIONS_SETTING = "spark.sql.shuffle.partitions"
 _CANCEL_INTERVAL_S = 0.2
 
 
-@dataclass(frozen=True, slots=True)
-class SparkSettings:
+class SparkSettings(Struct, frozen=True):
     """The settings with which an analysis starts Spark."""
 
     scratch: Path
@@ -70,8 +69,7 @@ class SparkSettings:
     """Settings of the user, which override all others."""
 
 
-@dataclass(frozen=True, slots=True)
-class SizeSettings:
+class SizeSettings(Struct, frozen=True):
     """The settings that depend on the size of the data."""
 
     java_options: tuple[str, ...]

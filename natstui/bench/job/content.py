@@ -5,10 +5,8 @@ from __future__ import annotations
 import random
 import string
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from pathlib import Path
 
-import msgspec
 import numpy as np
 
 from natstui.bench.job.digits import Int64s
@@ -31,6 +29,7 @@ from natstui.errors import UsageError
 from natstui.files import MAX_PAYLOAD_BYTES, read_regular_file
 from natstui.model.bench.plan import BenchmarkPlan, Payload
 from natstui.units import bytes_text
+from natstui.values import replace
 
 _SIZES_PER_RANGE = 16
 SAME_SIZE_MSGS = 16
@@ -136,7 +135,7 @@ class SenderSettings:
     def change_payload(self, payload: Payload) -> None:
         """Change the payload from the next message on, by replacing `orders`."""
         role = replace(self.orders.role, payload=payload)
-        self.orders = msgspec.structs.replace(self.orders, role=role)
+        self.orders = replace(self.orders, role=role)
 
 
 class MessageContent:

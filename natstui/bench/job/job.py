@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
+from msgspec import Struct
 
 from natstui.bench.job.content import SenderSettings
 from natstui.bench.job.digits import Int64s
@@ -180,8 +181,7 @@ incomplete, or a fast batch is unknown, as after a restart, which forgets the op
 """
 
 
-@dataclass(frozen=True, slots=True)
-class DueMessages:
+class DueMessages(Struct, frozen=True):
     """The messages to send now, with their due times."""
 
     first_number: int

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import msgspec
+from msgspec import Struct
 
 from natstui.bench.job.tally import WorkerTimes
 from natstui.decoding import decoder_of
@@ -16,8 +15,7 @@ class _Line(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind"):
     """A line of the protocol."""
 
 
-@dataclass(frozen=True, slots=True)
-class CreatedStream:
+class CreatedStream(Struct, frozen=True):
     """A stream that a run created, and deletes unless others have published to it."""
 
     created_time: str

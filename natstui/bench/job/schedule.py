@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import replace
 
 import numpy as np
 
 from natstui.bench.job.digits import Int64s
 from natstui.model.bench.plan import RateSegment
+from natstui.values import replace
 
 
 class _ScheduledSegment:

@@ -14,10 +14,10 @@ from __future__ import annotations
 
 import struct
 import zlib
-from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
+from msgspec import Struct
 
 from natstui.bench.job.digits import Bytes2D, Int64s
 
@@ -42,8 +42,7 @@ def _build_hex_values() -> Bytes2D:
 _VALUE_BY_HEX_DIGIT = _build_hex_values()
 
 
-@dataclass(frozen=True, slots=True)
-class StampLayout:
+class StampLayout(Struct, frozen=True):
     """The position and length of the stamp in a payload, and the id of its run."""
 
     offset: int
@@ -85,8 +84,7 @@ def layout_of_run(layout: StampLayout, run_id: str, epoch_ns: int) -> StampLayou
     )
 
 
-@dataclass(frozen=True, slots=True)
-class Stamps:
+class Stamps(Struct, frozen=True):
     """Stamps of this run read from many messages, as columns."""
 
     due_ns: Int64s

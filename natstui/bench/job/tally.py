@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
-
 import numpy as np
 import numpy.typing as npt
+from msgspec import Struct
 
 from natstui.bench.job.digits import Int64s
 from natstui.bench.job.sequences import FOREIGN_PUBLISHER, ReceivedSequences
@@ -69,11 +68,10 @@ class LatencyHistogram:
 
 
 _NEVER_NS = 1 << 62
-_COUNT_NAMES = tuple(count_field.name for count_field in fields(Counts))
+_COUNT_NAMES = Counts.__struct_fields__
 
 
-@dataclass(frozen=True, slots=True)
-class WorkerTimes:
+class WorkerTimes(Struct, frozen=True):
     """The times of a worker's messages of the steady phase; 0 without one.
 
     Times are of the steady clock in ns.

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
+from msgspec import Struct
 
 from natstui.bench.job.digits import Bytes2D, Int64s, write_digits
 from natstui.bench.job.stamps import StampLayout, write_stamps
@@ -25,8 +25,7 @@ class NumberField(NamedTuple):
 FramePart = bytes | NumberField
 
 
-@dataclass(frozen=True, slots=True)
-class FrameFormat:
+class FrameFormat(Struct, frozen=True):
     """The format of a published message; each of its numbers has a name and a fixed width."""
 
     subject: Sequence[FramePart]

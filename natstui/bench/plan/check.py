@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 
 from natstui.errors import UsageError
@@ -14,6 +13,7 @@ from natstui.model.bench.plan import (
     Payload,
     Role,
 )
+from natstui.values import replace
 
 _ROLE_NAME_PATTERN = re.compile(r"[A-Za-z0-9_-]{1,40}")
 _SUBJECT_PATTERN = re.compile(r"[^\s*>.]+(\.[^\s*>.]+)*")

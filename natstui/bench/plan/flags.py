@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from typing import Any, get_args
 
 from natstui.bench.plan.check import check_plan, with_file_size
@@ -20,6 +19,7 @@ from natstui.model.bench.plan import (
     StreamPlan,
 )
 from natstui.units import parse_bytes, parse_count, parse_duration_ns
+from natstui.values import replace
 
 PlanChange = Callable[[BenchmarkPlan, str], BenchmarkPlan]
 

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import re
 import tomllib
-from dataclasses import replace
 from difflib import get_close_matches
 from importlib import resources
 from pathlib import Path
@@ -34,6 +33,7 @@ from natstui.model.bench.plan import (
 )
 from natstui.parsing import parse_toml
 from natstui.units import parse_bytes, parse_count, parse_duration_ns
+from natstui.values import replace
 
 
 class ScenarioTable(msgspec.Struct, forbid_unknown_fields=True, rename="kebab"):

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from types import MappingProxyType
 
 import numpy as np
+from msgspec import Struct, field
 
 from natstui.bench.job.content import message_numbering
 from natstui.bench.job.sequences import FOREIGN_PUBLISHER, SequenceSet, merge_dumps
@@ -17,8 +17,7 @@ from natstui.model.bench.result import Accounting
 from natstui.units import counted
 
 
-@dataclass(frozen=True, slots=True)
-class ConsumerFigures:
+class ConsumerFigures(Struct, frozen=True):
     """The counts of a consumer at one time, from CONSUMER.INFO."""
 
     delivered_msgs: int
@@ -45,8 +44,7 @@ def make_figures(consumer: ConsumerRow) -> ConsumerFigures:
     )
 
 
-@dataclass(frozen=True, slots=True)
-class ConsumerSpan:
+class ConsumerSpan(Struct, frozen=True):
     """The counts of a consumer before and after a run."""
 
     begin: ConsumerFigures
@@ -92,8 +90,7 @@ def deliverable_msgs(start: ConsumerFigures, stored_msgs: int | None) -> int | N
     return stored_msgs + start.pending_msgs + start.ack_pending_msgs
 
 
-@dataclass(frozen=True, slots=True)
-class WorkerCounts:
+class WorkerCounts(Struct, frozen=True):
     """The final counts of one worker, and the sequences that it received."""
 
     name: str
@@ -113,8 +110,7 @@ class WorkerCounts:
     """Whether stamps identify the messages of its run."""
 
 
-@dataclass(frozen=True, slots=True)
-class ReceiverGroup:
+class ReceiverGroup(Struct, frozen=True):
     """The receivers that share one copy of the messages, such as a queue group."""
 
     role: Role
@@ -295,8 +291,7 @@ def _count_distinct_msgs(role: Role, sent_msgs: int) -> int:
 _NO_CONSUMERS: Mapping[str, ConsumerSpan] = MappingProxyType({})
 
 
-@dataclass(frozen=True, slots=True)
-class _Deliveries:
+class _Deliveries(Struct, frozen=True):
     """The server's counts of deliveries, summed over all groups; None without a consumer."""
 
     delivered_msgs: int | None
@@ -306,8 +301,7 @@ class _Deliveries:
     errors: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class _GroupCounts:
+class _GroupCounts(Struct, frozen=True):
     """The numbers of expected and received messages: one entry per group; None if unknown."""
 
     received_msgs: int

@@ -5,7 +5,8 @@ from __future__ import annotations
 import operator
 import re
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from natstui.bench.result.named_figures import Metrics, metric_names
 from natstui.errors import UsageError
@@ -22,8 +23,7 @@ _OPERATORS: dict[str, Callable[[float, float], bool]] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class FigureCheck:
+class FigureCheck(Struct, frozen=True):
     """A parsed assertion on a figure, such as `e2e.p99 < 20ms`."""
 
     text: str

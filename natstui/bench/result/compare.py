@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 import numpy as np
+from msgspec import Struct
 
 from natstui.bench.result.assertions import is_latency
 from natstui.bench.result.library import SavedRun
@@ -17,8 +17,7 @@ _LOW_PERCENTILE, _HIGH_PERCENTILE = 2.5, 97.5
 _COMPARED_FIGURES = ("publish_rate", "receive_rate", "fairness")
 
 
-@dataclass(frozen=True, slots=True)
-class Difference:
+class Difference(Struct, frozen=True):
     """The change of one figure; its ratios are relative changes: 0.05 is 5 % more."""
 
     metric: str

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import os
 import platform
-from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
+
+from msgspec import Struct
 
 from natstui import __version__
 from natstui.model.records.link import LinkChanged
 
 
-@dataclass(frozen=True, slots=True)
-class Environment:
+class Environment(Struct, frozen=True):
     """The versions, the machine and the server of a benchmark."""
 
     natstui_version: str

@@ -8,10 +8,10 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, fields, is_dataclass, replace
 from pathlib import Path
 
 import msgspec
+from msgspec import Struct
 from platformdirs import user_data_path
 
 from natstui.bench.result.environment import Environment
@@ -34,6 +34,7 @@ from natstui.model.bench.timeline import Timeline
 from natstui.parsing import describe_parse_error
 from natstui.paths import create_private_folder, expand_user_path
 from natstui.units import is_possible_time
+from natstui.values import replace
 
 SCHEMA_VERSION = 1
 _TIME_PREFIX_LETTERS = len("20261123-174231-810-")
@@ -41,8 +42,7 @@ _MAX_SLUG_LETTERS = 40
 """Maximum of letters of the title in the name of a run; only entire words are included."""
 
 
-@dataclass(frozen=True, slots=True)
-class ListedRun:
+class ListedRun(Struct, frozen=True):
     """A saved run in a list; if its file cannot be read, `problem` has the error, and the values
     are None.
     """
@@ -60,8 +60,7 @@ _MAX_RUN_BYTES = 256 << 20
 """Limit of a saved run's size."""
 
 
-@dataclass(frozen=True, slots=True)
-class SavedRun:
+class SavedRun(Struct, frozen=True):
     """A saved benchmark with all its repetitions: the JSON object of `--json` and of the file."""
 
     schema_version: int
@@ -282,11 +281,9 @@ def find_impossible_values(value: object, field: str) -> Iterator[str]:
     if isinstance(value, tuple):
         for number, part_value in enumerate(value):
             yield from find_impossible_values(part_value, f"{field}[{number}]")
-    elif is_dataclass(value):
-        for value_field in fields(value):
-            yield from find_impossible_values(
-                getattr(value, value_field.name), f"{field}.{value_field.name}"
-            )
+    elif isinstance(value, Struct):
+        for name in value.__struct_fields__:
+            yield from find_impossible_values(getattr(value, name), f"{field}.{name}")
     elif isinstance(value, int | float) and value < 0:
         yield f"{field} is {value}, which is negative"
     match value:

@@ -6,8 +6,9 @@ Each run keeps its own accounting.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, fields, is_dataclass
 from datetime import UTC, datetime
+
+from msgspec import Struct
 
 from natstui.bench.result.library import SavedRun
 from natstui.bench.result.named_figures import COUNT_AND_RATE_NAMES, Metrics, latency_metrics
@@ -19,8 +20,7 @@ from natstui.model.bench.result import Accounting, Verdict
 from natstui.model.bench.timeline import Timeline
 
 
-@dataclass(frozen=True, slots=True)
-class MergedRun:
+class MergedRun(Struct, frozen=True):
     """One of several merged runs; its rates are those of the common interval."""
 
     name: str
@@ -35,8 +35,7 @@ class MergedRun:
     notes: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class MergedRuns:
+class MergedRuns(Struct, frozen=True):
     """The merged result of runs of one plan at the same time; `--json` prints it as JSON."""
 
     title: str
@@ -190,13 +189,12 @@ def _describe_difference(first_value: object, second_value: object, path: str = 
 
     `path` names the field that has the values.
     """
-    if is_dataclass(first_value) and is_dataclass(second_value):
-        for value_field in fields(first_value):
-            name = f"{path} {value_field.name}".strip()
+    if isinstance(first_value, Struct) and isinstance(second_value, Struct):
+        for field in first_value.__struct_fields__:
             sentence = _describe_difference(
-                getattr(first_value, value_field.name),
-                getattr(second_value, value_field.name),
-                name,
+                getattr(first_value, field),
+                getattr(second_value, field),
+                f"{path} {field}".strip(),
             )
             if sentence is not None:
                 return sentence
@@ -217,6 +215,6 @@ def _describe_difference(first_value: object, second_value: object, path: str = 
 
 
 def _short_text(value: object) -> str:
-    if isinstance(value, tuple) or is_dataclass(value):
+    if isinstance(value, tuple | Struct):
         return "something else"
     return clean_line(repr(value))

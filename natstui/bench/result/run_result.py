@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+
+from msgspec import Struct, field
 
 from natstui.bench.job.sequences import merge_dumps
 from natstui.bench.job.tally import WorkerTimes
@@ -25,6 +26,7 @@ from natstui.model.bench.result import (
     WorkerResult,
 )
 from natstui.units import counted, is_or_are, was_or_were
+from natstui.values import replace
 
 
 def add_responses(
@@ -74,8 +76,7 @@ _MAX_MISSED_SHARE_OF_SENT = 0.01
 _CPU_NOT_MEASURED = ServerCpu(None, "CPU use was not measured")
 
 
-@dataclass(frozen=True, slots=True)
-class WorkerEnd:
+class WorkerEnd(Struct, frozen=True):
     """The final state of one worker."""
 
     counts: WorkerCounts
@@ -88,8 +89,7 @@ class WorkerEnd:
     """Time of its start: later than that of the run for an added worker."""
 
 
-@dataclass(frozen=True, slots=True)
-class RunOutcome:
+class RunOutcome(Struct, frozen=True):
     """The inputs of a result: the plan, the ended workers, and the counts of the server."""
 
     plan: BenchmarkPlan

@@ -5,10 +5,13 @@ from __future__ import annotations
 import contextlib
 import os
 import time
-from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Self
 from urllib.parse import urlsplit
+
+from msgspec import Struct
+
+from natstui.values import replace
 
 _LOOPBACK_HOSTS = ("127.0.0.1", "localhost", "::1")
 _TCP_LISTEN_STATE = "0A"
@@ -16,8 +19,7 @@ _MIN_MEASURED_S = 0.2
 """Minimum time of a measurement: the system counts CPU time in hundredths of a second."""
 
 
-@dataclass(frozen=True, slots=True)
-class ServerCpu:
+class ServerCpu(Struct, frozen=True):
     """The CPU use of a server during a run."""
 
     ratio: float | None
@@ -26,8 +28,7 @@ class ServerCpu:
     """Reason why the ratio is unknown."""
 
 
-@dataclass(frozen=True, slots=True)
-class ServerProcess:
+class ServerProcess(Struct, frozen=True):
     """The process of a server, and its CPU time at the start of a measurement."""
 
     pid: int | None

@@ -10,6 +10,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from msgspec import Struct
+
 from natstui.bench.job.job import consumer_description, delete_asset, sent_subject
 from natstui.bench.job.protocol import CreatedStream
 from natstui.bench.result.accounting import ConsumerFigures, deliverable_msgs, make_figures
@@ -65,8 +67,7 @@ than the start of as many workers as a run may have, and a pause, in which no wo
 """
 
 
-@dataclass(frozen=True, slots=True)
-class RunTarget:
+class RunTarget(Struct, frozen=True):
     """The existing streams and consumers that a run works on."""
 
     name: str
@@ -84,8 +85,7 @@ class RunTarget:
     """Sentences about losses of others that could not be read."""
 
 
-@dataclass(frozen=True, slots=True)
-class PublishedRemoval:
+class PublishedRemoval(Struct, frozen=True):
     """The messages of others that publishing to a stream removes."""
 
     present_msgs: int = 0
@@ -106,8 +106,7 @@ class PublishedRemoval:
         return ""
 
 
-@dataclass(frozen=True, slots=True)
-class _StoringStream:
+class _StoringStream(Struct, frozen=True):
     """An existing stream that stores messages of the run, as it was when the run was checked."""
 
     info: StreamRow

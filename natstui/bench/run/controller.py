@@ -6,7 +6,6 @@ import asyncio
 import time
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterator, Sequence
-from dataclasses import replace
 from types import TracebackType
 from typing import Any, TypeVar
 
@@ -67,6 +66,7 @@ from natstui.model.records.benchmark import (
 from natstui.model.records.confirmation import Confirmation
 from natstui.model.records.link import LinkChanged
 from natstui.units import counted
+from natstui.values import replace
 
 
 class RunJournalEntry:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 
 from natstui.bench.job.content import payload_stamp_layout
 from natstui.bench.job.protocol import Orders
 from natstui.bench.run.assets import RunAssets, subscribed_queue
 from natstui.model.bench.plan import BenchmarkPlan, Payload, RateSegment, Role
+from natstui.values import replace
 
 
 def all_orders(plan: BenchmarkPlan, assets: RunAssets, connection_line: str) -> Iterator[Orders]:

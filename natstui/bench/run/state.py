@@ -6,7 +6,6 @@ import asyncio
 import time
 from collections import deque
 from collections.abc import Callable
-from dataclasses import replace
 from typing import NamedTuple
 
 from natstui.bench.job.protocol import LogLine, Report, WorkerFailure, WorkerLine
@@ -26,6 +25,7 @@ from natstui.model.records.benchmark import (
     PhaseName,
     RunChange,
 )
+from natstui.values import replace
 
 _NO_COUNTS = Counts()
 _MAX_REPORT_QUEUED_S = 1.0

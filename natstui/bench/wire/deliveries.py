@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
+from msgspec import Struct
 
 from natstui.bench.job.digits import Bytes2D, Int64s, read_digits
 from natstui.bench.wire.frames import FrameRun, ProtocolError
@@ -17,8 +17,7 @@ _SEQ_HEADER_PATTERN = re.compile(rb"\r\nNats-Sequence: *(\d+)", re.IGNORECASE)
 _NAK_BYTES = np.frombuffer(b"-NAK", np.uint8)
 
 
-@dataclass(frozen=True, slots=True)
-class Deliveries:
+class Deliveries(Struct, frozen=True):
     """The deliveries of a run of frames: the numbers in their reply subjects, as columns."""
 
     replies: Bytes2D
@@ -66,8 +65,7 @@ def read_direct_get_seq(headers: bytes) -> int | None:
     return int(seqs[-1]) if seqs else None
 
 
-@dataclass(frozen=True, slots=True)
-class Refusals:
+class Refusals(Struct, frozen=True):
     """Masks of the deliveries that are not acked on purpose: to nak, to terminate, or neither."""
 
     nak: npt.NDArray[np.bool_]

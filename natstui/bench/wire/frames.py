@@ -10,9 +10,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 import numpy as np
+from msgspec import Struct
 
 from natstui.bench.job.digits import Bytes2D, are_digits
 from natstui.errors import NatstuiError
@@ -40,8 +40,7 @@ class ProtocolError(NatstuiError):
     """An error for data from the server that is not the NATS protocol."""
 
 
-@dataclass(frozen=True, slots=True)
-class FrameLayout:
+class FrameLayout(Struct, frozen=True):
     """The positions of the parts of a frame."""
 
     sid: int
@@ -70,8 +69,7 @@ class FrameLayout:
         return slice(self.head_bytes, self.head_bytes + self.header_bytes)
 
 
-@dataclass(frozen=True, slots=True)
-class FrameRun:
+class FrameRun(Struct, frozen=True):
     """Consecutive frames of one layout, as an array with a row of bytes per frame."""
 
     layout: FrameLayout

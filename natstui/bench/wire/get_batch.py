@@ -6,15 +6,16 @@ import asyncio
 import re
 import time
 from collections import deque
-from dataclasses import dataclass, replace
 
 import numpy as np
+from msgspec import Struct
 
 from natstui.bench.job.job import Job, RetryPolicy
 from natstui.bench.wire.deliveries import read_direct_get_seq
 from natstui.bench.wire.frames import FrameRun
 from natstui.bench.wire.link import WireLink
 from natstui.errors import NatstuiError, NotFound, RequestFailed
+from natstui.values import replace
 
 _END_STATUS = 204
 _MAX_OPEN_REQUESTS = 2
@@ -22,8 +23,7 @@ _MAX_OPEN_REQUESTS = 2
 _LAST_SEQ_PATTERN = re.compile(rb"Nats-Last-Sequence: *(\d+)", re.IGNORECASE)
 
 
-@dataclass(frozen=True, slots=True)
-class _PendingBatch:
+class _PendingBatch(Struct, frozen=True):
     """A DIRECT.GET request for a batch, without its complete reply."""
 
     seq: int

@@ -9,12 +9,11 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import dataclasses
 import struct
 import time
-from dataclasses import replace
 from typing import NamedTuple
 
-import msgspec
 import numpy as np
 
 from natstui.bench.job.digits import Int64s, read_digits
@@ -34,6 +33,7 @@ from natstui.bench.wire.ordered import OrderedReceiver
 from natstui.bench.wire.publish import AsyncPublisher, error_code, no_stream_error, refusal_error
 from natstui.bench.wire.pull import Puller
 from natstui.errors import ActionRefusal
+from natstui.values import replace
 
 _WRITE_TIME_STRUCT = struct.Struct("<q")
 """Format of the time at which a response is written; it follows the stamp of its request."""
@@ -46,9 +46,9 @@ class _ResponseReader(OrderedReceiver):
 
     def __init__(self, job: Job, link: WireLink) -> None:
         orders = job.orders
-        response_orders = msgspec.structs.replace(orders, stream=orders.responses, first_seq=1)
+        response_orders = replace(orders, stream=orders.responses, first_seq=1)
         subject = f"{orders.response_subject}.{orders.publisher_id:0{_REQUESTER_DIGITS}}"
-        super().__init__(replace(job, orders=response_orders), link, subject)
+        super().__init__(dataclasses.replace(job, orders=response_orders), link, subject)
         self._stamp_layout = layout_of_run(
             StampLayout(0, STAMP_BYTES), orders.run_id, orders.epoch_ns
         )

@@ -5,13 +5,15 @@ when they end.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from typing import Literal, NamedTuple
+
+from msgspec import Struct
 
 from natstui.config.settings import Alert
 from natstui.model.findings.finding import Entity, Finding, Findings
 from natstui.model.findings.severities import is_at_least
+from natstui.values import replace
 
 
 class _NoticeKey(NamedTuple):
@@ -23,8 +25,7 @@ class _NoticeKey(NamedTuple):
     since_us: int
 
 
-@dataclass(frozen=True, slots=True)
-class Notice:
+class Notice(Struct, frozen=True):
     """A finding that a rule reports, at its start (`open`) or end (`resolved`)."""
 
     alert: str

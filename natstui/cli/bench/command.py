@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
+from msgspec import to_builtins
 
 from natstui.bench.plan.removed import CLIENT_OPTION_REMOVED_TEXT, REMOTE_WORKERS_REMOVED_TEXT
 from natstui.clean import clean_json
@@ -171,7 +171,7 @@ def runs(*, as_json: bool, folder: Path) -> None:
 
     if as_json:
         for run in library.list_runs(folder):
-            print_json(asdict(run))
+            print_json(to_builtins(run))
         return
     for name in library.run_names(folder):
         click.echo(name)
@@ -209,7 +209,9 @@ def compare_runs(*, names: tuple[str, ...], as_json: bool, folder: Path) -> None
     for compared_run in compared_runs:
         differences = compare(base_run, compared_run)
         if as_json:
-            rows = [{**asdict(difference), "unit": difference.unit} for difference in differences]
+            rows = [
+                {**to_builtins(difference), "unit": difference.unit} for difference in differences
+            ]
             print_json({"before": base_run.name, "after": compared_run.name, "differences": rows})
         else:
             click.echo(comparison_text(base_run, compared_run, differences))
@@ -236,7 +238,7 @@ def merge_saved_runs(*, names: tuple[str, ...], as_json: bool, folder: Path) -> 
     saved_runs = [library.load(name, folder) for name in names]
     merged_run = merge_runs(list(zip(shown_names, saved_runs, strict=True)))
     if as_json:
-        print_json(asdict(merged_run))
+        print_json(to_builtins(merged_run))
     else:
         click.echo(wrap_hanging(merged_text(merged_run), stdout_width(), LABEL_WIDTH_CELLS))
 
@@ -263,7 +265,7 @@ def scenarios(*, name: str | None, as_json: bool) -> None:
         raise NotFound(f"no built-in scenario {name!r}: there are {', '.join(toml_by_scenario)}")
     elif as_json:
         plan = read_scenario(toml_by_scenario[name], name)
-        print_json({"name": name, "text": toml_by_scenario[name], "plan": asdict(plan)})
+        print_json({"name": name, "text": toml_by_scenario[name], "plan": to_builtins(plan)})
     else:
         click.echo(toml_by_scenario[name], nl=False)
 

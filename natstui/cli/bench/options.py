@@ -6,12 +6,12 @@ import datetime as dt
 import functools
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
+from msgspec import Struct
 
 from natstui.bench.plan.removed import CLIENT_OPTION_REMOVED_TEXT, REMOTE_WORKERS_REMOVED_TEXT
 from natstui.cli.options import OutputPath, connection_options
@@ -175,8 +175,7 @@ _RUN_FLAG_NAMES = (
 )  # fmt: skip
 
 
-@dataclass(frozen=True, slots=True)
-class RunOptions:
+class RunOptions(Struct, frozen=True):
     """The options of a run: how to run a plan, and what to do with its result."""
 
     plan_changes: dict[str, str]

@@ -9,7 +9,6 @@ import math
 import sys
 import time
 from contextlib import nullcontext, suppress
-from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
@@ -51,6 +50,7 @@ from natstui.model.records.confirmation import Confirmation
 from natstui.model.records.link import LinkChanged
 from natstui.model.records.record import Record
 from natstui.units import count_text, duration_text
+from natstui.values import replace
 
 if TYPE_CHECKING:
     from natstui.engine.benchmark_recording import BenchmarkRecorder

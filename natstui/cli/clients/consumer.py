@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import json
-from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 import click
+from msgspec import to_builtins
 
 from natstui.clean import clean_line
 from natstui.cli.clients.rows import (
@@ -147,7 +147,7 @@ def _clients_json(
         "stream": stream_and_consumer[0],
         "consumer": stream_and_consumer[1],
     }
-    json_fields |= asdict(consumer)
+    json_fields |= to_builtins(consumer)
     if isinstance(consumer_clients, list):
         json_fields["clients"] = [
             {

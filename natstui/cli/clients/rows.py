@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict
+
+from msgspec import to_builtins
 
 from natstui.clean import clean_line
 from natstui.cli.text_table import TextColumn, stdout_width, table, text_column
@@ -103,7 +104,7 @@ def connections_json(
     """
     json_fields = {
         "schema": 1,
-        "servers": [asdict(server) for server in connections_read.servers],
+        "servers": [to_builtins(server) for server in connections_read.servers],
         "silent": list(connections_read.silent),
         "connections": [
             connection_json(client_connection, rates)
@@ -120,14 +121,14 @@ def connection_json(
 
     `rates` add its traffic per second, null where it is unknown; None adds nothing.
     """
-    connection_fields = asdict(client_connection)
+    connection_fields: dict[str, object] = to_builtins(client_connection)
     # The subscriptions were not requested: an empty list would mean that there are none.
     del connection_fields["listening"]
     connection_fields["was_slow"] = client_connection.slow_text
     if rates is not None:
         traffic = rates.get(client_connection.key)
-        names = Traffic.__dataclass_fields__
-        connection_fields |= asdict(traffic) if traffic is not None else dict.fromkeys(names)
+        names = Traffic.__struct_fields__
+        connection_fields |= to_builtins(traffic) if traffic is not None else dict.fromkeys(names)
     return connection_fields
 
 

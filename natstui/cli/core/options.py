@@ -5,11 +5,11 @@ from __future__ import annotations
 import functools
 import itertools
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, TypeVar
 
 import click
+from msgspec import Struct
 
 from natstui.cli.core.payload import fill_templates, parse_headers, read_payload
 from natstui.cli.options import parse_seconds
@@ -19,8 +19,7 @@ from natstui.units import parse_duration_ns, parse_moment
 T = TypeVar("T")
 
 
-@dataclass(frozen=True, slots=True)
-class MessageOptions:
+class MessageOptions(Struct, frozen=True):
     """The payload and headers of a command line; `has_templates`: templates are filled in."""
 
     payload: bytes

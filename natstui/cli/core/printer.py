@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import base64
-import dataclasses
 import json
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
+
+from msgspec import to_builtins
 
 from natstui.clean import clean_json, clean_line, clean_text
 from natstui.jetstream.messages.publish import make_message
@@ -61,7 +62,7 @@ class MessagePrinter:
 
     def _format_message(self, message: StoredMessage, details: Mapping[str, Any]) -> str:
         if self.output_format == "json":
-            return clean_json(json.dumps({**dataclasses.asdict(message), **details}))
+            return clean_json(json.dumps({**to_builtins(message), **details}))
         if self.output_format == "subjects":
             return clean_line(message.subject)
         time_text = local_text(message.stored_at_us, digits=3)

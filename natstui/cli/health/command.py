@@ -5,7 +5,6 @@ from __future__ import annotations
 import functools
 import sys
 from collections.abc import Callable
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -21,6 +20,7 @@ from natstui.cli.options import (
 from natstui.cli.sections import command
 from natstui.cli.text_table import colour_severities
 from natstui.errors import Interrupted, NatstuiError, UsageError
+from natstui.values import replace
 
 if TYPE_CHECKING:
     from natstui.cli.health.reading import ServerReading

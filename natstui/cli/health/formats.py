@@ -6,7 +6,7 @@ import json
 from collections import Counter
 from collections.abc import Callable, Iterator
 
-import msgspec
+from msgspec import to_builtins
 
 from natstui.clean import clean_json, clean_line
 from natstui.cli.health.report import Report, UnjudgedCondition, Verdict
@@ -97,7 +97,7 @@ def audit_lines(report: Report) -> Iterator[str]:
 
 def audit_json(report: Report) -> dict[str, object] | None:
     """Return the fields of an API audit for JSON; None without an audit."""
-    return None if report.audit is None else msgspec.to_builtins(report.audit)
+    return None if report.audit is None else to_builtins(report.audit)
 
 
 def _unjudged_lines(report: Report) -> Iterator[str]:

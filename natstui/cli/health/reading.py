@@ -6,8 +6,9 @@ import asyncio
 import time
 from collections.abc import Callable, Coroutine
 from contextlib import suppress
-from dataclasses import dataclass
 from typing import NamedTuple
+
+from msgspec import Struct
 
 from natstui.cli.terminal_line import TerminalLine
 from natstui.cli.watch.run import WatchCollector, request_lag_samples, run_until_first_ends
@@ -32,8 +33,7 @@ _LISTING_GRACE_S = 30.0
 """How much longer than --for the first complete poll may take."""
 
 
-@dataclass(frozen=True, slots=True)
-class ServerReading:
+class ServerReading(Struct, frozen=True):
     """The state of a server after watching it, and the results of an ack tap and an API audit, if
     requested.
     """

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from enum import IntEnum
+
+from msgspec import Struct
 
 from natstui.model.clients.api_audit import ApiAudit
 from natstui.model.findings.catalogue.every import KINDS
@@ -25,8 +26,7 @@ class Verdict(IntEnum):
     UNKNOWN = 3
 
 
-@dataclass(frozen=True, slots=True)
-class FindingSelection:
+class FindingSelection(Struct, frozen=True):
     """Selects findings by stream or consumer, and by minimum severity."""
 
     stream: str | None = None
@@ -49,8 +49,7 @@ class FindingSelection:
         return self.stream is None or entity.stream == self.stream
 
 
-@dataclass(frozen=True, slots=True)
-class UnjudgedCondition:
+class UnjudgedCondition(Struct, frozen=True):
     """A condition that cannot be judged yet: the server was not watched for long enough."""
 
     kind: Kind
@@ -60,8 +59,7 @@ class UnjudgedCondition:
     """
 
 
-@dataclass(frozen=True, slots=True)
-class Report:
+class Report(Struct, frozen=True):
     """The verdict and the findings of one moment, or of an entire recording."""
 
     verdict: Verdict

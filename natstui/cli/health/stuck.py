@@ -7,7 +7,7 @@ import sys
 from collections.abc import Iterator
 
 import click
-import msgspec
+from msgspec import to_builtins
 
 from natstui.clean import clean_line
 from natstui.cli.complete import complete_consumers, stream_of_consumer_argument
@@ -196,7 +196,7 @@ def consumer_json(
             "at_us": report.at_us,
             "status": verdict.word,
             "evidence": verdict.evidence,
-            "state": msgspec.to_builtins(asset_values(next(consumer_rows(state, [row])))),
+            "state": to_builtins(asset_values(next(consumer_rows(state, [row])))),
             "findings": [finding_json(finding) for finding in report.findings],
             "facts": _facts_json(state, row),
             "tap": None if tap_result is None else _ack_tap_json(tap_result),
@@ -228,7 +228,7 @@ def _ack_tap_lines(tap_result: TapResults) -> Iterator[str]:
 
 def _ack_tap_json(tap_result: TapResults) -> dict[str, object]:
     ack_times = tap_result.stored_to_acked
-    values: dict[str, object] = msgspec.to_builtins(tap_result)
+    values: dict[str, object] = to_builtins(tap_result)
     for name in ("command_id", "stream", "consumer", "stored_to_acked"):
         del values[name]
     return values | {

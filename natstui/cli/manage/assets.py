@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import json
 import sys
-from dataclasses import dataclass
 from typing import Any
 
 import click
+from msgspec import Struct
 
 from natstui.clean import clean_line
 from natstui.cli.manage.options import set_field_values
@@ -33,8 +33,7 @@ from natstui.model.natscli.commands import consumer_command, stream_command
 from natstui.model.records.managing import Change
 
 
-@dataclass(frozen=True, slots=True)
-class AssetFlags:
+class AssetFlags(Struct, frozen=True):
     """The flags of `add` and `edit` of streams and consumers."""
 
     kind: AssetKind

@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 import click
-import msgspec
+from msgspec import to_builtins
 
 from natstui.clean import clean_line
 from natstui.cli.manage.writing import (
@@ -49,7 +49,7 @@ def journal(as_json: bool, commands: bool) -> None:
     entries = journal_content.entries
     _warn_of_damage(journal_content)
     if as_json:
-        click.echo(json.dumps(msgspec.to_builtins(entries)))
+        click.echo(json.dumps(to_builtins(entries)))
         return
     for entry in entries:
         if commands:

@@ -7,10 +7,10 @@ import json
 import os
 import sys
 from collections.abc import Sequence
-from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Any
 
 import click
+from msgspec import to_builtins
 
 from natstui.clean import clean_line
 from natstui.cli.complete import stream_argument
@@ -24,6 +24,7 @@ from natstui.errors import NotFound, UsageError
 from natstui.model.assets.subjects import is_valid_subject
 from natstui.model.columns.streams import STREAM_COLUMNS
 from natstui.units import bytes_text, count_text, counted
+from natstui.values import replace
 
 if TYPE_CHECKING:
     from natstui.cli.core.printer import MessagePrinter
@@ -334,7 +335,7 @@ def get(
             raise
         raise NotFound(f"stream {name} has no such message") from error
     if as_json:
-        click.echo(json.dumps(asdict(message)))
+        click.echo(json.dumps(to_builtins(message)))
         return
     sys.stdout.buffer.write(base64.b64decode(message.payload_base64))
 

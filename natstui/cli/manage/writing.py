@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-import dataclasses
 import json
 import sys
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, TypeVar
 
 import click
+from msgspec import to_builtins
 
 from natstui.clean import clean_line
 from natstui.cli.connected import await_with_progress, run_connected, show_waiting_time
@@ -30,6 +30,7 @@ from natstui.model.records.confirmation import Confirmation
 from natstui.model.records.managing import (
     Change,
 )
+from natstui.values import replace
 
 T = TypeVar("T")
 
@@ -47,9 +48,7 @@ def run_with_writer(
     work itself writes to the terminal, so only connecting shows a progress line. Raises
     ConnectionFailed, and the errors of the work.
     """
-    restricted_connection = dataclasses.replace(
-        connection, read_only=connection.read_only or read_only
-    )
+    restricted_connection = replace(connection, read_only=connection.read_only or read_only)
     return run_connected(
         restricted_connection,
         lambda client: work(Writer(client, Journal())),
@@ -109,9 +108,7 @@ class WriterSession:
 
         `on_link` is called for every change of the connection.
         """
-        self.connection = dataclasses.replace(
-            connection, read_only=connection.read_only or read_only
-        )
+        self.connection = replace(connection, read_only=connection.read_only or read_only)
         self._on_link = on_link
         self._runner = asyncio.Runner()
 
@@ -190,7 +187,7 @@ def apply_previewed_change(
     wrong or the asset was changed since the preview, RequestFailed if the server refuses the
     change or does not reply.
     """
-    confirmed_change = dataclasses.replace(
+    confirmed_change = replace(
         change,
         confirmed=name,
         created_at_us=shown_preview.created_at_us,
@@ -318,9 +315,7 @@ def print_change_result(result: ChangeResult, as_json: bool) -> None:
             "text": result.text,
             "before": result.before,
             "after": result.after,
-            "not_taken": [
-                dataclasses.asdict(difference) for difference in result.unapplied_settings
-            ],
+            "not_taken": [to_builtins(difference) for difference in result.unapplied_settings],
         }
         click.echo(json.dumps(body))
     else:
@@ -336,7 +331,7 @@ def print_differences(diffs: Sequence[Difference], as_json: bool) -> None:
     array.
     """
     if as_json:
-        click.echo(json.dumps([dataclasses.asdict(diff) for diff in diffs]))
+        click.echo(json.dumps([to_builtins(diff) for diff in diffs]))
         return
     for diff in diffs:
         refusal_text = f"   refused: {diff.refused}" if diff.refused else ""

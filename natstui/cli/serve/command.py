@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import os
 import shlex
-from dataclasses import replace
 
 import click
 
@@ -14,6 +13,7 @@ from natstui.cli.open_viewer import ADDRESS_VARIABLE
 from natstui.cli.options import ConnectionFlags, several_accounts_flags
 from natstui.cli.sections import command
 from natstui.errors import MissingExtra
+from natstui.values import replace
 
 
 @command()

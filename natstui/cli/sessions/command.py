@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import sys
-from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
+from msgspec import to_builtins
 
 from natstui.clean import clean_line
 from natstui.cli.complete import session_argument
@@ -94,7 +94,7 @@ def list_sessions(sessions: Path, *, as_json: bool) -> None:
         )
     for summary in summaries(sessions):
         if as_json:
-            print_json(asdict(summary))
+            print_json(to_builtins(summary))
         else:
             click.echo(_summary_line(summary))
 
@@ -112,12 +112,12 @@ def show(sessions: Path, session: str, *, as_json: bool) -> None:
     from natstui.session.read.recording import Recording
 
     recording = Recording(find_session(sessions, session))
-    fields = asdict(build_summary(recording))
+    fields = to_builtins(build_summary(recording))
     fields["records_count"] = count_records(recording)
     fields["consumer_samples_count"] = sum(
         span.index.consumer_samples_count for span in recording.spans
     )
-    info = asdict(recording.info)
+    info = to_builtins(recording.info)
     fields |= {key: info[key] for key in ("natstui_version", "schema_version", "dropped")}
     if as_json:
         print_json(fields)
@@ -201,7 +201,7 @@ def verify(sessions: Path, session: str, *, as_json: bool) -> None:
     folder = find_session(sessions, session)
     verdict = verdict_of(folder)
     if as_json:
-        print_json({"folder": str(folder), **asdict(verdict), "damaged": verdict.damaged})
+        print_json({"folder": str(folder), **to_builtins(verdict), "damaged": verdict.damaged})
     else:
         _print_verdict(verdict)
     if verdict.damaged:

@@ -5,11 +5,11 @@ from __future__ import annotations
 import functools
 import sys
 from collections.abc import Callable
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 import click
+from msgspec import to_builtins
 
 from natstui.cli.json_line import print_json
 from natstui.paths import expand_user_path
@@ -77,7 +77,8 @@ def session_summary_fields(folder: Path) -> dict[str, object]:
     """Return the summary of a session by field; that of an unreadable session has a `problem`."""
     from natstui.session.library import read_summary
 
-    return asdict(read_summary(folder))
+    fields: dict[str, object] = to_builtins(read_summary(folder))
+    return fields
 
 
 def print_recording_summary(folder: Path, **first_fields: str) -> None:
@@ -96,7 +97,7 @@ def print_recording_summary(folder: Path, **first_fields: str) -> None:
     is_closed_without_gaps = summary.status == "complete" and summary.gaps_count == 0
     print_json({
         **first_fields,
-        **asdict(summary),
+        **to_builtins(summary),
         "span_s": (summary.ended_at_us - summary.started_at_us) / 1e6 if is_readable else None,
         "records_count": count_records(Recording(folder)) if is_readable else None,
         "whole": is_readable and is_closed_without_gaps and summary.polls_count > 0,

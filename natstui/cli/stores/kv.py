@@ -7,7 +7,7 @@ import functools
 import json
 import os
 import sys
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import click
@@ -58,6 +58,7 @@ from natstui.jetstream.messages.keys import (
 )
 from natstui.model.assets.buckets import KV, BucketOptions, bucket_config
 from natstui.units import bytes_text, counted, local_text
+from natstui.values import replace
 
 _MAX_VALUE_CELLS = 60
 ENTRY_HEADINGS = ("REVISION", "KEY", "CREATED", "OPERATION", "SIZE", "VALUE")

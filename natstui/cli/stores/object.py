@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import functools
 import json
 import sys
@@ -11,6 +10,7 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 import click
+from msgspec import to_builtins
 
 from natstui.clean import clean_json, clean_line
 from natstui.cli.backups import BytesLine, run_stoppable
@@ -64,6 +64,7 @@ from natstui.jetstream.messages.unfinished_objects import (
 from natstui.model.assets.buckets import OBJECTS, BucketOptions, object_store_config
 from natstui.paths import expand_user_path
 from natstui.units import bytes_text, count_text, counted, local_text
+from natstui.values import replace
 
 _MAX_SHOWN_COMMANDS = 5
 _bucket_argument = click.argument("bucket", shell_complete=complete_object_stores)
@@ -101,7 +102,7 @@ def _print_objects(connection: Connection, bucket: str, *, as_json: bool) -> Non
     _print_unlisted_objects(content.error_by_name)
     _print_unfinished_uploads(bucket, content)
     if as_json:
-        rows = [dataclasses.asdict(stored_object) for stored_object in objects]
+        rows = [to_builtins(stored_object) for stored_object in objects]
         click.echo(clean_json(json.dumps(rows)))
     else:
         _print_table(objects)
@@ -175,7 +176,7 @@ def info(
         return
     stored_object = run_connected(connection, lambda client: read_object(client, bucket, name))
     if as_json:
-        click.echo(clean_json(json.dumps(dataclasses.asdict(stored_object))))
+        click.echo(clean_json(json.dumps(to_builtins(stored_object))))
         return
     fields = {
         "Name": stored_object.name,
@@ -228,7 +229,7 @@ def put(
     source = _open_source(file)
 
     async def work(writer: Writer, confirmed_name: str | None) -> ChangeResult:
-        confirmed_change = dataclasses.replace(object_change, confirmed=confirmed_name)
+        confirmed_change = replace(object_change, confirmed=confirmed_name)
         with cancel_on_signal("putting"):
             return await put_object(
                 writer, confirmed_change, source,
@@ -304,7 +305,7 @@ def get(
     finally:
         line.clear()
     if as_json:
-        fields = {**dataclasses.asdict(result.stored_object), "file": str(target),
+        fields = {**to_builtins(result.stored_object), "file": str(target),
                   "written_bytes": result.size_bytes,
                   "wrong": result.problem or None}  # fmt: skip
         click.echo(clean_json(json.dumps(fields)))
@@ -400,7 +401,7 @@ def link(connection: Connection, bucket: str, name: str, target: str, **flags: A
 
     async def work(writer: Writer, confirmed_name: str | None) -> ChangeResult:
         return await link_object(
-            writer, dataclasses.replace(object_change, confirmed=confirmed_name), link_target
+            writer, replace(object_change, confirmed=confirmed_name), link_target
         )
 
     print_change_result(write_confirmed(connection, flags, work), flags["as_json"])

@@ -6,7 +6,6 @@ import functools
 import json
 import re
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import replace
 from typing import Any
 
 import click
@@ -41,6 +40,7 @@ from natstui.model.assets.fields import Config, strings_at
 from natstui.model.columns.buckets import BUCKET_COLUMNS, BucketRow
 from natstui.model.records.managing import Change
 from natstui.units import parse_bytes, parse_duration_ns
+from natstui.values import replace
 
 bucket_argument = click.argument("bucket", shell_complete=complete_buckets)
 """The argument BUCKET of a command about keys."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
 from typing import Any, NamedTuple, TypeVar
 
 from natstui.cli.text_table import COLOUR_BY_LEVEL, table, text_column
@@ -14,6 +13,7 @@ from natstui.model.columns.view import ConsumerView, StreamView
 from natstui.model.live.age import consumer_is_stale, stream_is_stale
 from natstui.model.live.known_rows import RowKey
 from natstui.model.live.state import State
+from natstui.values import replace
 
 
 class RowFreshness(NamedTuple):

@@ -7,7 +7,6 @@ import signal
 import sys
 import threading
 from collections.abc import Callable, Iterable
-from dataclasses import replace
 from typing import TYPE_CHECKING, NoReturn
 
 import click
@@ -15,6 +14,7 @@ import click
 from natstui.cli.options import ConnectionFlags, parse_interval_seconds, several_accounts_flags
 from natstui.cli.sections import command
 from natstui.errors import Interrupted, UsageError
+from natstui.values import replace
 
 if TYPE_CHECKING:
     from collections.abc import Coroutine

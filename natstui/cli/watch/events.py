@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Literal
+
+from msgspec import Struct
 
 from natstui.cli.watch.server import ServerRow, server_row
 from natstui.model.live.snapshot import Snapshot
@@ -18,8 +19,7 @@ from natstui.model.records.record import (
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RemovedRow:
+class RemovedRow(Struct, frozen=True, kw_only=True):
     """A stream or a consumer was deleted; if recreated under its name, it is another one."""
 
     schema: Literal[1] = 1
@@ -31,8 +31,7 @@ class RemovedRow:
     created_at_us: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class UnavailableRow:
+class UnavailableRow(Struct, frozen=True, kw_only=True):
     """Something cannot be read; its last values become stale."""
 
     schema: Literal[1] = 1
@@ -45,8 +44,7 @@ class UnavailableRow:
     """The subject the user has no permission for, when that is the reason."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RestoredRow:
+class RestoredRow(Struct, frozen=True, kw_only=True):
     """Something that was unavailable can be read again."""
 
     schema: Literal[1] = 1
@@ -55,8 +53,7 @@ class RestoredRow:
     at_us: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AdvisoryRow:
+class AdvisoryRow(Struct, frozen=True, kw_only=True):
     """An advisory about a stream or a consumer."""
 
     schema: Literal[1] = 1
@@ -72,8 +69,7 @@ class AdvisoryRow:
 EventRow = RemovedRow | UnavailableRow | RestoredRow | AdvisoryRow
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SystemRow:
+class SystemRow(Struct, frozen=True, kw_only=True):
     """A change of the process that watches one of several systems."""
 
     schema: Literal[1] = 1

@@ -6,12 +6,12 @@ import asyncio
 import operator
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from fnmatch import fnmatchcase
 from typing import Any, TypeVar
 
 import click
+from msgspec import Struct
 
 from natstui.clean import clean_line
 from natstui.cli.complete import stream_of_consumer_argument
@@ -53,8 +53,7 @@ _BOOL_BY_NAME = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Condition:
+class Condition(Struct, frozen=True):
     """A condition on a row: field, comparison and the value to compare with."""
 
     field: str

@@ -9,6 +9,7 @@ from collections.abc import Iterable
 from typing import get_args
 
 import msgspec
+from msgspec import to_builtins
 
 from natstui.clean import clean_line
 from natstui.cli.text_table import wrap_hanging
@@ -58,9 +59,7 @@ def json_line(row: Row | SystemRow) -> str:
     if line.isascii() and b"\x7f" not in line:
         return line.decode("ascii")
     # Only Python's encoder escapes what is not ASCII, and it is slow.
-    return json.dumps(msgspec.to_builtins(values), separators=(",", ":")).replace(
-        "\x7f", "\\u007f"
-    )
+    return json.dumps(to_builtins(values), separators=(",", ":")).replace("\x7f", "\\u007f")
 
 
 def schema_text() -> str:

@@ -12,11 +12,11 @@ import time
 from collections import deque
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from itertools import chain
 from typing import Literal
 
 import msgspec
+from msgspec import Struct
 
 from natstui.children import module_command
 from natstui.clean import clean_line
@@ -324,8 +324,7 @@ _PROCESS_END_TIMEOUT_S = 3.0
 _READ_CHUNK_BYTES = 1 << 16
 
 
-@dataclass(frozen=True, slots=True)
-class WatchedSystem:
+class WatchedSystem(Struct, frozen=True):
     """One of several systems: its name, and the flag that selects it."""
 
     name: str
@@ -464,7 +463,7 @@ async def _read_last_message(reader: asyncio.StreamReader) -> str | None:
     return clean_line(message) or None
 
 
-class _JsonError(msgspec.Struct):
+class _JsonError(msgspec.Struct, frozen=True):
     error: str
 
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Literal
 
 import msgspec
+from msgspec import Struct
+from msgspec.structs import asdict
 
 from natstui.model.live.age import oldest_row_us
 from natstui.model.live.rates import own_requests_per_s
@@ -14,11 +15,10 @@ from natstui.model.live.state import State
 from natstui.units import UNKNOWN, bytes_text, count_text, counted
 
 if TYPE_CHECKING:
-    from _typeshed import DataclassInstance
+    pass
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ServerRow:
+class ServerRow(Struct, frozen=True, kw_only=True):
     """The connection and its server."""
 
     schema: Literal[1] = 1
@@ -75,7 +75,7 @@ def server_row(state: State) -> ServerRow | None:
         "round_us": poll_cost.round_us if poll_cost else None,
         "oldest_row_us": oldest_row_us(state),
     }
-    return msgspec.convert({**_field_values(link), **computed_values}, ServerRow)
+    return msgspec.convert({**asdict(link), **computed_values}, ServerRow)
 
 
 def server_sentence(row: ServerRow) -> str:
@@ -94,8 +94,7 @@ def server_sentence(row: ServerRow) -> str:
     return ", ".join(parts)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AccountRow:
+class AccountRow(Struct, frozen=True, kw_only=True):
     """The account's use and limits; a limit of null is unlimited."""
 
     schema: Literal[1] = 1
@@ -127,7 +126,7 @@ def account_row(state: State) -> AccountRow | None:
         "at_us": state.now_at_us,
         "api_requests_per_s": _api_requests_per_s(state),
     }
-    return msgspec.convert({**_field_values(state.account), **computed_values}, AccountRow)
+    return msgspec.convert({**asdict(state.account), **computed_values}, AccountRow)
 
 
 def _api_requests_per_s(state: State) -> float | None:
@@ -184,8 +183,3 @@ def server_rows(state: State) -> Iterator[ServerRow | AccountRow]:
     for row in (server_row(state), account_row(state)):
         if row is not None:
             yield row
-
-
-def _field_values(record: DataclassInstance) -> dict[str, object]:
-    """Return the values of a dataclass by field."""
-    return {field.name: getattr(record, field.name) for field in fields(record)}

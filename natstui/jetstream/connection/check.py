@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from natstui.clean import clean_line
 from natstui.config import Connection
@@ -20,8 +21,7 @@ _STEPS = ("address", "TCP", "greeting", "TLS", "authentication")
 _STEPS_TLS_FIRST = ("address", "TCP", "TLS", "greeting", "authentication")
 
 
-@dataclass(frozen=True, slots=True)
-class CheckStep:
+class CheckStep(Struct, frozen=True):
     """A checked step towards a usable JetStream, and its result."""
 
     host_port: str

@@ -6,11 +6,11 @@ import asyncio
 import json
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import aclosing, asynccontextmanager
-from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
 import msgspec
 import nats.errors
+from msgspec import Struct
 from nats.aio.msg import Msg
 from nats.aio.subscription import Subscription
 
@@ -53,6 +53,7 @@ from natstui.jetstream.connection.shapes import check_shape
 from natstui.jetstream.connection.transport import Arrival
 from natstui.model.assets.subjects import is_literal
 from natstui.model.records.link import LinkChanged, Permitted
+from natstui.values import replace
 
 T = TypeVar("T")
 OnMessage = Callable[[Msg], Awaitable[None]]
@@ -63,8 +64,7 @@ _MAX_CALLBACK_DELAY_S = 0.1
 _MAX_SUBJECT_AND_REPLY_BYTES = 4000
 
 
-@dataclass(frozen=True, slots=True)
-class TimedReply:
+class TimedReply(Struct, frozen=True):
     """A raw JSON reply, with the times of request and reply."""
 
     data: bytes

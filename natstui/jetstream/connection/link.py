@@ -7,12 +7,12 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Awaitable, Callable, Coroutine
-from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
 import msgspec
 import nats.errors
+from msgspec import Struct
 from nats.aio.msg import Msg
 from nats.aio.subscription import Subscription
 
@@ -36,6 +36,7 @@ from natstui.jetstream.connection.nats_client import GuardedClient
 from natstui.jetstream.connection.opening import RECONNECT_INTERVAL_S, dispose, find_refusal
 from natstui.jetstream.connection.permissions import PermissionViolation, UserInfo, read_violation
 from natstui.model.records.link import LinkChanged, LinkState
+from natstui.values import replace
 
 _ACCOUNT_WITHOUT_JETSTREAM_CODE = 10039
 
@@ -51,8 +52,7 @@ class AccountInfo(msgspec.Struct):
     api: _ApiInfo = msgspec.field(default_factory=_ApiInfo)
 
 
-@dataclass(frozen=True, slots=True)
-class Identity:
+class Identity(Struct, frozen=True):
     """Our user and account and their JetStream, as reported by the server; None if unknown."""
 
     jetstream: bool | None = None

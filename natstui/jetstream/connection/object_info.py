@@ -6,9 +6,9 @@ import base64
 import binascii
 import json
 from collections.abc import AsyncIterator
-from dataclasses import dataclass
 
 import msgspec
+from msgspec import Struct
 
 from natstui.decoding import decoder_of
 from natstui.errors import NotFound, RequestFailed
@@ -20,8 +20,7 @@ from natstui.model.assets.buckets import OBJECTS, object_info_subject
 from natstui.model.assets.subjects import is_literal
 
 
-@dataclass(frozen=True, slots=True)
-class ObjectInfo:
+class ObjectInfo(Struct, frozen=True):
     """The newest info message of an object: its subject, sequence and content."""
 
     subject: str

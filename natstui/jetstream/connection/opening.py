@@ -5,10 +5,10 @@ from __future__ import annotations
 import asyncio
 import re
 import ssl
-from dataclasses import dataclass
 from typing import Any
 
 import nats.errors
+from msgspec import Struct
 
 from natstui.config import Connection
 from natstui.config.servers import Address, parse_servers
@@ -113,8 +113,7 @@ async def open_client(connection: Connection) -> GuardedClient:
     raise _combine_failures(failures)
 
 
-@dataclass(frozen=True, slots=True)
-class ConnectPlan:
+class ConnectPlan(Struct, frozen=True):
     """The checked settings of an attempt to connect."""
 
     connection: Connection

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import re
 import time
-from dataclasses import dataclass
 from typing import Literal
 
 import msgspec
+from msgspec import Struct
 
 from natstui.jetstream.connection.replies import read
 from natstui.model.records.link import Permitted
@@ -17,8 +17,7 @@ USER_INFO = "$SYS.REQ.USER.INFO"
 _VIOLATION_PATTERN = re.compile(r'permissions violation for (publish|subscription) to "([^"]*)"')
 
 
-@dataclass(frozen=True, slots=True)
-class PermissionViolation:
+class PermissionViolation(Struct, frozen=True):
     """A denied subject, in lower case as nats-py reports it."""
 
     kind: Literal["publish", "subscribe"]
@@ -59,8 +58,7 @@ class _UserInfoReply(msgspec.Struct):
     server: _ReplyingServer | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class UserInfo:
+class UserInfo(Struct, frozen=True):
     """Our user, account and permissions, as the server reports them."""
 
     user: str | None

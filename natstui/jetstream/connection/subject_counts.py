@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
-from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
 
 from natstui.errors import Conflict, RequestFailed
 from natstui.jetstream.connection.client import Client
@@ -12,8 +13,7 @@ from natstui.jetstream.connection.replies import EndlessListCheck
 from natstui.units import counted
 
 
-@dataclass(frozen=True, slots=True)
-class SubjectCounts:
+class SubjectCounts(Struct, frozen=True):
     """A page of message counts of the subjects that match a filter."""
 
     msgs_by_subject: dict[str, int]

@@ -13,12 +13,12 @@ import time
 from bisect import bisect_right
 from collections import deque
 from contextlib import suppress
-from dataclasses import dataclass
 from typing import Any, Literal
 from urllib.parse import ParseResult
 
 import msgspec
 import nats.errors
+from msgspec import Struct
 from nats.aio.transport import TcpTransport
 
 from natstui.clock import steady_us
@@ -107,8 +107,7 @@ _MIN_GAP_US = 1_000_000
 _MAX_GAP_AGE_US = 120_000_000
 
 
-@dataclass(frozen=True, slots=True)
-class Arrival:
+class Arrival(Struct, frozen=True):
     """Arrival times of a message's bytes, on the monotonic clock."""
 
     silent_since_mono_us: int

@@ -12,9 +12,10 @@ import os
 import time
 import uuid
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, Literal, TypeVar, cast
+
+from msgspec import Struct, field
 
 from natstui.errors import (
     ActionRefusal,
@@ -46,6 +47,7 @@ from natstui.model.records.managing import (
 )
 from natstui.model.records.silences import Silence, silence_json, silences_of
 from natstui.units import counted
+from natstui.values import replace
 
 Config = dict[str, Any]
 T = TypeVar("T")
@@ -63,8 +65,7 @@ class MissingConfirmation(ActionRefusal):
         self.confirmation = confirmation
 
 
-@dataclass(frozen=True, slots=True)
-class Asset:
+class Asset(Struct, frozen=True):
     """A stream or consumer in its current state on the server."""
 
     config: Config
@@ -95,8 +96,7 @@ class Asset:
         return self.info
 
 
-@dataclass(frozen=True, slots=True)
-class WriteRequest:
+class WriteRequest(Struct, frozen=True):
     """A write request to the JetStream API, and the state that it replaces."""
 
     verb: str
@@ -109,8 +109,7 @@ class WriteRequest:
     """Messages of others that a new stream or consumer removes for good."""
 
 
-@dataclass(frozen=True, slots=True)
-class JournalDraft:
+class JournalDraft(Struct, frozen=True):
     """A journal entry before its outcome is known."""
 
     action: JournalAction
@@ -126,8 +125,7 @@ class JournalDraft:
     """Revision of a key or object that is replaced or deleted."""
 
 
-@dataclass(frozen=True, slots=True)
-class PartialOutcome:
+class PartialOutcome(Struct, frozen=True):
     """The outcome of a change that is cancelled or fails before its end, and its result so far."""
 
     outcome: Literal["failed", "unknown"] = "unknown"

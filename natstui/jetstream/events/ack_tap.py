@@ -94,7 +94,7 @@ class AckTap:
         self._count_reconnects: Callable[[], int] = int
         self._end_event = asyncio.Event()
         self._end_text: str | None = None
-        self._ack_counts = dict.fromkeys(AckCounts.__dataclass_fields__, 0)
+        self._ack_counts = dict.fromkeys(AckCounts.__struct_fields__, 0)
         self._read_msgs = self._read_bytes = 0
         self._current_second, self._current_second_msgs = 0, 0
         self._acks_by_time_bucket: dict[int, int] = {}

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable
-from dataclasses import replace
 
 from nats.aio.msg import Msg
 
@@ -19,6 +18,7 @@ from natstui.model.live.evidence import message_advisory_type, message_of
 from natstui.model.records.evidence import AcksCounted, AdvisoriesCounted, MessageAdvisoryType
 from natstui.model.records.record import AckSample, Advisory, Record, Restored, Unavailable
 from natstui.units import counted, was_or_were
+from natstui.values import replace
 
 MAX_RECORDED_SAMPLES_PER_S = 100
 """Maximum number of samples per second that are recorded one by one."""

@@ -7,7 +7,6 @@ import json
 import sys
 import uuid
 from collections.abc import Awaitable, Callable
-from dataclasses import replace
 from datetime import UTC, datetime
 
 from natstui.clock import steady_s
@@ -59,6 +58,7 @@ from natstui.model.records.managing import (
     Change,
 )
 from natstui.units import counted, parse_moment, was_or_were
+from natstui.values import replace
 
 
 async def delete_stream(writer: Writer, change: Change, undoes: str | None = None) -> ChangeResult:

@@ -5,11 +5,10 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
-import msgspec
+from msgspec import Struct, to_builtins
 
 from natstui import __version__
 from natstui.clean import clean_line
@@ -55,8 +54,7 @@ class OnProgress(Protocol):
         """Report the bytes written so far, and the size of the stream on the server."""
 
 
-@dataclass(frozen=True, slots=True)
-class WrittenBackup:
+class WrittenBackup(Struct, frozen=True):
     """A written backup of one stream."""
 
     stream: str
@@ -220,8 +218,8 @@ async def _write_backup(
             {
                 "name": row.name,
                 "config": row.read_config(),
-                "delivered": msgspec.to_builtins(row.delivered),
-                "ack_floor": msgspec.to_builtins(row.ack_floor),
+                "delivered": to_builtins(row.delivered),
+                "ack_floor": to_builtins(row.ack_floor),
                 "num_pending": row.num_pending,
             }
             for row in consumer_rows

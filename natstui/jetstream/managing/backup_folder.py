@@ -11,11 +11,11 @@ import json
 import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, BinaryIO, NamedTuple
 
 import msgspec
+from msgspec import Struct
 
 from natstui.clean import clean_line
 from natstui.errors import BackupError
@@ -45,8 +45,7 @@ class PushConsumer(NamedTuple):
     """Maximum number of messages that it delivers after a restore."""
 
 
-@dataclass(frozen=True, slots=True)
-class Backup:
+class Backup(Struct, frozen=True):
     """The backup of one stream, as it was read from its folder."""
 
     folder: Path

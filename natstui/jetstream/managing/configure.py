@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import json
-from dataclasses import dataclass, replace
+
+from msgspec import Struct
 
 from natstui.errors import (
     ActionRefusal,
@@ -46,6 +47,7 @@ from natstui.model.assets.stream_rules import stream_problems
 from natstui.model.records.actions import ACTIONS_ON_CONSUMER, IRREVERSIBLE_ACTIONS
 from natstui.model.records.managing import Change
 from natstui.units import counted
+from natstui.values import replace
 
 REREAD_EDIT_AFTER_S = 0.25
 """Time after which our edit is read again: another edit, based on the old configuration, may
@@ -64,8 +66,7 @@ class EditConflict(Conflict):
         self.current = current
 
 
-@dataclass(frozen=True, slots=True)
-class ChangeResult:
+class ChangeResult(Struct, frozen=True):
     """The result of a change of the server."""
 
     text: str

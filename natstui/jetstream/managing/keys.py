@@ -8,8 +8,9 @@ import math
 import time
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, replace
 from typing import Any
+
+from msgspec import Struct
 
 from natstui.errors import Conflict, NatstuiError, NotFound, RequestFailed, UsageError
 from natstui.jetstream.connection.client import Client
@@ -55,6 +56,7 @@ from natstui.model.records.managing import (
 from natstui.model.records.messages import PubAck
 from natstui.model.records.stores import KeyAction
 from natstui.units import bytes_text, counted, duration_text, parse_duration_ns
+from natstui.values import replace
 
 _EXPECTED_SEQ_HEADER = "Nats-Expected-Last-Subject-Sequence"
 _NOT_RESTORED_PREFIXES = (
@@ -69,8 +71,7 @@ _WRONG_REVISION_CODES = {10071, 10164}
 _MAX_WRITE_TRIES = 10
 
 
-@dataclass(frozen=True, slots=True)
-class KeyChange:
+class KeyChange(Struct, frozen=True):
     """A change of one key of a bucket."""
 
     action: KeyAction
@@ -89,8 +90,7 @@ class KeyChange:
     """Headers of a restored value that another client wrote."""
 
 
-@dataclass(frozen=True, slots=True)
-class _LastMessage:
+class _LastMessage(Struct, frozen=True):
     """The last stored message of a key."""
 
     revision: int

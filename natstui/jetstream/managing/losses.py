@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import base64
 import json
-from dataclasses import replace
 
 from natstui.errors import NotFound, PermissionDenied, RequestFailed, UsageError
 from natstui.jetstream.connection.client import Client
@@ -48,6 +47,7 @@ from natstui.model.servers.versions import (
     is_version_in,
 )
 from natstui.units import bytes_text, counted, is_or_are
+from natstui.values import replace
 
 _MAX_SUBJECTS = 50_000
 _MAX_READ_MSGS, _READ_AT_ONCE_MSGS = 2_000, 50

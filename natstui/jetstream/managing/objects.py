@@ -8,11 +8,11 @@ import json
 import os
 import threading
 from collections.abc import Awaitable, Callable, Coroutine
-from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import partial
 from typing import Any, BinaryIO, Protocol, TypeVar
 
+from msgspec import Struct
 from nats.nuid import NUID
 
 from natstui.errors import (
@@ -57,6 +57,7 @@ from natstui.model.assets.loss import Loss
 from natstui.model.assets.subjects import is_token
 from natstui.model.records.messages import PubAck
 from natstui.units import bytes_text, counted
+from natstui.values import replace
 
 _EXPECTED_SEQ_HEADER = "Nats-Expected-Last-Subject-Sequence"
 _WRONG_REVISION_CODES = {10071, 10164}
@@ -71,8 +72,7 @@ class FindNamesWithChunks(Protocol):
         """Return the names of the objects in a bucket that have the chunks with the id `nuid`."""
 
 
-@dataclass(frozen=True, slots=True)
-class ObjectChange:
+class ObjectChange(Struct, frozen=True):
     """An object to put, link or delete."""
 
     bucket: str
@@ -81,16 +81,14 @@ class ObjectChange:
     confirmed: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class ObjectLink:
+class ObjectLink(Struct, frozen=True):
     """The target of a link: the object `name` in a bucket."""
 
     bucket: str
     name: str
 
 
-@dataclass(frozen=True, slots=True)
-class _StoredInfo:
+class _StoredInfo(Struct, frozen=True):
     """The stored info of an object, or its absence."""
 
     subject: str

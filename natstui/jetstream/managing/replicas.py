@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Callable
-from dataclasses import replace
 from time import monotonic
 
 from natstui.errors import ConnectionLost, JetStreamUnavailable, RequestTimedOut
@@ -19,6 +18,7 @@ from natstui.jetstream.managing.configure import (
 )
 from natstui.jetstream.managing.losses import members_of
 from natstui.model.records.managing import Change
+from natstui.values import replace
 
 REPLICAS_TIMEOUT_S = 30.0
 _CHECK_INTERVAL_S = 0.2

@@ -13,9 +13,10 @@ import shlex
 import time
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Protocol, TypeVar
+
+from msgspec import Struct
 
 from natstui.errors import (
     BackupError,
@@ -60,6 +61,7 @@ from natstui.model.assets.loss import has_ttl
 from natstui.model.assets.subjects import overlap
 from natstui.model.records.confirmation import Confirmation
 from natstui.units import bytes_text, counted, duration_text, moment_text
+from natstui.values import replace
 
 _CONSUMERS_TIMEOUT_S = 20.0
 _TTL_SAMPLE_MSGS = 10_000
@@ -86,8 +88,7 @@ class OnRestoreProgress(Protocol):
         """Report the bytes sent so far, and the size of the stream's backup."""
 
 
-@dataclass(frozen=True, slots=True)
-class RestoreRequest:
+class RestoreRequest(Struct, frozen=True):
     """A stream to restore, with changes of its name, replicas and subjects."""
 
     backup: Backup
@@ -144,8 +145,7 @@ class RestoreRequest:
         return next((kind for prefix, kind in kinds if stream.startswith(prefix)), None)
 
 
-@dataclass(frozen=True, slots=True)
-class RestoredStream:
+class RestoredStream(Struct, frozen=True):
     """A restored stream, and its comparison with the backup."""
 
     name: str

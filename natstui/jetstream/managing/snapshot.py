@@ -13,6 +13,7 @@ from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
 from typing import Any, BinaryIO, TypeVar
 
+from msgspec import Struct
 from nats.aio.msg import Msg
 
 from natstui.errors import ConnectionLost, OutcomeUnknown, RequestFailed, RequestTimedOut
@@ -83,8 +84,7 @@ class RateLimit:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class ReceivedSnapshot:
+class ReceivedSnapshot(Struct, frozen=True):
     """The server's reply to a snapshot, and the size and checksum of the data."""
 
     reply: Config

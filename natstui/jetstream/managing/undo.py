@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import dataclasses
 import json
 from collections.abc import Sequence
 
@@ -34,6 +33,7 @@ from natstui.model.records.managing import (
     JournalEntry,
     Undo,
 )
+from natstui.values import replace
 
 
 def find_entry_to_undo(
@@ -72,7 +72,7 @@ async def undo(writer: Writer, command: Undo) -> ChangeResult:
     if doubt and command.confirmed is None:
         confirmation = _add_doubt(_use_undo_texts(entry, await preview(writer, change)), doubt)
         raise MissingConfirmation(f"not confirmed: {doubt}", confirmation)
-    confirmed_change = dataclasses.replace(
+    confirmed_change = replace(
         change,
         confirmed=command.confirmed,
         previewed_msgs=command.previewed_msgs,
@@ -92,7 +92,7 @@ async def undo(writer: Writer, command: Undo) -> ChangeResult:
             f"what the change removed is not restored: {entry.loses}" if entry.loses else ""
         )
         text = "; ".join(filter(None, (text, recreated_copies_text(entry), removed_text)))
-    return dataclasses.replace(result, text=text)
+    return replace(result, text=text)
 
 
 async def _find_checked_change(writer: Writer, entry: JournalEntry, command_id: int) -> Change:
@@ -171,7 +171,7 @@ def _add_doubt(confirmation: Confirmation, doubt: str) -> Confirmation:
     """Return the confirmation with a doubt added, so that the name must be typed."""
     question = f"{confirmation.question}; {doubt}"
     lines = (*confirmation.lines, doubt)
-    return dataclasses.replace(confirmation, question=question, needed=True, lines=lines)
+    return replace(confirmation, question=question, needed=True, lines=lines)
 
 
 def _check_key_entry(writer: Writer, entry: JournalEntry) -> None:
@@ -202,4 +202,4 @@ def _use_undo_texts(entry: JournalEntry, confirmation: Confirmation) -> Confirma
     """Return the confirmation of a change with the texts of its undo."""
     text = f"this will {undo_text(entry)}"
     question = f"{text}: {'; '.join(confirmation.lines)}" if confirmation.lines else text
-    return dataclasses.replace(confirmation, question=question)
+    return replace(confirmation, question=question)

@@ -5,7 +5,8 @@ or those at the position of a consumer.
 from __future__ import annotations
 
 import asyncio
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from natstui.errors import RequestFailed, UsageError
 from natstui.jetstream.connection.client import Client
@@ -21,8 +22,7 @@ from natstui.model.records.messages import BrowseMessages, MessagePage, ReadMess
 from natstui.units import count_text, parse_moment
 
 
-@dataclass(frozen=True, slots=True)
-class StreamBounds:
+class StreamBounds(Struct, frozen=True):
     """The first and the last stored sequence of a stream, and other fields of its INFO that are
     needed to read a page of messages.
     """

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 from typing import Any
 
 from natstui.jetstream.connection.client import Client
@@ -18,6 +17,7 @@ from natstui.jetstream.messages.browse import (
 )
 from natstui.jetstream.messages.gets import MessageGetter, call_with_getter
 from natstui.model.records.messages import DeliveryPreview, PreviewDelivery, StoredMessage
+from natstui.values import replace
 
 _PREVIEW_BYTES = 256
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any, BinaryIO
 
 import msgspec
+from msgspec import Struct
 
 from natstui.decoding import decoder_of
 from natstui.errors import Conflict, NotFound, PermissionDenied, RequestFailed
@@ -33,6 +33,7 @@ from natstui.model.assets.buckets import (
 )
 from natstui.model.assets.subjects import is_token
 from natstui.parsing import describe_parse_error
+from natstui.values import replace
 
 
 class _ObjectLink(msgspec.Struct):
@@ -59,8 +60,7 @@ class _StoredObjectInfo(msgspec.Struct):
     options: _ObjectOptions | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class StoredObject:
+class StoredObject(Struct, frozen=True):
     """The info of an object in a store."""
 
     bucket: str
@@ -77,8 +77,7 @@ class StoredObject:
     link_name: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class StoreContent:
+class StoreContent(Struct, frozen=True):
     """The objects and unfinished uploads of an object store."""
 
     objects: list[StoredObject]
@@ -93,8 +92,7 @@ class StoreContent:
     read it."""
 
 
-@dataclass(frozen=True, slots=True)
-class WrittenObject:
+class WrittenObject(Struct, frozen=True):
     """An object whose content was written to a file, and the result of the check."""
 
     stored_object: StoredObject

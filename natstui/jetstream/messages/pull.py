@@ -6,7 +6,6 @@ import base64
 import json
 from collections.abc import Sequence
 from contextlib import aclosing, suppress
-from dataclasses import replace
 from typing import Any
 
 from nats.aio.msg import Msg
@@ -31,6 +30,7 @@ from natstui.model.assets.loss import Loss
 from natstui.model.assets.subjects import has_wildcard
 from natstui.model.records.messages import AnswerMessage, PulledMessage, PullNext, StoredMessage
 from natstui.units import counted
+from natstui.values import replace
 
 _REPLY_MARGIN_S = 2.0
 _MAX_SEARCHED_ASSETS = 2_000

@@ -8,6 +8,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 
 import nats.errors
+from msgspec import Struct
 from nats.aio.msg import Msg
 from nats.aio.subscription import Subscription
 
@@ -30,16 +31,14 @@ _LAST_REPLY_TIMEOUT_S = 2.0
 """Maximum time for which a running reply command may continue after the stop."""
 
 
-@dataclass(frozen=True, slots=True)
-class Reply:
+class Reply(Struct, frozen=True):
     """The payload and headers of a reply."""
 
     payload: bytes
     headers: tuple[tuple[str, str], ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class ReceivedRequest:
+class ReceivedRequest(Struct, frozen=True):
     """A request that a `Responder` received; `number` counts the requests from 1."""
 
     number: int

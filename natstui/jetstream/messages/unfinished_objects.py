@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 import shlex
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from natstui.errors import NotFound, PermissionDenied
 from natstui.jetstream.connection.client import Client
@@ -20,8 +21,7 @@ _MAX_MEASURED_UPLOADS = 20
 """Maximum number of uploads whose size and age are read."""
 
 
-@dataclass(frozen=True, slots=True)
-class UnfinishedObject:
+class UnfinishedObject(Struct, frozen=True):
     """The chunks of one upload, with an id that no object has."""
 
     subject: str

@@ -11,10 +11,10 @@ import asyncio
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
 from typing import NamedTuple
 
 import msgspec
+from msgspec import Struct
 from nats.aio.msg import Msg
 
 from natstui.clock import steady_s
@@ -56,8 +56,7 @@ class _ConsumerConfig(msgspec.Struct):
     filter_subjects: tuple[str, ...] | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class _NextMessage:
+class _NextMessage(Struct, frozen=True):
     """The next message of a consumer after a delivered sequence."""
 
     created: str

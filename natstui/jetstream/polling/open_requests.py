@@ -7,6 +7,8 @@ from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
 from typing import Any
 
+from msgspec import Struct
+
 from natstui.clock import steady_s
 from natstui.errors import NatstuiError
 from natstui.jetstream.polling.budget.requests import PollingApi, request_kind_of
@@ -24,8 +26,7 @@ class WaitBudget:
     """Time to wait for one reply that a healthy server sends at once."""
 
 
-@dataclass(frozen=True, slots=True)
-class _OpenRequest:
+class _OpenRequest(Struct, frozen=True):
     task: asyncio.Task[Any]
     requested_mono_s: float
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from array import array
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from functools import partial
 from typing import TypeVar
 
@@ -26,9 +26,9 @@ Row = TypeVar("Row")
 Columns = TypeVar("Columns", StreamColumns, ConsumerColumns)
 _COUNT_COLUMN_NAMES = {
     table: tuple(
-        column.name
-        for column in fields(table)
-        if column.type == "tuple[int, ...]" and not column.name.endswith("_at_us")
+        name
+        for name in table.__struct_fields__
+        if table.__annotations__[name] == "tuple[int, ...]" and not name.endswith("_at_us")
     )
     for table in (StreamColumns, ConsumerColumns)
 }

@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 import sys
 from collections.abc import Sequence
-from dataclasses import replace
 
 import msgspec
 
@@ -26,6 +25,7 @@ from natstui.jetstream.system.source import (
     SystemConnection,
 )
 from natstui.model.live.permissions import may_publish
+from natstui.values import replace
 
 
 class _Varz(msgspec.Struct):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Mapping
-from dataclasses import replace
 
 import msgspec
 
@@ -21,6 +20,7 @@ from natstui.model.clients.connection import (
     Subscription,
 )
 from natstui.units import parse_duration_ns
+from natstui.values import replace
 
 CONNZ = "$SYS.REQ.ACCOUNT.PING.CONNZ"
 """Request that every user may send: the server returns only connections of the user's account."""

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import json
-from dataclasses import dataclass
 from time import monotonic
 from typing import Any
+
+from msgspec import Struct
 
 from natstui.errors import ActionRefusal, RequestFailed
 from natstui.jetstream.connection.client import Client
@@ -27,8 +28,7 @@ _CHANGE_TIMEOUT_S = 15.0
 _CHECK_INTERVAL_S = 0.2
 
 
-@dataclass(frozen=True, slots=True)
-class StepDownRequest:
+class StepDownRequest(Struct, frozen=True):
     """A request to step down the meta leader, with the preferred leader and typed confirmation."""
 
     meta: Meta

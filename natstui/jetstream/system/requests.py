@@ -6,9 +6,9 @@ import json
 import zlib
 from collections.abc import AsyncIterator, Mapping
 from contextlib import aclosing
-from dataclasses import dataclass
 
 import msgspec
+from msgspec import Struct
 from nats.aio.msg import Msg
 
 from natstui.clean import clean_line
@@ -59,8 +59,7 @@ class _Statz(msgspec.Struct):
     statsz: _ServerStats
 
 
-@dataclass(frozen=True, slots=True)
-class ServerReply:
+class ServerReply(Struct, frozen=True):
     """The reply of one server; `data` is raw JSON."""
 
     server_id: str

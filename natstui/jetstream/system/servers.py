@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
 
 import msgspec
 
@@ -30,6 +29,7 @@ from natstui.model.servers.server import (
     Storage,
 )
 from natstui.model.servers.versions import OLDEST_SUPPORTED_VERSION, version_of
+from natstui.values import replace
 
 _UNLIMITED = 2**63
 """Minimum of values that mean unlimited: -1 as an unsigned number is larger than this."""

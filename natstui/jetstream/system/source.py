@@ -11,6 +11,7 @@ from time import monotonic
 from urllib.parse import quote
 
 import msgspec
+from msgspec import Struct
 
 from natstui.clock import steady_us
 from natstui.config import Connection
@@ -60,8 +61,7 @@ _MAX_REPLY_BYTES = 192 * 1024 * 1024
 """Limit of a server's reply: 10,000 streams with 5 consumers each are 68 MB."""
 
 
-@dataclass(frozen=True, slots=True)
-class CompleteSource:
+class CompleteSource(Struct, frozen=True):
     """A source with complete information about all servers."""
 
     name: Source

@@ -5,7 +5,8 @@ from __future__ import annotations
 import base64
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from natstui.model.assets.fields import Config, strings_at, text_at
 from natstui.model.assets.subjects import is_literal, is_stored_subject
@@ -76,8 +77,7 @@ def is_marker(headers: Mapping[str, str]) -> bool:
     return headers.get(MARKER_REASON_HEADER) in _OPERATION_BY_MARKER_REASON
 
 
-@dataclass(frozen=True, slots=True)
-class BucketOptions:
+class BucketOptions(Struct, frozen=True):
     """The options of a new bucket; None: the default of the NATS CLI."""
 
     description: str | None = None

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Literal
+
+from msgspec import Struct
 
 StreamKind = Literal["stream", "kv", "object"]
 
 
-@dataclass(frozen=True, slots=True)
-class StreamConfiguration:
+class StreamConfiguration(Struct, frozen=True):
     """The configuration of a stream; a limit of None is unlimited."""
 
     name: str
@@ -37,8 +37,7 @@ class StreamConfiguration:
     """The entire configuration as the server sent it."""
 
 
-@dataclass(frozen=True, slots=True)
-class ConsumerConfiguration:
+class ConsumerConfiguration(Struct, frozen=True):
     """The configuration of a consumer; a limit of None is unlimited."""
 
     stream: str

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Literal
+
+from msgspec import Struct
 
 from natstui.model.assets.consumer_fields import CONSUMER_FIELDS
 from natstui.model.assets.defaults import FILTER_KEYS, normalize_consumer, normalize_stream
@@ -28,8 +29,7 @@ _FIELDS_BY_ASSET_KIND: dict[str, Sequence[Field]] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Difference:
+class Difference(Struct, frozen=True):
     """A field that differs, with both values as a user types them; empty for an absent value."""
 
     path: str

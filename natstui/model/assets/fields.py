@@ -7,8 +7,9 @@ option is a `Field` in a table, which is used by forms, checks, previews and com
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Literal
+
+from msgspec import Struct
 
 from natstui.model.assets.monitor_keys import MonitorKey, thresholds_of, without_thresholds
 
@@ -24,8 +25,7 @@ FieldKind = Literal[
 _METADATA_KEY = "metadata"
 
 
-@dataclass(frozen=True, slots=True)
-class Field:
+class Field(Struct, frozen=True):
     """An option: its path in the configuration and its texts for people."""
 
     path: str

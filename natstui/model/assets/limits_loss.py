@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
 from typing import Protocol
+
+from msgspec import Struct, field
 
 from natstui.model.assets.fields import is_on, number_at, text_at
 from natstui.model.assets.subjects import stored_filter
@@ -25,8 +26,7 @@ class StoredCounts(Protocol):
     consumer_count: int
 
 
-@dataclass(frozen=True, slots=True)
-class PlannedMessages:
+class PlannedMessages(Struct, frozen=True):
     """The messages to publish to a stream."""
 
     added_msgs: int | None
@@ -37,8 +37,7 @@ class PlannedMessages:
     """Messages by subject; None: each may have any subject."""
 
 
-@dataclass(frozen=True, slots=True)
-class RemovedMessages:
+class RemovedMessages(Struct, frozen=True):
     """The maximum numbers of messages that limits delete because of a publish."""
 
     existing_msgs: int = 0
@@ -47,8 +46,7 @@ class RemovedMessages:
     """Messages that are published."""
 
 
-@dataclass(frozen=True, slots=True)
-class LimitedStream:
+class LimitedStream(Struct, frozen=True):
     """A stream whose limits may delete messages: its configuration, state and counts."""
 
     config: Mapping[str, object]

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from typing import NamedTuple
+
+from msgspec import Struct
 
 from natstui.model.assets.defaults import normalize_consumer, normalize_stream
 from natstui.model.assets.fields import is_on, number_at, read, strings_at, text_at
@@ -15,8 +16,7 @@ NONE_NEEDED_TEXT = "no message that only it needs is there now"
 _GROWTH_TEXT = "for each message published until you confirm, one more"
 
 
-@dataclass(frozen=True, slots=True)
-class Loss:
+class Loss(Struct, frozen=True):
     """The losses of a change, one clause each; empty if nothing is lost."""
 
     lines: tuple[str, ...] = ()
@@ -53,8 +53,7 @@ class Loss:
 NO_LOSS = Loss()
 
 
-@dataclass(frozen=True, slots=True)
-class StoredMessages:
+class StoredMessages(Struct, frozen=True):
     """The current messages of a stream that an edit may delete; None: unknown."""
 
     total_msgs: int

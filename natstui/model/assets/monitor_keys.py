@@ -6,8 +6,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Literal
+
+from msgspec import Struct
 
 from natstui.units import parse_duration_ns
 
@@ -17,8 +18,7 @@ KeyKind = Literal["count", "integer", "duration", "switch"]
 """A `count` has no sign; the NATS CLI accepts one before an `integer`."""
 
 
-@dataclass(frozen=True, slots=True)
-class MonitorKey:
+class MonitorKey(Struct, frozen=True):
     """A threshold: its key without the prefix, and its meaning."""
 
     name: str

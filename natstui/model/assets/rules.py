@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from natstui.model.assets.fields import (
     SERVER_VERSION_BY_API_LEVEL,
@@ -24,8 +25,7 @@ MAX_METADATA_BYTES = 128 * 1024
 _INVALID_NAME_CHARACTER = re.compile(r"[.*>/\\\s\x00-\x1f\x7f]")
 
 
-@dataclass(frozen=True, slots=True)
-class Problem:
+class Problem(Struct, frozen=True):
     """A reason why the server would refuse a configuration, with a text for people."""
 
     path: str
@@ -33,16 +33,14 @@ class Problem:
     text: str
 
 
-@dataclass(frozen=True, slots=True)
-class OtherStream:
+class OtherStream(Struct, frozen=True):
     """Another stream of the account, whose name and subjects are in use."""
 
     name: str
     subjects: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class NamesInUse:
+class NamesInUse(Struct, frozen=True):
     """The existing streams and consumers, for validation of a form."""
 
     streams: tuple[OtherStream, ...] = ()

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from natstui.model.assets.fields import Config
 
@@ -11,8 +12,7 @@ _NS_PER_S = 1_000_000_000
 _DAY_NS = 86_400 * _NS_PER_S
 
 
-@dataclass(frozen=True, slots=True)
-class Template:
+class Template(Struct, frozen=True):
     """A named configuration; it may leave the name and subjects to the user."""
 
     name: str

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, fields
+
+from msgspec import Struct
 
 from natstui.model.bench.latency import EMPTY_HISTOGRAM, LatencyCounts, from_counts, merge
 from natstui.model.bench.plan import Role
 
 
-@dataclass(frozen=True, slots=True)
-class Counts:
+class Counts(Struct, frozen=True):
     """All counts of a worker, which add up over time, workers and roles."""
 
     sent_msgs: int = 0
@@ -55,7 +55,7 @@ class Counts:
         return Counts(*(getattr(self, name) + getattr(other, name) for name in _COUNT_FIELDS))
 
 
-_COUNT_FIELDS = tuple(field.name for field in fields(Counts))
+_COUNT_FIELDS = Counts.__struct_fields__
 
 
 def total_counts(counts: Iterable[Counts]) -> Counts:
@@ -64,8 +64,7 @@ def total_counts(counts: Iterable[Counts]) -> Counts:
     return Counts(*map(sum, zip(*count_tuples, strict=True))) if count_tuples else Counts()
 
 
-@dataclass(frozen=True, slots=True)
-class Latencies:
+class Latencies(Struct, frozen=True):
     """The six latencies, corrected and uncorrected, as histograms."""
 
     ack: LatencyCounts = EMPTY_HISTOGRAM
@@ -95,7 +94,7 @@ LATENCY_MEANINGS = {
     "late": "due → sent: the delay within the sender",
 }
 """Latency → its start and end, as text."""
-LATENCY_FIELDS = tuple(field.name for field in fields(Latencies))
+LATENCY_FIELDS = Latencies.__struct_fields__
 LATENCIES_BY_IMPORTANCE = ("e2e", "rtt", "ack", "store", "late")
 """Names of latencies, the most important first."""
 

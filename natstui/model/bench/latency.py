@@ -12,8 +12,9 @@ import math
 import struct
 import zlib
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from itertools import pairwise
+
+from msgspec import Struct
 
 PERCENTILES = {"p50": 50.0, "p90": 90.0, "p99": 99.0, "p999": 99.9, "p9999": 99.99}
 """Name in checks, JSON and tables → computed percentile."""
@@ -57,8 +58,7 @@ def bucket_middle_ns(bucket: int) -> int:
     return (bucket_low_ns(bucket) + bucket_high_ns(bucket)) // 2
 
 
-@dataclass(frozen=True, slots=True)
-class LatencyCounts:
+class LatencyCounts(Struct, frozen=True):
     """A histogram, or an addition to one, as two columns with ascending buckets."""
 
     buckets: tuple[int, ...] = ()
@@ -176,8 +176,7 @@ def hdr_base64(histogram: LatencyCounts) -> str:
     ).decode()
 
 
-@dataclass(frozen=True, slots=True)
-class TaggedInterval:
+class TaggedInterval(Struct, frozen=True):
     """A line of a histogram log: a tag, an interval, and its histogram."""
 
     tag: str

@@ -6,8 +6,9 @@ Other code uses traits instead of names of patterns: `traits(role.pattern).recei
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Literal, get_args
+
+from msgspec import Struct
 
 Pattern = Literal[
     "publish",
@@ -31,8 +32,7 @@ Pattern = Literal[
 ]
 
 
-@dataclass(frozen=True, slots=True)
-class PatternTraits:
+class PatternTraits(Struct, frozen=True):
     """The traits of a pattern; all are False by default."""
 
     pattern: Pattern

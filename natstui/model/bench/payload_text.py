@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import re
-from dataclasses import replace
 
 from natstui.model.bench.plan import Payload
 from natstui.units import bytes_text, parse_bytes
+from natstui.values import replace
 
 PAYLOAD_HELP = "a size, as 1KB; a range, as 16..4KB; json 512; or file PATH"
 _SIZE_RANGE = re.compile(r"(\S+?)\s*\.\.\s*(\S+)")

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import Literal
+
+from msgspec import Struct, field
 
 from natstui.model.bench.patterns import Pattern as Pattern
 from natstui.model.bench.patterns import PatternTraits, traits
@@ -17,8 +18,7 @@ SERVICE_QUEUE_GROUP = "natstui-bench"
 """Queue group of services that name none."""
 
 
-@dataclass(frozen=True, slots=True)
-class RateSegment:
+class RateSegment(Struct, frozen=True):
     """A segment of the schedule, in which the rate changes linearly from one value to another."""
 
     duration_s: float | None
@@ -29,8 +29,7 @@ class RateSegment:
     """Number of messages that are due at the same time; None: one by one."""
 
 
-@dataclass(frozen=True, slots=True)
-class Payload:
+class Payload(Struct, frozen=True):
     """The content of messages."""
 
     kind: Literal["fixed", "range", "file", "json"] = "fixed"
@@ -46,8 +45,7 @@ class Payload:
     """Share of messages that are sent a second time on purpose, with the same id."""
 
 
-@dataclass(frozen=True, slots=True)
-class Role:
+class Role(Struct, frozen=True):
     """A kind of worker: its pattern, number of workers, and rate."""
 
     name: str
@@ -86,8 +84,7 @@ class Role:
         return traits(self.pattern)
 
 
-@dataclass(frozen=True, slots=True)
-class StreamPlan:
+class StreamPlan(Struct, frozen=True):
     """The stream (or KV bucket) of a benchmark."""
 
     name: str
@@ -109,8 +106,7 @@ class StreamPlan:
     """Values kept per key; set for a KV bucket, whose name is without `KV_`."""
 
 
-@dataclass(frozen=True, slots=True)
-class Fault:
+class Fault(Struct, frozen=True):
     """A planned fault, at a time after the start."""
 
     at_s: float
@@ -120,8 +116,7 @@ class Fault:
     """Its number in the role; None: the last one."""
 
 
-@dataclass(frozen=True, slots=True)
-class BenchmarkPlan:
+class BenchmarkPlan(Struct, frozen=True):
     """A validated plan of a benchmark: everything that a run needs except the connection."""
 
     title: str

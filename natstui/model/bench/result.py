@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Literal
+
+from msgspec import Struct
 
 from natstui.model.bench.counts import Counts, Latencies
 from natstui.model.bench.patterns import Pattern
@@ -16,8 +17,7 @@ EndKind = Literal["done", "killed", "died", "failed"]
 Verdict = Literal["ok", "incomplete", "failed", "stopped"]
 
 
-@dataclass(frozen=True, slots=True)
-class WorkerResult:
+class WorkerResult(Struct, frozen=True):
     """The result of a worker over the entire run."""
 
     role: str
@@ -37,8 +37,7 @@ class WorkerResult:
     """Maximum of its messages without a reply or ack, at the times of its reports."""
 
 
-@dataclass(frozen=True, slots=True)
-class Accounting:
+class Accounting(Struct, frozen=True):
     """The account of every message; `missing` has a sentence for each sum that does not add up."""
 
     sent_msgs: int
@@ -104,8 +103,7 @@ class Accounting:
         return ("nothing was measured: no message was sent and none received",)
 
 
-@dataclass(frozen=True, slots=True)
-class PreviousRun:
+class PreviousRun(Struct, frozen=True):
     """The last complete run of the same plan, for a comparison."""
 
     name: str
@@ -119,8 +117,7 @@ class PreviousRun:
     lost_msgs: int | None
 
 
-@dataclass(frozen=True, slots=True)
-class BenchmarkResult:
+class BenchmarkResult(Struct, frozen=True):
     """The result of a run: the object of `--json`."""
 
     title: str

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 INITIAL_SLICE_US = 100_000
 """Initial width of a slice; with too many slices, pairs of them are merged."""
 _MAX_SLICES = 6000
 
 
-@dataclass(frozen=True, slots=True)
-class Timeline:
+class Timeline(Struct, frozen=True):
     """Messages of the measured part of one run; slices begin at multiples of their width."""
 
     began_at_us: int

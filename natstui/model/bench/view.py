@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+
+from msgspec import Struct, field
 
 from natstui.model.bench.counts import (
     LATENCIES_BY_IMPORTANCE,
@@ -25,6 +26,7 @@ from natstui.model.records.benchmark import (
     BenchmarkSummed,
     PhaseName,
 )
+from natstui.values import replace
 
 MAX_POINTS = 600
 MAX_BACKLOG_VALUES = 60
@@ -36,8 +38,7 @@ _PHASES_MARKED_IN_CHARTS = ("ramp", "warmup", "steady", "drain")
 RoleAndWorkerId = tuple[str, int]
 
 
-@dataclass(frozen=True, slots=True)
-class WorkerPoint:
+class WorkerPoint(Struct, frozen=True):
     """The counts and rates of a worker in an interval."""
 
     at_us: int
@@ -49,8 +50,7 @@ class WorkerPoint:
     cpu_ratio: float
 
 
-@dataclass(frozen=True, slots=True)
-class WorkerLatency:
+class WorkerLatency(Struct, frozen=True):
     """The most important latency of a worker since the start."""
 
     name: str
@@ -74,8 +74,7 @@ class WorkerLatency:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class LatencyPoint:
+class LatencyPoint(Struct, frozen=True):
     """Percentiles of each latency, by its name, over about one second."""
 
     at_us: int
@@ -83,8 +82,7 @@ class LatencyPoint:
     p99_ns: Mapping[str, int]
 
 
-@dataclass(frozen=True, slots=True)
-class BenchmarkView:
+class BenchmarkView(Struct, frozen=True):
     """The running or last benchmark."""
 
     run_id: str = ""
@@ -234,8 +232,7 @@ def _add_latencies(view: BenchmarkView, report: BenchmarkReport) -> BenchmarkVie
     return replace(view, seconds=seconds, second=(), second_at_us=report.at_us)
 
 
-@dataclass(frozen=True, slots=True)
-class WorkerSoFar:
+class WorkerSoFar(Struct, frozen=True):
     """A worker: its newest intervals, oldest first, and its totals."""
 
     role: str
@@ -246,8 +243,7 @@ class WorkerSoFar:
     """Its most important measured latency."""
 
 
-@dataclass(frozen=True, slots=True)
-class BenchmarkSoFar:
+class BenchmarkSoFar(Struct, frozen=True):
     """All data of the screen of the running or last benchmark; only in keyframes."""
 
     at_us: int

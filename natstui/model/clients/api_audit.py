@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 from natstui.units import bytes_text, counted, duration_text, rate_text
 
@@ -16,8 +16,7 @@ MAX_AUDITED_BYTES = 64 * 2**20
 """Limit of bytes at which an audit ends: each request comes with its complete reply."""
 
 
-@dataclass(frozen=True, slots=True)
-class AuditedRequests:
+class AuditedRequests(Struct, frozen=True):
     """Requests with the same client, subject and error."""
 
     request: str
@@ -31,8 +30,7 @@ class AuditedRequests:
     times_count: int
 
 
-@dataclass(frozen=True, slots=True)
-class ApiAudit:
+class ApiAudit(Struct, frozen=True):
     """The results of an audit of the account's API; never recorded."""
 
     elapsed_s: float

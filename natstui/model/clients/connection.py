@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from msgspec import Struct
 
 from natstui.model.traffic import Traffic, traffic_of
+from natstui.values import replace
 
 SLOW_CONSUMER_REASON = "Slow Consumer"
 """Prefix of the server's reason for closing a connection that did not read fast enough."""
@@ -12,8 +13,7 @@ MAX_CONNECTIONS_REASON = "Maximum Account Connections"
 """Prefix of the server's reason for refusing a connection above the account's limit."""
 
 
-@dataclass(frozen=True, slots=True)
-class Subscription:
+class Subscription(Struct, frozen=True):
     """A subscription of a connection (`subscriptions_list_detail`)."""
 
     subject: str
@@ -23,8 +23,7 @@ class Subscription:
     """Number of messages that the server sent for it."""
 
 
-@dataclass(frozen=True, slots=True)
-class ClientConnection:
+class ClientConnection(Struct, frozen=True):
     """A connection to a server; `server_id` and `connection_id` together identify it."""
 
     server_id: str
@@ -92,8 +91,7 @@ class ClientConnection:
         return "stalled publishers" if self.stalls_count else None
 
 
-@dataclass(frozen=True, slots=True)
-class AccountServer:
+class AccountServer(Struct, frozen=True):
     """A server of the cluster that reported its connections of the account."""
 
     server_id: str
@@ -108,8 +106,7 @@ class AccountServer:
     """Slow consumers of the account since the server's start; None if unknown."""
 
 
-@dataclass(frozen=True, slots=True)
-class Connections:
+class Connections(Struct, frozen=True):
     """The connections of the account at one time."""
 
     servers: tuple[AccountServer, ...]

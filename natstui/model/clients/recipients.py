@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from natstui.model.assets.configuration import ConsumerConfiguration
 from natstui.model.assets.subjects import has_wildcard
@@ -16,8 +17,7 @@ _MIN_LITERAL_TOKENS = 2
 """Minimum of literal tokens in the pattern of an inbox; a pattern with fewer matches all."""
 
 
-@dataclass(frozen=True, slots=True)
-class ConsumerDelivery:
+class ConsumerDelivery(Struct, frozen=True):
     """The properties of a consumer by which its clients are found."""
 
     deliver_subject: str | None
@@ -29,8 +29,7 @@ class ConsumerDelivery:
     """Ids of its pinned clients."""
 
 
-@dataclass(frozen=True, slots=True)
-class FoundClients:
+class FoundClients(Struct, frozen=True):
     """The clients of a consumer, or the publishers of a stream."""
 
     consumer: ConsumerDelivery | None
@@ -41,8 +40,7 @@ class FoundClients:
     """Of a pull consumer or a stream: the results of a tap."""
 
 
-@dataclass(frozen=True, slots=True)
-class PushDelivery:
+class PushDelivery(Struct, frozen=True):
     """A push consumer that delivers to a connection."""
 
     stream: str
@@ -75,8 +73,7 @@ def push_consumers_of(
     return push_deliveries
 
 
-@dataclass(frozen=True, slots=True)
-class Listener:
+class Listener(Struct, frozen=True):
     """A connection, with the subscription by which it receives the messages of a subject."""
 
     connection: ClientConnection

@@ -5,13 +5,12 @@ A tap is a subscription for some seconds to requests of clients.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 from natstui.model.clients.connection import ClientConnection
 
 
-@dataclass(frozen=True, slots=True)
-class Requester:
+class Requester(Struct, frozen=True):
     """A client with its requests that a tap received."""
 
     connection: ClientConnection | None
@@ -35,8 +34,7 @@ class Requester:
     """
 
 
-@dataclass(frozen=True, slots=True)
-class TappedRequests:
+class TappedRequests(Struct, frozen=True):
     """The results of a tap: the clients whose requests it received, and its cost."""
 
     elapsed_s: float

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
 from heapq import nlargest
+
+from msgspec import Struct, field
 
 from natstui.model.clients.connection import (
     MAX_CONNECTIONS_REASON,
@@ -27,16 +28,14 @@ _MAX_SUBJECTS_WITH_GROUPS = 1_000
 _INBOX_PREFIX = "_INBOX."
 
 
-@dataclass(frozen=True, slots=True)
-class ClientCount:
+class ClientCount(Struct, frozen=True):
     """A count for a client, or for all clients with the same name."""
 
     client: str
     times_count: int
 
 
-@dataclass(frozen=True, slots=True)
-class ClosedClient:
+class ClosedClient(Struct, frozen=True):
     """A client whose connection ended, by the server's clock."""
 
     client: str
@@ -46,8 +45,7 @@ class ClosedClient:
     stopped_at_us: int
 
 
-@dataclass(frozen=True, slots=True)
-class ClientsRead:
+class ClientsRead(Struct, frozen=True):
     """Counts and recently closed clients among the connections of the account. Never recorded."""
 
     at_us: int
@@ -69,8 +67,7 @@ class ClientsRead:
     """Clients refused by servers within the last minute because of the account's limit."""
 
 
-@dataclass(frozen=True, slots=True)
-class ConnectionsRead:
+class ConnectionsRead(Struct, frozen=True):
     """The busiest 2,000 open connections of the account.
 
     Only with `[session] connections = true`, as they have users and addresses.
@@ -84,8 +81,7 @@ _MAX_TRAFFIC_INTERVAL_US = 120_000_000
 """Maximum time between two readings for a rate."""
 
 
-@dataclass(frozen=True, slots=True)
-class ConnectionWatch:
+class ConnectionWatch(Struct, frozen=True):
     """The newest connections, with their traffic since the previous reading."""
 
     newest: Connections

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from functools import partial
 from typing import TypeVar
+
+from msgspec import Struct
 
 from natstui.model.assets.buckets import KV, OBJECTS
 from natstui.model.assets.fields import number_at, text_at
@@ -21,8 +22,7 @@ def bucket_of(stream: str) -> str:
     return stream.removeprefix(KV).removeprefix(OBJECTS)
 
 
-@dataclass(frozen=True, slots=True)
-class BucketRow:
+class BucketRow(Struct, frozen=True):
     """A bucket or object store: the configuration and the counts of its stream."""
 
     config: Mapping[str, object]

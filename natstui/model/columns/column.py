@@ -6,19 +6,20 @@ Tables on the screen, `natstui watch`, `find --where`, metrics and the documenta
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
 from operator import attrgetter
 from typing import Any, Generic, TypeVar, get_args, get_type_hints
 
+from msgspec import Struct
+
 from natstui.clean import clean_line
 from natstui.units import UNKNOWN
+from natstui.values import replace
 
 RowT = TypeVar("RowT")
 ValueT = TypeVar("ValueT")
 
 
-@dataclass(frozen=True, slots=True)
-class JsonField:
+class JsonField(Struct, frozen=True):
     """A value in JSON, in conditions and in metrics."""
 
     name: str
@@ -31,8 +32,7 @@ class JsonField:
     """One sentence for people; empty: the help of the column."""
 
 
-@dataclass(frozen=True, slots=True)
-class Column(Generic[RowT]):
+class Column(Struct, Generic[RowT], frozen=True):
     """A column of a table whose rows are all of one kind."""
 
     key: str

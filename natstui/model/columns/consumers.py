@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import partial
 from typing import Literal
+
+from msgspec import Struct
 
 from natstui.model.assets.configuration import ConsumerConfiguration
 from natstui.model.bench.latency import EMPTY_HISTOGRAM, PERCENTILES, LatencyCounts
@@ -30,8 +31,7 @@ from natstui.model.live.snapshot import ConsumerColumns
 from natstui.units import UNKNOWN, count_text, duration_text, rate_text
 
 
-@dataclass(frozen=True, slots=True)
-class ConsumerRow:
+class ConsumerRow(Struct, frozen=True):
     """One consumer at one time: a row of a view."""
 
     view: ConsumerView

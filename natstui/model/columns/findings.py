@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import partial
+
+from msgspec import Struct
 
 from natstui.clean import clean_line
 from natstui.model.columns.column import Column, JsonField, column, dim_level, json_column
@@ -13,8 +14,7 @@ from natstui.model.records.silences import Silence
 from natstui.units import duration_text
 
 
-@dataclass(frozen=True, slots=True)
-class FindingRow:
+class FindingRow(Struct, frozen=True):
     """A finding at one moment, with the silence of an open one."""
 
     finding: Finding

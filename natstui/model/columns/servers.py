@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from functools import partial
+
+from msgspec import Struct, field
 
 from natstui.model.columns.column import Column, column, text_or_dash
 from natstui.model.columns.traffic import rate_columns, total_columns
@@ -19,8 +20,7 @@ from natstui.units import UNKNOWN, bytes_text, count_text, duration_text
 MANY_HA_ASSETS_COUNT = 1_000
 
 
-@dataclass(frozen=True, slots=True)
-class ServerRow:
+class ServerRow(Struct, frozen=True):
     """A server with its traffic, meta group, leaders and downtime."""
 
     seen: ServerState

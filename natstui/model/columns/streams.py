@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import partial
 from typing import Literal
+
+from msgspec import Struct
 
 from natstui.model.assets.configuration import StreamConfiguration
 from natstui.model.columns.column import (
@@ -31,8 +32,7 @@ UNLIMITED = "∞"
 _KIND_TEXTS = {"stream": "stream", "kv": "KV", "object": "object"}
 
 
-@dataclass(frozen=True, slots=True)
-class StreamRow:
+class StreamRow(Struct, frozen=True):
     """One stream at one time: a row of a view."""
 
     view: StreamView

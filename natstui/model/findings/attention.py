@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from heapq import nsmallest
 
 from natstui.model.findings.causes.risky_settings import consumer_needs_attention
 from natstui.model.findings.causes.streams import stream_needs_attention
 from natstui.model.findings.finding import Evaluation, Findings, severity_sort_key
 from natstui.model.live.state import State
+from natstui.values import replace
 
 StreamAndConsumer = tuple[str, str]
 _MAX_PREFERRED_CONSUMERS = 100

@@ -8,7 +8,6 @@ only those that may have findings are checked; rows above a limit wait for the n
 from __future__ import annotations
 
 from collections.abc import Collection, Generator, Iterable, Mapping, Sequence
-from dataclasses import replace
 from functools import cached_property
 from itertools import compress
 from operator import ne, or_
@@ -56,6 +55,7 @@ from natstui.model.records.link import LinkChanged
 from natstui.model.records.record import Record, Restored, Unavailable
 from natstui.model.records.silences import Silence, Silenced
 from natstui.model.servers.watch import ServersRead
+from natstui.values import replace
 
 MAX_CHECKED_CONSUMERS = 1_000
 """Limit of consumers that are evaluated after a poll; others are evaluated after the next."""

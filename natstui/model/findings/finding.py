@@ -5,8 +5,9 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
 from typing import NamedTuple
+
+from msgspec import Struct, field
 
 from natstui.model.assets.configuration import ConsumerConfiguration, StreamConfiguration
 from natstui.model.findings.catalogue.kind import (
@@ -21,6 +22,7 @@ from natstui.model.live.known_rows import Roster, RowKey
 from natstui.model.live.snapshot import ConsumerColumns, StreamColumns
 from natstui.model.records.silences import Silence
 from natstui.units import counted
+from natstui.values import replace
 
 _NAME_PLACEHOLDER_PATTERN = re.compile(r"\b(?:STREAM|CONSUMER|SEQ)\b")
 NOT_IN_NEWEST_POLL = "not in the newest poll"
@@ -72,8 +74,7 @@ def entity_of_key(key: RowKey) -> Entity:
     return Entity(str(key[0]), "", int(key[1]))
 
 
-@dataclass(frozen=True, slots=True)
-class Symptom:
+class Symptom(Struct, frozen=True):
     """The evidence of a condition, such as "no open pulls", that holds now."""
 
     text: str
@@ -88,8 +89,7 @@ class Symptom:
     """Time that the condition must hold before its report; None for that of the catalogue."""
 
 
-@dataclass(frozen=True, slots=True)
-class Finding:
+class Finding(Struct, frozen=True):
     """A reported condition of an entity: its kind, start and evidence."""
 
     kind: Kind
@@ -134,8 +134,7 @@ class Finding:
         return insert_names(advice, self.entity.stream, self.entity.consumer, sequence)
 
 
-@dataclass(frozen=True, slots=True)
-class WatchedCondition:
+class WatchedCondition(Struct, frozen=True):
     """A condition of an entity, from its first evidence until its finding, if any, ends."""
 
     finding: Finding
@@ -173,8 +172,7 @@ class ConsumerFindingCounts(NamedTuple):
     warnings_count: int
 
 
-@dataclass(frozen=True, slots=True)
-class FindingCounts:
+class FindingCounts(Struct, frozen=True):
     """The numbers of open findings, and the entities that every evaluation checks."""
 
     open_by_severity_count: Mapping[str, int]
@@ -253,8 +251,7 @@ class FindingCounter:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class Evaluation:
+class Evaluation(Struct, frozen=True):
     """The data of an evaluation that the next one compares, to find changes."""
 
     mono_us: int = 0
@@ -280,8 +277,7 @@ class Evaluation:
     """Data about the rows beyond their history."""
 
 
-@dataclass(frozen=True, slots=True)
-class Findings:
+class Findings(Struct, frozen=True):
     """All findings at one time, and the data to update them."""
 
     conditions: Mapping[Entity, tuple[WatchedCondition, ...]] = field(default_factory=dict)
@@ -366,8 +362,7 @@ MIN_GROUPED_FINDINGS = 4
 """Minimum number of findings of a kind that are shown as one line."""
 
 
-@dataclass(frozen=True, slots=True)
-class FindingGroup:
+class FindingGroup(Struct, frozen=True):
     """Findings of one kind that are shown as one line: the worst, and the others."""
 
     worst: Finding

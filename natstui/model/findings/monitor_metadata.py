@@ -8,8 +8,9 @@ messages are critical, and so is an idle consumer.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Literal
+
+from msgspec import Struct
 
 from natstui.model.assets.monitor_keys import (
     CONSUMER_KEYS,
@@ -24,8 +25,7 @@ from natstui.units import counted, duration_text
 Severity = Literal["critical", "warning", "ok"]
 
 
-@dataclass(frozen=True, slots=True)
-class ThresholdResult:
+class ThresholdResult(Struct, frozen=True):
     """The severity of one value, by its comparison with a threshold."""
 
     severity: Severity
@@ -34,8 +34,7 @@ class ThresholdResult:
     text: str
 
 
-@dataclass(frozen=True, slots=True)
-class StreamFacts:
+class StreamFacts(Struct, frozen=True):
     """The values of a stream that its thresholds check."""
 
     stored_msgs: int
@@ -50,8 +49,7 @@ class StreamFacts:
     """Whether the stream is a mirror by its configuration."""
 
 
-@dataclass(frozen=True, slots=True)
-class ConsumerFacts:
+class ConsumerFacts(Struct, frozen=True):
     """The values of a consumer that its thresholds check; times in ns, None for never."""
 
     ack_pending_msgs: int

@@ -7,7 +7,6 @@ start.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from types import MappingProxyType
 from typing import NamedTuple
 
@@ -20,6 +19,7 @@ from natstui.model.findings.finding import (
     WatchedCondition,
 )
 from natstui.model.records.findings import FindingReport, FindingsChanged, FindingsSoFar
+from natstui.values import replace
 
 FINDING_TEXT_INTERVAL_US = 10_000_000
 """Minimum time between two recorded texts of an open finding."""

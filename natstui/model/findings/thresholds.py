@@ -6,8 +6,9 @@ of natstui, so that the smallest part of the analysis can import it.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Literal
+
+from msgspec import Struct
 
 from natstui.units import bytes_text, seconds_text
 
@@ -17,8 +18,7 @@ Unit = Literal[
 ]  # fmt: skip
 
 
-@dataclass(frozen=True, slots=True)
-class Threshold:
+class Threshold(Struct, frozen=True):
     """A threshold of findings: name, value, unit and meaning."""
 
     name: str

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 from natstui.model.findings.catalogue.kind import Kind, Level
 from natstui.model.findings.catalogue.status import (
@@ -34,8 +34,7 @@ _REPORTED_SEVERITIES = ("critical", "warning")
 """Severities of findings that are shown as the status, instead of the activity."""
 
 
-@dataclass(frozen=True, slots=True)
-class Verdict:
+class Verdict(Struct, frozen=True):
     """The status of a consumer or stream: label and evidence."""
 
     level: Level

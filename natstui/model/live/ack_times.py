@@ -6,7 +6,7 @@ samples of the window, and never a mean of percentiles.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from msgspec import Struct
 
 from natstui.model.bench.latency import (
     EMPTY_HISTOGRAM,
@@ -16,14 +16,14 @@ from natstui.model.bench.latency import (
     merge,
 )
 from natstui.units import counted, duration_text
+from natstui.values import replace
 
 WINDOW_MINUTES = 5
 """Number of minutes that are kept, including the current one."""
 _MINUTE_US = 60_000_000
 
 
-@dataclass(frozen=True, slots=True)
-class AckMinute:
+class AckMinute(Struct, frozen=True):
     """The samples of one minute."""
 
     began_at_us: int
@@ -34,8 +34,7 @@ class AckMinute:
     """Samples that arrived too fast to be read."""
 
 
-@dataclass(frozen=True, slots=True)
-class AckTimes:
+class AckTimes(Struct, frozen=True):
     """The samples of the newest minutes, the oldest first."""
 
     minutes: tuple[AckMinute, ...] = ()
@@ -72,8 +71,7 @@ class AckTimes:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class AckWindow:
+class AckWindow(Struct, frozen=True):
     """The samples of the last minutes, together."""
 
     times: LatencyCounts

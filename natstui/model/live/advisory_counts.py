@@ -8,14 +8,16 @@ count. So a count is never too low, and at most its error too high. Every messag
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+
+from msgspec import Struct
+
+from natstui.values import replace
 
 MAX_MESSAGES = 32
 """Limit of counted messages for each consumer and type of advisory."""
 
 
-@dataclass(frozen=True, slots=True)
-class MessageCount:
+class MessageCount(Struct, frozen=True):
     """The number of advisories about one message."""
 
     stream_seq: int
@@ -26,8 +28,7 @@ class MessageCount:
     """Deliveries of the message in the last advisory."""
 
 
-@dataclass(frozen=True, slots=True)
-class MessageCounts:
+class MessageCounts(Struct, frozen=True):
     """Counts of the advisories of one type about one consumer's messages."""
 
     total_count: int = 0

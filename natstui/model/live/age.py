@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from msgspec import Struct
 
 from natstui.model.live.history import WINDOWS_S
 from natstui.model.live.rates import stored_at_mono_us
 from natstui.model.live.state import State
+from natstui.values import replace
 
 MIN_STALE_US = 5_000_000
 """Minimum age of stale data, in µs."""
@@ -66,8 +67,7 @@ def polls_are_missing(state: State, poll_age_us: int) -> bool:
     return poll_age_us > stale_after_us(state)
 
 
-@dataclass(frozen=True, slots=True)
-class Lag:
+class Lag(Struct, frozen=True):
     """The age of the next message that a consumer will deliver; 0 s with nothing pending."""
 
     time_s: float

@@ -8,8 +8,9 @@ sequences to its ack floors; written as differences, these columns are equal and
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, fields
 from operator import add, sub
+
+from msgspec import Struct
 
 from natstui.model.live.snapshot import (
     Account,
@@ -37,8 +38,7 @@ DIFFERENCE_COLUMN_BY_COLUMN = {
 """Column of a poll → the recorded column of differences."""
 
 
-@dataclass(frozen=True, slots=True)
-class ConsumersAsDifferences:
+class ConsumersAsDifferences(Struct, frozen=True):
     """Consumers in a recording of version 2, with differences in five columns.
 
     `*_ahead_seq` and `*_behind_seq` are differences from another sequence of the consumer,
@@ -74,15 +74,12 @@ class ConsumersAsDifferences:
 
 
 _UNCHANGED_COLUMNS = tuple(
-    field.name
-    for field in fields(ConsumerColumns)
-    if field.name not in DIFFERENCE_COLUMN_BY_COLUMN
+    name for name in ConsumerColumns.__struct_fields__ if name not in DIFFERENCE_COLUMN_BY_COLUMN
 )
 """Columns that are recorded unchanged."""
 
 
-@dataclass(frozen=True, slots=True)
-class SnapshotAsDifferences:
+class SnapshotAsDifferences(Struct, frozen=True):
     """A `Snapshot` with five columns of its consumers as differences."""
 
     taken_mono_us: int
@@ -101,7 +98,7 @@ class SnapshotAsDifferences:
 
 
 _FIELDS_BESIDE_CONSUMERS = tuple(
-    field.name for field in fields(SnapshotAsDifferences) if field.name != "consumers"
+    name for name in SnapshotAsDifferences.__struct_fields__ if name != "consumers"
 )
 
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from typing import Literal
+
+from msgspec import Struct
 
 from natstui.model.live.known_rows import AssetRows, RowKey
 from natstui.model.live.snapshot import ConsumerColumns, StreamColumns
@@ -26,8 +27,7 @@ _CONSUMER_COUNTER_LABELS = {
 _CONSUMER_LAG_LABELS = {"pending_msgs": "pending", "ack_pending_msgs": "ack pending"}
 
 
-@dataclass(frozen=True, slots=True)
-class Difference:
+class Difference(Struct, frozen=True):
     """One difference between two states; a text is None if the value did not exist."""
 
     stream: str

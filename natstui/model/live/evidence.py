@@ -9,8 +9,9 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Iterable, Mapping, Set
-from dataclasses import dataclass, field, replace
 from types import MappingProxyType
+
+from msgspec import Struct, field
 
 from natstui.model.bench.latency import from_latencies
 from natstui.model.live.ack_times import AckWindow
@@ -25,6 +26,7 @@ from natstui.model.records.evidence import (
     MessageAdvisoryType,
 )
 from natstui.model.records.record import AckSample, Advisory
+from natstui.values import replace
 
 MAX_ASSETS_WITH_EVIDENCE = 2_000
 """Limit of consumers and streams with evidence; the least recent one is dropped."""
@@ -44,16 +46,13 @@ EvidenceRecord = Advisory | AdvisoriesCounted | AckSample | AcksCounted
 _NO_ENTRIES: Mapping[StreamAndConsumer, AdvisoryCounts] = MappingProxyType({})
 
 
-@dataclass(frozen=True, slots=True)
-class AdvisoryEvidence:
+class AdvisoryEvidence(Struct, frozen=True):
     """The counts of advisories so far, by stream and consumer."""
 
     entries: Mapping[StreamAndConsumer, AdvisoryCounts] = field(
         default_factory=lambda: _NO_ENTRIES
     )
-    created_at_us: Mapping[StreamAndConsumer, int] = field(
-        default_factory=dict, compare=False, repr=False
-    )
+    created_at_us: Mapping[StreamAndConsumer, int] = field(default_factory=dict)
     """The creation times of consumers with counts at the latest change of the consumers."""
 
     def after(self, records: Iterable[EvidenceRecord]) -> AdvisoryEvidence:

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from natstui.model.live.known_rows import AssetRows, Roster, RowKey
 from natstui.model.live.past_polls import NUMBER_BYTES, to_numbers
@@ -53,8 +54,7 @@ def begins_period(last_mono_us: int, mono_us: int, window_s: int, samples_count:
     return mono_us * samples_count // window_us > last_mono_us * samples_count // window_us
 
 
-@dataclass(frozen=True, slots=True)
-class Sample:
+class Sample(Struct, frozen=True):
     """The counters of all rows of a table at one poll."""
 
     mono_us: int
@@ -63,8 +63,7 @@ class Sample:
     columns: Mapping[str, array[int]]
 
 
-@dataclass(frozen=True, slots=True)
-class Point:
+class Point(Struct, frozen=True):
     """One value of one row, at the time of its sample."""
 
     mono_us: int
@@ -72,8 +71,7 @@ class Point:
     """None for a gap: the row did not exist."""
 
 
-@dataclass(frozen=True, slots=True)
-class Tier:
+class Tier(Struct, frozen=True):
     """Samples over one window, oldest first."""
 
     window_s: int
@@ -97,8 +95,7 @@ def _empty_tiers() -> tuple[Tier, ...]:
     return tuple(Tier(window_s) for window_s in WINDOWS_S)
 
 
-@dataclass(frozen=True, slots=True)
-class History:
+class History(Struct, frozen=True):
     """The history of one table's counters, in tiers of different windows."""
 
     names: tuple[str, ...]

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Container, Iterable, Sequence
-from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from typing import Generic, TypeVar
 
+from msgspec import Struct, field
+
 from natstui.model.live.snapshot import ConsumerColumns, Snapshot, StreamColumns
+from natstui.values import replace
 
 RowKey = tuple[str | int, ...]
 """The identity of a row: (stream, created) or (stream, consumer, created)."""
@@ -60,8 +62,7 @@ class Roster:
         return rows
 
 
-@dataclass(frozen=True, slots=True)
-class AssetRows(Generic[ColumnsT]):
+class AssetRows(Struct, Generic[ColumnsT], frozen=True):
     """The columns of streams or consumers, with the roster of their rows."""
 
     columns: ColumnsT
@@ -77,7 +78,7 @@ def _rebuild_table(
     """Return the table with the old rows at `kept_rows`, then the new rows with `keys`."""
     rows: list[int] = list(kept_rows)
     columns: dict[str, tuple[object, ...]] = {}
-    for name in (column.name for column in fields(new)):
+    for name in new.__struct_fields__:
         values: tuple[object, ...] = getattr(old.columns, name)
         columns[name] = tuple(map(values.__getitem__, rows)) + getattr(new, name)
     roster = Roster(tuple(map(old.roster.keys.__getitem__, rows)) + keys)
@@ -88,8 +89,8 @@ def _append_rows(
     old: AssetRows[ColumnsT], new: ColumnsT, keys: tuple[RowKey, ...]
 ) -> AssetRows[ColumnsT]:
     """Return the table with the new rows appended, as in the first polls of a big server."""
-    columns = {column.name: getattr(old.columns, column.name) + getattr(new, column.name)
-               for column in fields(new)}  # fmt: skip
+    columns = {name: getattr(old.columns, name) + getattr(new, name)
+               for name in new.__struct_fields__}  # fmt: skip
     return AssetRows(type(new)(**columns), old.roster.with_keys(keys))
 
 
@@ -98,11 +99,11 @@ def _overwrite_rows(
 ) -> AssetRows[ColumnsT]:
     """Return the old table with the new rows written at `rows`."""
     columns: dict[str, tuple[object, ...]] = {}
-    for column in fields(new):
-        values = list(getattr(old.columns, column.name))
-        for row, value in zip(rows, getattr(new, column.name), strict=True):
+    for name in new.__struct_fields__:
+        values = list(getattr(old.columns, name))
+        for row, value in zip(rows, getattr(new, name), strict=True):
             values[row] = value
-        columns[column.name] = tuple(values)
+        columns[name] = tuple(values)
     return AssetRows(type(new)(**columns), old.roster)  # type: ignore[arg-type]
 
 

@@ -9,7 +9,7 @@ runs one set of cases through both. It forecasts limits from the entire recordin
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 from natstui.model.findings.thresholds import MAX_BYTES_REACHED_SHARE, NEAR_LIMIT_SHARE
 
@@ -24,8 +24,7 @@ def used_percent(level: float, limit: int | None) -> float | None:
     return 100 * level / limit if limit else None
 
 
-@dataclass(frozen=True, slots=True)
-class StreamFill:
+class StreamFill(Struct, frozen=True):
     """The stored messages and bytes of a stream, and their limits; None is unlimited."""
 
     stored_msgs: int

@@ -5,15 +5,15 @@ from __future__ import annotations
 import sys
 from array import array
 from collections.abc import Iterable
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from natstui.model.live.snapshot import PollCost
 
 NUMBER_BYTES = 8
 
 
-@dataclass(frozen=True, slots=True)
-class PastPoll:
+class PastPoll(Struct, frozen=True):
     """One poll, without its rows."""
 
     taken_mono_us: int
@@ -23,8 +23,7 @@ class PastPoll:
     api_errors_count: int | None
 
 
-@dataclass(frozen=True, slots=True)
-class PastPolls:
+class PastPolls(Struct, frozen=True):
     """The history of older polls with the same rows as the state, for rates after a seek.
 
     A replay sends it before a newer, complete poll; it is never recorded.

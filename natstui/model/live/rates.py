@@ -8,10 +8,11 @@ or recreated.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from itertools import pairwise
 from operator import sub
 from typing import NamedTuple
+
+from msgspec import Struct
 
 from natstui.model.assets.configuration import ConsumerConfiguration
 from natstui.model.live.history import History, Point, Sample
@@ -79,8 +80,7 @@ def counter_per_s(history: History, key: RowKey, name: str) -> float | None:
     return growth_per_s(_point_at(*rows[0], name), _point_at(*rows[1], name)) if rows else None
 
 
-@dataclass(frozen=True, slots=True)
-class AckRate:
+class AckRate(Struct, frozen=True):
     """The acks per second of a consumer; None if unknown."""
 
     acks_per_s: float | None = None
@@ -203,8 +203,7 @@ def _growth_column(older: Sample, newer: Sample, name: str) -> Iterator[int]:
     return map(sub, newer.columns[name], older.columns[name])
 
 
-@dataclass(frozen=True, slots=True)
-class StreamRates:
+class StreamRates(Struct, frozen=True):
     """The rates of one stream; None if unknown."""
 
     in_msgs_per_s: float | None = None

@@ -8,12 +8,12 @@ ending in `_at_us` are UTC microseconds since 1970; `_mono_us` is the engine's s
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
 from typing import Literal
 
+from msgspec import Struct
 
-@dataclass(frozen=True, slots=True)
-class Peer:
+
+class Peer(Struct, frozen=True):
     """One replica as the leader reports it (`cluster.replicas[]`)."""
 
     name: str
@@ -25,8 +25,7 @@ class Peer:
     """Raft entries behind the leader."""
 
 
-@dataclass(frozen=True, slots=True)
-class StoredReplica:
+class StoredReplica(Struct, frozen=True):
     """The stored messages of one replica, as reported by its own server (`state` of bulk JSZ)."""
 
     name: str
@@ -41,8 +40,7 @@ DesiredStatus = Literal[
 ]
 
 
-@dataclass(frozen=True, slots=True)
-class DesiredPlacement:
+class DesiredPlacement(Struct, frozen=True):
     """An unfinished move or scaling (`cluster.desired`, servers since 2.15)."""
 
     created_at_us: int
@@ -54,8 +52,7 @@ class DesiredPlacement:
     """The same as the server's text for people."""
 
 
-@dataclass(frozen=True, slots=True)
-class Upstream:
+class Upstream(Struct, frozen=True):
     """The mirror or one source of a stream, as its leader reports it."""
 
     name: str
@@ -66,8 +63,7 @@ class Upstream:
     mirror: bool
 
 
-@dataclass(frozen=True, slots=True)
-class StreamColumns:
+class StreamColumns(Struct, frozen=True):
     """The live state of streams (`STREAM.LIST`, `state` and `cluster`); equal lengths."""
 
     name: tuple[str, ...] = ()
@@ -102,8 +98,7 @@ class StreamColumns:
     """The unfinished move or scaling."""
 
 
-@dataclass(frozen=True, slots=True)
-class ConsumerColumns:
+class ConsumerColumns(Struct, frozen=True):
     """The live state of consumers (`CONSUMER.LIST`), from their leaders only; equal lengths."""
 
     stream: tuple[str, ...] = ()
@@ -145,8 +140,7 @@ class ConsumerColumns:
     """When that client was pinned (`pinned_ts`)."""
 
 
-@dataclass(frozen=True, slots=True)
-class Account:
+class Account(Struct, frozen=True):
     """Use of the account and its limits (`$JS.API.INFO`); a limit of None is unlimited."""
 
     memory_bytes: int
@@ -166,8 +160,7 @@ class Account:
     domain: str | None
 
 
-@dataclass(frozen=True, slots=True)
-class PollCost:
+class PollCost(Struct, frozen=True):
     """The requests of one poll."""
 
     requests_count: int
@@ -185,8 +178,7 @@ class PollCost:
     """Error replies of the API to polls since the previous poll."""
 
 
-@dataclass(frozen=True, slots=True)
-class OfflineAsset:
+class OfflineAsset(Struct, frozen=True):
     """A stream or consumer that its server refuses to run (`offline` in the list)."""
 
     stream: str
@@ -198,16 +190,14 @@ class OfflineAsset:
     """
 
 
-@dataclass(frozen=True, slots=True)
-class UnlistedConsumers:
+class UnlistedConsumers(Struct, frozen=True):
     """Consumers of a stream that are missing in its list of consumers."""
 
     stream: str
     consumers_count: int
 
 
-@dataclass(frozen=True, slots=True)
-class Snapshot:
+class Snapshot(Struct, frozen=True):
     """One poll. Rows that were not requested are absent, not unchanged."""
 
     taken_mono_us: int
@@ -231,14 +221,14 @@ class Snapshot:
     unlisted: tuple[UnlistedConsumers, ...] = ()
 
 
-def added_columns(table: type) -> tuple[str, ...]:
+def added_columns(table: type[StreamColumns] | type[ConsumerColumns]) -> tuple[str, ...]:
     """Return the columns of a table that an older recording may not have.
 
     Counters and names are in every recording: they have no value for unknown.
     """
     always_present_types = ("tuple[int,", "tuple[str,")
     return tuple(
-        field.name
-        for field in fields(table)
-        if not str(field.type).startswith(always_present_types)
+        name
+        for name in table.__struct_fields__
+        if not table.__annotations__[name].startswith(always_present_types)
     )

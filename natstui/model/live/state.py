@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from types import MappingProxyType
+
+from msgspec import Struct, field
 
 from natstui.model.assets.configuration import ConsumerConfiguration, StreamConfiguration
 from natstui.model.bench.view import BenchmarkSoFar, BenchmarkView
@@ -64,6 +65,7 @@ from natstui.model.servers.watch import (
     ServerWatch,
     watch_of_keyframe,
 )
+from natstui.values import replace
 
 EVENTS_KEPT = 5_000
 ACK_SAMPLES_KEPT = 2_000
@@ -82,8 +84,7 @@ EventRecord = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class TimedPollCost:
+class TimedPollCost(Struct, frozen=True):
     """The cost and time of one poll."""
 
     mono_us: int
@@ -94,8 +95,7 @@ class TimedPollCost:
     api_errors_count: int | None
 
 
-@dataclass(frozen=True, slots=True)
-class State:
+class State(Struct, frozen=True):
     """All that is known of the system, the recorder and the replay at one time."""
 
     now_mono_us: int = 0

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 from itertools import compress, pairwise
 from typing import NamedTuple
+
+from msgspec import Struct
 
 from natstui.model.live.history import History, Point, Sample
 from natstui.model.live.known_rows import Roster, RowKey
@@ -29,8 +30,7 @@ class Total(NamedTuple):
     points: tuple[Point, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class StorageUse:
+class StorageUse(Struct, frozen=True):
     """The stored bytes, and their limit; `max_bytes` is None if unlimited."""
 
     used_bytes: int

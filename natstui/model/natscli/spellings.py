@@ -6,9 +6,10 @@ A flag that differs from its field only in its name is `Field.flag` of that fiel
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Literal
+
+from msgspec import Struct
 
 from natstui.model.assets.differences import AssetKind
 from natstui.model.assets.fields import Field
@@ -18,8 +19,7 @@ TextsByFieldPath = Mapping[str, Sequence[str]]
 """Path of a field → its values, as people type them."""
 
 
-@dataclass(frozen=True, slots=True)
-class NatsCliFlag:
+class NatsCliFlag(Struct, frozen=True):
     """A flag of the NATS CLI, with the meaning of its values for fields."""
 
     flag: str
@@ -220,8 +220,7 @@ BACKOFF_FLAGS = {"backoff-steps": "10", "backoff-min": "1m", "backoff-max": "20m
 """Flags for `--backoff linear` → their defaults in the NATS CLI."""
 
 
-@dataclass(frozen=True, slots=True)
-class FlagInputs:
+class FlagInputs(Struct, frozen=True):
     """The flags of a command, before they are interpreted."""
 
     kind: AssetKind

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Literal
+
+from msgspec import Struct
 
 from natstui.model.assets.buckets import KV, OBJECTS
 from natstui.model.assets.fields import Field
@@ -14,8 +15,7 @@ from natstui.model.records.managing import Change, JournalAction
 DataLoss = Literal["always", "sometimes", "never"]
 
 
-@dataclass(frozen=True, slots=True)
-class ActionTraits:
+class ActionTraits(Struct, frozen=True):
     """The texts, API verb, loss of data, command and arguments of a kind of change on a server."""
 
     word: str

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 
-@dataclass(frozen=True, slots=True)
-class StartAnalysis:
+class StartAnalysis(Struct, frozen=True):
     """Analyse a session in a child process; one at a time.
 
     The reply is sent at the end: its body has every table with its columns and first rows, as
@@ -18,15 +17,13 @@ class StartAnalysis:
     """A folder, an id, a name, or `last`; None: the newest, or the replayed one."""
 
 
-@dataclass(frozen=True, slots=True)
-class StopAnalysis:
+class StopAnalysis(Struct, frozen=True):
     """Stop the running analysis; no unfinished files are left."""
 
     command_id: int
 
 
-@dataclass(frozen=True, slots=True)
-class AnalysisProgress:
+class AnalysisProgress(Struct, frozen=True):
     """The progress of an analysis before its reply, for the viewer only: it is never recorded."""
 
     at_us: int

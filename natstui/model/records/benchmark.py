@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import Literal
+
+from msgspec import Struct, field
 
 from natstui.model.bench.counts import Counts, Latencies
 from natstui.model.bench.plan import BenchmarkPlan
@@ -14,8 +15,7 @@ RunChange = Literal["phase", "added", "killed", "rate"]
 PhaseName = Literal["starting", "ramp", "warmup", "steady", "drain", "finished"]
 
 
-@dataclass(frozen=True, slots=True)
-class BenchmarkPlanned:
+class BenchmarkPlanned(Struct, frozen=True):
     """A benchmark starts, with its entire plan."""
 
     at_us: int
@@ -23,8 +23,7 @@ class BenchmarkPlanned:
     plan: BenchmarkPlan
 
 
-@dataclass(frozen=True, slots=True)
-class BenchmarkPhase:
+class BenchmarkPhase(Struct, frozen=True):
     """The benchmark entered a phase."""
 
     at_us: int
@@ -32,8 +31,7 @@ class BenchmarkPhase:
     phase: PhaseName
 
 
-@dataclass(frozen=True, slots=True)
-class BenchmarkReport:
+class BenchmarkReport(Struct, frozen=True):
     """The counts of one worker since its last report: a delta."""
 
     at_us: int
@@ -49,8 +47,7 @@ class BenchmarkReport:
     """Share of one core, in this interval."""
 
 
-@dataclass(frozen=True, slots=True)
-class BenchmarkProgress:
+class BenchmarkProgress(Struct, frozen=True):
     """The progress of the benchmark: totals."""
 
     at_us: int
@@ -70,8 +67,7 @@ class BenchmarkProgress:
     """In the stream."""
 
 
-@dataclass(frozen=True, slots=True)
-class BenchmarkLog:
+class BenchmarkLog(Struct, frozen=True):
     """An event of the benchmark: a fault, a worker started or ended, a reconnect."""
 
     at_us: int
@@ -85,8 +81,7 @@ class BenchmarkLog:
     """The label of its mark on the time axis of charts."""
 
 
-@dataclass(frozen=True, slots=True)
-class BenchmarkFinished:
+class BenchmarkFinished(Struct, frozen=True):
     """A run is over."""
 
     at_us: int
@@ -96,8 +91,7 @@ class BenchmarkFinished:
     """Its name in the run library."""
 
 
-@dataclass(frozen=True, slots=True)
-class BenchmarkSummed:
+class BenchmarkSummed(Struct, frozen=True):
     """The end of a benchmark, for people: its summary, or why it could not run."""
 
     at_us: int
@@ -119,8 +113,7 @@ BenchmarkRecord = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class StartBenchmark:
+class StartBenchmark(Struct, frozen=True):
     """Run a scenario: the name of a built-in one, or the text of a file."""
 
     command_id: int
@@ -132,15 +125,13 @@ class StartBenchmark:
     """The confirmation when it was typed: nothing is consumed from another stream or consumer."""
 
 
-@dataclass(frozen=True, slots=True)
-class StopBenchmark:
+class StopBenchmark(Struct, frozen=True):
     """End the running benchmark now; its result is marked partial."""
 
     command_id: int
 
 
-@dataclass(frozen=True, slots=True)
-class ChangeRate:
+class ChangeRate(Struct, frozen=True):
     """Multiply the rate of the senders, or set it for the role."""
 
     command_id: int
@@ -150,8 +141,7 @@ class ChangeRate:
     """None: every role that sends."""
 
 
-@dataclass(frozen=True, slots=True)
-class ChangePayload:
+class ChangePayload(Struct, frozen=True):
     """Change the payload of the senders."""
 
     command_id: int
@@ -161,8 +151,7 @@ class ChangePayload:
     """None: every role that sends."""
 
 
-@dataclass(frozen=True, slots=True)
-class KillWorker:
+class KillWorker(Struct, frozen=True):
     """Kill a worker: its connection breaks as in a crash."""
 
     command_id: int
@@ -171,16 +160,14 @@ class KillWorker:
     """None: the last one."""
 
 
-@dataclass(frozen=True, slots=True)
-class AddWorker:
+class AddWorker(Struct, frozen=True):
     """Start one more worker of a role."""
 
     command_id: int
     role: str
 
 
-@dataclass(frozen=True, slots=True)
-class PauseWorkers:
+class PauseWorkers(Struct, frozen=True):
     """Pause the last worker of a role, or all workers; resume them if all are paused."""
 
     command_id: int
@@ -188,8 +175,7 @@ class PauseWorkers:
     """Its last worker is meant; None: every worker of the run."""
 
 
-@dataclass(frozen=True, slots=True)
-class ListBenchmarks:
+class ListBenchmarks(Struct, frozen=True):
     """Reply with the built-in scenarios, the names of the newest saved runs, newest first, and the
     number of all saved runs.
     """
@@ -197,16 +183,14 @@ class ListBenchmarks:
     command_id: int
 
 
-@dataclass(frozen=True, slots=True)
-class CompareRuns:
+class CompareRuns(Struct, frozen=True):
     """Reply with a comparison of the first saved run with the others, or with a single run."""
 
     command_id: int
     names: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class BuiltInScenario:
+class BuiltInScenario(Struct, frozen=True):
     """A built-in scenario."""
 
     name: str

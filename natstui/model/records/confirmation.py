@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 
-@dataclass(frozen=True, slots=True)
-class ServerIdentity:
+class ServerIdentity(Struct, frozen=True):
     """The JetStream system and account in which changes are made."""
 
     target: str
@@ -16,8 +15,7 @@ class ServerIdentity:
     account: str | None
 
 
-@dataclass(frozen=True, slots=True)
-class Confirmation:
+class Confirmation(Struct, frozen=True):
     """The effect and losses of a change, and the name to type for its confirmation.
 
     The reply to a dry run, and to a change that is refused until it is confirmed.

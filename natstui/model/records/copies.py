@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import NamedTuple
+
+from msgspec import Struct
 
 from natstui.model.records.confirmation import Confirmation
 from natstui.model.records.messages import StoredMessage
@@ -20,8 +21,7 @@ class MaxDeliverDrop(NamedTuple):
     """Creation time of that consumer; None if unknown."""
 
 
-@dataclass(frozen=True, slots=True)
-class FindDroppedMessages:
+class FindDroppedMessages(Struct, frozen=True):
     """Reply with the messages that a consumer dropped after max deliver, as `DroppedMessages`."""
 
     command_id: int
@@ -35,8 +35,7 @@ class FindDroppedMessages:
     """Size of each payload's preview."""
 
 
-@dataclass(frozen=True, slots=True)
-class DroppedMessages:
+class DroppedMessages(Struct, frozen=True):
     """The messages that a consumer dropped after max deliver; possibly others, if uncertain."""
 
     messages: tuple[StoredMessage, ...]
@@ -55,8 +54,7 @@ class DroppedMessages:
     """Sequence of the newest message of the stream, and when it was stored."""
 
 
-@dataclass(frozen=True, slots=True)
-class PreviewResend:
+class PreviewResend(Struct, frozen=True):
     """Reply with the effect of sending messages of a stream again, as `ResendPreview`."""
 
     command_id: int
@@ -70,8 +68,7 @@ class PreviewResend:
     """New subject of all messages; None: each keeps its own."""
 
 
-@dataclass(frozen=True, slots=True)
-class ResendPreview:
+class ResendPreview(Struct, frozen=True):
     """The effect of sending messages again now."""
 
     messages_count: int
@@ -85,8 +82,7 @@ class ResendPreview:
     """What it deletes for good, a clause; None if nothing."""
 
 
-@dataclass(frozen=True, slots=True)
-class ResendMessages:
+class ResendMessages(Struct, frozen=True):
     """Store messages of a stream again: under their own subjects, or all under one."""
 
     command_id: int

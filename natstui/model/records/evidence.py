@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Literal
+
+from msgspec import Struct
 
 from natstui.model.bench.latency import LatencyCounts
 from natstui.model.live.ack_times import NO_ACKS, AckTimes
@@ -13,8 +14,7 @@ MessageAdvisoryType = Literal["nak", "terminated", "max_deliver", "removed"]
 """Types of advisories about one message; `removed` is a `terminated` by the stream."""
 
 
-@dataclass(frozen=True, slots=True)
-class AdvisoriesCounted:
+class AdvisoriesCounted(Struct, frozen=True):
     """Counts of advisories that arrived too fast to be recorded one by one."""
 
     at_us: int
@@ -29,8 +29,7 @@ class AdvisoriesCounted:
     """The most frequent messages among them."""
 
 
-@dataclass(frozen=True, slots=True)
-class AcksCounted:
+class AcksCounted(Struct, frozen=True):
     """Counts of sampled acks that arrived too fast to be recorded one by one."""
 
     at_us: int
@@ -45,8 +44,7 @@ class AcksCounted:
     """Further samples that arrived too fast to be read."""
 
 
-@dataclass(frozen=True, slots=True)
-class BatchCounts:
+class BatchCounts(Struct, frozen=True):
     """Atomic batches of one stream that the server abandoned."""
 
     total_count: int = 0
@@ -59,8 +57,7 @@ class BatchCounts:
 NO_BATCHES = BatchCounts()
 
 
-@dataclass(frozen=True, slots=True)
-class AdvisoryCounts:
+class AdvisoryCounts(Struct, frozen=True):
     """The advisories about one consumer, or one stream, since its creation."""
 
     stream: str
@@ -105,8 +102,7 @@ class AdvisoryCounts:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class SubjectsCounted:
+class SubjectsCounted(Struct, frozen=True):
     """Messages of a stream by subject, counted for a finding."""
 
     at_us: int
@@ -125,8 +121,7 @@ class SubjectsCounted:
     """Subjects in this count whose last message is a schedule (`Nats-Schedule`)."""
 
 
-@dataclass(frozen=True, slots=True)
-class EvidenceSoFar:
+class EvidenceSoFar(Struct, frozen=True):
     """All advisories about consumers, streams and messages until now, as counts."""
 
     at_us: int

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 
-@dataclass(frozen=True, slots=True)
-class FindingReport:
+class FindingReport(Struct, frozen=True):
     """A reported finding; each code is open once per entity."""
 
     code: str
@@ -31,16 +30,14 @@ class FindingReport:
     """End of the finding; null while it is open."""
 
 
-@dataclass(frozen=True, slots=True)
-class FindingsChanged:
+class FindingsChanged(Struct, frozen=True):
     """Raised and ended findings, and new texts of open ones."""
 
     at_us: int
     findings: tuple[FindingReport, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class FindingsSoFar:
+class FindingsSoFar(Struct, frozen=True):
     """Every finding that is open now."""
 
     at_us: int

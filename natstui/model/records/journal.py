@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import shlex
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import Literal, get_args
 
 from natstui.model.assets.buckets import KV, OBJECTS
@@ -24,6 +23,7 @@ from natstui.model.records.managing import (
 )
 from natstui.model.records.stores import KeyAction, ObjectAction
 from natstui.units import counted, local_text
+from natstui.values import replace
 
 
 def is_about_messages(entry: JournalEntry) -> bool:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Literal
+
+from msgspec import Struct
 
 LinkState = Literal["connecting", "connected", "reconnecting", "failed", "closed"]
 
 
-@dataclass(frozen=True, slots=True)
-class LinkChanged:
+class LinkChanged(Struct, frozen=True):
     """The connection to the server changed its state."""
 
     at_us: int
@@ -30,8 +30,7 @@ class LinkChanged:
     max_payload_bytes: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Permitted:
+class Permitted(Struct, frozen=True):
     """The permissions of the connected user (`$SYS.REQ.USER.INFO`); None is everything."""
 
     at_us: int

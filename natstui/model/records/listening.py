@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Literal
+
+from msgspec import Struct
 
 from natstui.model.records.messages import StoredMessage
 
@@ -16,8 +17,7 @@ MAX_KEPT_MSGS = 200
 """Number of the newest messages that are kept."""
 
 
-@dataclass(frozen=True, slots=True)
-class SubjectRowOptions:
+class SubjectRowOptions(Struct, frozen=True):
     """Order and filter of the subject rows."""
 
     by: SubjectOrder = "msgs_per_s"
@@ -35,8 +35,7 @@ class SubjectRowOptions:
     """Exceptions: tokens collapsed where others are expanded, and the reverse."""
 
 
-@dataclass(frozen=True, slots=True)
-class StartListening:
+class StartListening(Struct, frozen=True):
     """Start to count and list messages on subjects; ends an earlier listening.
 
     The reply has a note if push consumers may lose messages because the listening gets them. In
@@ -48,24 +47,21 @@ class StartListening:
     look: SubjectRowOptions
 
 
-@dataclass(frozen=True, slots=True)
-class SetSubjectRowOptions:
+class SetSubjectRowOptions(Struct, frozen=True):
     """Change order and filter of the current listening; counts are kept."""
 
     command_id: int
     look: SubjectRowOptions
 
 
-@dataclass(frozen=True, slots=True)
-class ReadListeningMessage:
+class ReadListeningMessage(Struct, frozen=True):
     """Reply with a received message, as `ListeningMessage`, with its entire payload."""
 
     command_id: int
     heard_id: int
 
 
-@dataclass(frozen=True, slots=True)
-class StopListening:
+class StopListening(Struct, frozen=True):
     """Stop listening, unless another listening has started meanwhile."""
 
     command_id: int
@@ -73,8 +69,7 @@ class StopListening:
     """The command that started it."""
 
 
-@dataclass(frozen=True, slots=True)
-class SubjectRow:
+class SubjectRow(Struct, frozen=True):
     """A subject, or a token with its subtree."""
 
     path: str
@@ -96,8 +91,7 @@ class SubjectRow:
     """None before two counts."""
 
 
-@dataclass(frozen=True, slots=True)
-class ListeningMessage:
+class ListeningMessage(Struct, frozen=True):
     """One received message."""
 
     heard_id: int
@@ -106,8 +100,7 @@ class ListeningMessage:
     message: StoredMessage
 
 
-@dataclass(frozen=True, slots=True)
-class Listened:
+class Listened(Struct, frozen=True):
     """All data of a listening screen: an update, never recorded."""
 
     at_us: int

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import Literal
+
+from msgspec import Struct, field
 
 from natstui.model.records.confirmation import ServerIdentity
 from natstui.model.records.copies import CopyCommand
@@ -43,8 +44,7 @@ JournalAction = Literal[
 """Entries of the journal: changes, sent and acked messages, benchmarks, silenced findings."""
 
 
-@dataclass(frozen=True, slots=True)
-class Change:
+class Change(Struct, frozen=True):
     """Change one stream or consumer."""
 
     command_id: int
@@ -76,8 +76,7 @@ class Change:
     """The server that the user saw; the change is refused on another server or account."""
 
 
-@dataclass(frozen=True, slots=True)
-class Undo:
+class Undo(Struct, frozen=True):
     """Undo a change of the journal: the last undoable one, when `entry` is None."""
 
     command_id: int
@@ -91,23 +90,20 @@ class Undo:
     """Reply with the `Confirmation` of the change, and change nothing."""
 
 
-@dataclass(frozen=True, slots=True)
-class ReadJournal:
+class ReadJournal(Struct, frozen=True):
     """Reply with the newest entries of the journal, newest first, as JSON."""
 
     command_id: int
     entries_count: int = 200
 
 
-@dataclass(frozen=True, slots=True)
-class ReadServerIdentity:
+class ReadServerIdentity(Struct, frozen=True):
     """Reply with the current `ServerIdentity`, which a form sends with its change."""
 
     command_id: int
 
 
-@dataclass(frozen=True, slots=True)
-class ReadNamesInUse:
+class ReadNamesInUse(Struct, frozen=True):
     """Reply with the data of a form: streams and subjects, number of servers, templates."""
 
     command_id: int
@@ -115,8 +111,7 @@ class ReadNamesInUse:
     """With the filters of this stream's consumers."""
 
 
-@dataclass(frozen=True, slots=True)
-class SaveTemplate:
+class SaveTemplate(Struct, frozen=True):
     """Save a stream's configuration as a template of the user."""
 
     command_id: int
@@ -124,8 +119,7 @@ class SaveTemplate:
     config_json: str
 
 
-@dataclass(frozen=True, slots=True)
-class JournalEntry:
+class JournalEntry(Struct, frozen=True):
     """An entry of the journal: a change, a sent message or a silence, with its outcome."""
 
     entry: str
@@ -166,8 +160,7 @@ class JournalEntry:
     system later."""
 
 
-@dataclass(frozen=True, slots=True)
-class SilenceFinding:
+class SilenceFinding(Struct, frozen=True):
     """Silence one kind of finding of one stream, consumer or account, or end such a silence."""
 
     command_id: int

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Literal
+
+from msgspec import Struct
 
 from natstui.model.records.confirmation import Confirmation
 
@@ -12,8 +13,7 @@ Jump = Literal["ack_floor", "next_to_deliver", "first_unacked"]
 PAGE_MSGS = 100
 
 
-@dataclass(frozen=True, slots=True)
-class StoredMessage:
+class StoredMessage(Struct, frozen=True):
     """One message of a stream, or a live one (its sequence is None)."""
 
     stream_seq: int | None
@@ -25,8 +25,7 @@ class StoredMessage:
     payload_bytes: int
 
 
-@dataclass(frozen=True, slots=True)
-class BrowseMessages:
+class BrowseMessages(Struct, frozen=True):
     """Read one page of a stream, through gets and never through a consumer.
 
     The page begins after or before `from_seq`; without it, at the newest message. `from_time`,
@@ -48,8 +47,7 @@ class BrowseMessages:
     """Size of each payload's preview; the rest is read with ReadMessage."""
 
 
-@dataclass(frozen=True, slots=True)
-class ReadMessage:
+class ReadMessage(Struct, frozen=True):
     """Read one message with its entire payload."""
 
     command_id: int
@@ -57,8 +55,7 @@ class ReadMessage:
     stream_seq: int
 
 
-@dataclass(frozen=True, slots=True)
-class CountSubjects:
+class CountSubjects(Struct, frozen=True):
     """Count the stored messages of each subject."""
 
     command_id: int
@@ -66,8 +63,7 @@ class CountSubjects:
     filter_subject: str = ">"
 
 
-@dataclass(frozen=True, slots=True)
-class PreviewDelivery:
+class PreviewDelivery(Struct, frozen=True):
     """Find the first message that a planned consumer would deliver, and the number of pending
     ones.
     """
@@ -77,8 +73,7 @@ class PreviewDelivery:
     config_json: str
 
 
-@dataclass(frozen=True, slots=True)
-class DeliveryPreview:
+class DeliveryPreview(Struct, frozen=True):
     """The deliveries of a planned consumer."""
 
     first: StoredMessage | None
@@ -87,8 +82,7 @@ class DeliveryPreview:
     """Messages from the first on; None if only direct get could count, and it is not allowed."""
 
 
-@dataclass(frozen=True, slots=True)
-class MessagePage:
+class MessagePage(Struct, frozen=True):
     """A page of stored messages."""
 
     stream: str
@@ -106,8 +100,7 @@ class MessagePage:
     """Creation time of the stream of these messages."""
 
 
-@dataclass(frozen=True, slots=True)
-class Answered:
+class Answered(Struct, frozen=True):
     """The reply to a command, for the viewer only: it is never recorded."""
 
     at_us: int
@@ -119,8 +112,7 @@ class Answered:
     body_json: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class StartTail:
+class StartTail(Struct, frozen=True):
     """Show new messages on these subjects; one tail at a time."""
 
     command_id: int
@@ -128,8 +120,7 @@ class StartTail:
     preview_bytes: int = 512
 
 
-@dataclass(frozen=True, slots=True)
-class StopTail:
+class StopTail(Struct, frozen=True):
     """End a tail of new messages, unless another one has replaced it."""
 
     command_id: int
@@ -137,8 +128,7 @@ class StopTail:
     """The command that started it."""
 
 
-@dataclass(frozen=True, slots=True)
-class Tailed:
+class Tailed(Struct, frozen=True):
     """Messages since the last record of the tail; never recorded."""
 
     at_us: int
@@ -155,8 +145,7 @@ class Tailed:
 Answer = Literal["ack", "double_ack", "nak", "in_progress", "term"]
 
 
-@dataclass(frozen=True, slots=True)
-class PublishMessage:
+class PublishMessage(Struct, frozen=True):
     """Publish into a stream and wait for its acknowledgement."""
 
     command_id: int
@@ -175,8 +164,7 @@ class PublishMessage:
     """The confirmation that was shown: another asset than this is not changed."""
 
 
-@dataclass(frozen=True, slots=True)
-class RequestReply:
+class RequestReply(Struct, frozen=True):
     """Send a request on any subject and show the first reply."""
 
     command_id: int
@@ -189,8 +177,7 @@ class RequestReply:
     """The confirmation that was shown: another asset than this is not changed."""
 
 
-@dataclass(frozen=True, slots=True)
-class PullNext:
+class PullNext(Struct, frozen=True):
     """Pull the next message of a pull consumer; it must be acked or nak'd."""
 
     command_id: int
@@ -203,8 +190,7 @@ class PullNext:
     """The confirmation that was shown: another asset than this is not changed."""
 
 
-@dataclass(frozen=True, slots=True)
-class AnswerMessage:
+class AnswerMessage(Struct, frozen=True):
     """Ack, nak or terminate a pulled message."""
 
     command_id: int
@@ -220,8 +206,7 @@ class AnswerMessage:
     """Creation time of the consumer that delivered it; None if unknown."""
 
 
-@dataclass(frozen=True, slots=True)
-class PubAck:
+class PubAck(Struct, frozen=True):
     """A stream's acknowledgement of a message."""
 
     stream: str
@@ -238,8 +223,7 @@ class PubAck:
         return self.stream if self.domain is None else f"{self.stream} of domain {self.domain}"
 
 
-@dataclass(frozen=True, slots=True)
-class PulledMessage:
+class PulledMessage(Struct, frozen=True):
     """A message as a consumer delivered it."""
 
     message: StoredMessage

@@ -6,8 +6,9 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from typing import Literal
+
+from msgspec import Struct
 
 from natstui.model.assets.configuration import ConsumerConfiguration, StreamConfiguration
 from natstui.model.bench.view import BenchmarkSoFar
@@ -60,8 +61,7 @@ from natstui.model.records.stores import BackupCommand, GetFile, InspectFile, Pu
 from natstui.model.servers.watch import ServersRead, ServersSoFar
 
 
-@dataclass(frozen=True, slots=True)
-class EngineStarted:
+class EngineStarted(Struct, frozen=True):
     """The first record of an engine: its identity, and the settings of the viewer."""
 
     at_us: int
@@ -83,8 +83,7 @@ class EngineStarted:
     """Another account that is watched read-only through the system account."""
 
 
-@dataclass(frozen=True, slots=True)
-class Configured:
+class Configured(Struct, frozen=True):
     """Configurations seen for the first time, or changed."""
 
     at_us: int
@@ -96,8 +95,7 @@ BULK_SOURCE = "JSZ"
 """The source in `Unavailable` for bulk replies."""
 
 
-@dataclass(frozen=True, slots=True)
-class Unavailable:
+class Unavailable(Struct, frozen=True):
     """Something could not be read; its last values become stale."""
 
     at_us: int
@@ -108,16 +106,14 @@ class Unavailable:
     """The subject the user has no permission for, when that is the reason."""
 
 
-@dataclass(frozen=True, slots=True)
-class Restored:
+class Restored(Struct, frozen=True):
     """Something that was unavailable can be read again."""
 
     at_us: int
     what: str
 
 
-@dataclass(frozen=True, slots=True)
-class Advisory:
+class Advisory(Struct, frozen=True):
     """An event that the server published (`$JS.EVENT.ADVISORY.>`), or should have.
 
     Servers publish no event of type `stream_rolled_back`: a last sequence that decreased.
@@ -134,8 +130,7 @@ class Advisory:
     """The advisory as the server sent it, or the numbers of an unpublished one."""
 
 
-@dataclass(frozen=True, slots=True)
-class AckSample:
+class AckSample(Struct, frozen=True):
     """A sampled acknowledgement (`$JS.EVENT.METRIC.CONSUMER.ACK.>`)."""
 
     at_us: int
@@ -148,16 +143,14 @@ class AckSample:
     """From delivery to acknowledgement (`ack_time`)."""
 
 
-@dataclass(frozen=True, slots=True)
-class Noted:
+class Noted(Struct, frozen=True):
     """A note that the user wrote at this time."""
 
     at_us: int
     text: str
 
 
-@dataclass(frozen=True, slots=True)
-class Outcome:
+class Outcome(Struct, frozen=True):
     """The outcome of a command."""
 
     at_us: int
@@ -229,8 +222,7 @@ def kind_of(cls: type) -> str:
     return re.sub(r"(?<!^)(?=[A-Z])", "_", cls.__name__).lower()
 
 
-@dataclass(frozen=True, slots=True)
-class SetViewedRows:
+class SetViewedRows(Struct, frozen=True):
     """Poll the rows in view first, and read the age of their next message."""
 
     command_id: int
@@ -238,39 +230,34 @@ class SetViewedRows:
     consumers: tuple[tuple[str, str], ...]
 
 
-@dataclass(frozen=True, slots=True)
-class SetPriorityConsumers:
+class SetPriorityConsumers(Struct, frozen=True):
     """Poll the consumers with findings in every poll, after the rows in view."""
 
     command_id: int
     consumers: tuple[tuple[str, str], ...]
 
 
-@dataclass(frozen=True, slots=True)
-class SetInterval:
+class SetInterval(Struct, frozen=True):
     """Poll at this interval from now on."""
 
     command_id: int
     interval_s: float
 
 
-@dataclass(frozen=True, slots=True)
-class SetPolling:
+class SetPolling(Struct, frozen=True):
     """Pause or resume polling."""
 
     command_id: int
     on: bool
 
 
-@dataclass(frozen=True, slots=True)
-class PollNow:
+class PollNow(Struct, frozen=True):
     """Poll at once."""
 
     command_id: int
 
 
-@dataclass(frozen=True, slots=True)
-class Describe:
+class Describe(Struct, frozen=True):
     """Reply with the entire INFO of a stream, or of a consumer, as the server sent it."""
 
     command_id: int
@@ -278,16 +265,14 @@ class Describe:
     consumer: str | None
 
 
-@dataclass(frozen=True, slots=True)
-class ReadApiAudit:
+class ReadApiAudit(Struct, frozen=True):
     """Poll nothing for `for_s`, and reply with the clients' requests to the JetStream API."""
 
     command_id: int
     for_s: float = API_AUDIT_DURATION_S
 
 
-@dataclass(frozen=True, slots=True)
-class WriteNote:
+class WriteNote(Struct, frozen=True):
     """Put a note into the records."""
 
     command_id: int

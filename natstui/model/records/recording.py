@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Literal
+
+from msgspec import Struct
 
 from natstui.clean import clean_line
 from natstui.model.records.findings import FindingsSoFar
@@ -16,8 +17,7 @@ MarkKind = Literal[
 SessionAction = Literal["rename", "note", "pack", "pack redacted", "delete"]
 
 
-@dataclass(frozen=True, slots=True)
-class RecordingChanged:
+class RecordingChanged(Struct, frozen=True):
     """The recorder started, stopped, grew, or failed; never recorded itself."""
 
     at_us: int
@@ -32,8 +32,7 @@ class RecordingChanged:
     """One sentence about what is no failure, as segments that a limit deleted."""
 
 
-@dataclass(frozen=True, slots=True)
-class Gap:
+class Gap(Struct, frozen=True):
     """The recorder could not write; records of the meantime may be missing."""
 
     at_us: int
@@ -44,8 +43,7 @@ class Gap:
     reason: str
 
 
-@dataclass(frozen=True, slots=True)
-class ClockStepped:
+class ClockStepped(Struct, frozen=True):
     """The wall clock was set; records from here on have the new time."""
 
     at_us: int
@@ -54,8 +52,7 @@ class ClockStepped:
     """How far it was set forward; negative when it was set back."""
 
 
-@dataclass(frozen=True, slots=True)
-class Mark:
+class Mark(Struct, frozen=True):
     """A time on the timeline to which the user can jump."""
 
     at_us: int
@@ -64,8 +61,7 @@ class Mark:
     """One sentence for people."""
 
 
-@dataclass(frozen=True, slots=True)
-class ReplayReset:
+class ReplayReset(Struct, frozen=True):
     """Discard the state: the following records build it for another time.
 
     Nothing should be drawn until the next `ReplayPosition`.
@@ -75,8 +71,7 @@ class ReplayReset:
     """The time for which the state is built."""
 
 
-@dataclass(frozen=True, slots=True)
-class ReplayPosition:
+class ReplayPosition(Struct, frozen=True):
     """The position of the replay. Sent after every seek and step, and while it plays."""
 
     at_us: int
@@ -95,8 +90,7 @@ class ReplayPosition:
     """Lines of the recording that cannot be read, as far as it was read."""
 
 
-@dataclass(frozen=True, slots=True)
-class ReplayMarks:
+class ReplayMarks(Struct, frozen=True):
     """Every mark on the timeline, ascending; sent at the start and when there are more."""
 
     at_us: int
@@ -105,8 +99,7 @@ class ReplayMarks:
     """Marks beyond those a timeline can show."""
 
 
-@dataclass(frozen=True, slots=True)
-class StartRecording:
+class StartRecording(Struct, frozen=True):
     """Record from now on; refused while a recording runs."""
 
     command_id: int
@@ -116,22 +109,19 @@ class StartRecording:
     """Open findings with their start: the recording knows only later events."""
 
 
-@dataclass(frozen=True, slots=True)
-class StopRecording:
+class StopRecording(Struct, frozen=True):
     """Complete the recording and end it."""
 
     command_id: int
 
 
-@dataclass(frozen=True, slots=True)
-class ListSessions:
+class ListSessions(Struct, frozen=True):
     """Reply with the recordings: a list of `SessionSummary`, the newest first."""
 
     command_id: int
 
 
-@dataclass(frozen=True, slots=True)
-class ChangeSession:
+class ChangeSession(Struct, frozen=True):
     """Change one recording of the library, as `natstui sessions` does."""
 
     command_id: int
@@ -142,22 +132,19 @@ class ChangeSession:
     """The new name, the note, or the new file; `~` is the home of the engine's user."""
 
 
-@dataclass(frozen=True, slots=True)
-class Play:
+class Play(Struct, frozen=True):
     """Start playing the replay."""
 
     command_id: int
 
 
-@dataclass(frozen=True, slots=True)
-class PauseReplay:
+class PauseReplay(Struct, frozen=True):
     """Pause the replay at its position."""
 
     command_id: int
 
 
-@dataclass(frozen=True, slots=True)
-class Step:
+class Step(Struct, frozen=True):
     """Move to another poll and pause there."""
 
     command_id: int
@@ -165,16 +152,14 @@ class Step:
     """Number of polls forward; negative: backward."""
 
 
-@dataclass(frozen=True, slots=True)
-class SeekTo:
+class SeekTo(Struct, frozen=True):
     """Seek to a time, or to the nearest end of the recording."""
 
     command_id: int
     at_us: int
 
 
-@dataclass(frozen=True, slots=True)
-class SeekMark:
+class SeekMark(Struct, frozen=True):
     """Seek to the next or the previous mark and pause there."""
 
     command_id: int
@@ -185,16 +170,14 @@ SPEEDS_RATIO = (0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0)
 """The speeds of a replay, ascending."""
 
 
-@dataclass(frozen=True, slots=True)
-class ChangeSpeed:
+class ChangeSpeed(Struct, frozen=True):
     """Move this many steps in `SPEEDS_RATIO`, slower if negative, up to its ends."""
 
     command_id: int
     speeds_count: int
 
 
-@dataclass(frozen=True, slots=True)
-class ExportSelection:
+class ExportSelection(Struct, frozen=True):
     """Write these streams or consumers as flat tables: a session's samples, or the newest poll."""
 
     command_id: int
@@ -205,8 +188,7 @@ class ExportSelection:
     consumers: tuple[tuple[str, str], ...]
 
 
-@dataclass(frozen=True, slots=True)
-class SessionSummary:
+class SessionSummary(Struct, frozen=True):
     """One session of the library."""
 
     folder: str

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from natstui.model.assets.fields import Config, number_at, text_at
 from natstui.model.records.journal import is_about_silence
@@ -14,8 +15,7 @@ _RECORD_TIME_LIMIT_US = 2**63
 """Times from here on do not fit into a record."""
 
 
-@dataclass(frozen=True, slots=True)
-class Silence:
+class Silence(Struct, frozen=True):
     """A finding that is silenced until a time."""
 
     code: str
@@ -29,8 +29,7 @@ class Silence:
     until_us: int
 
 
-@dataclass(frozen=True, slots=True)
-class Silenced:
+class Silenced(Struct, frozen=True):
     """All silences of the journal for the connected server and account; never recorded."""
 
     at_us: int

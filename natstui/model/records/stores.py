@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Literal
+
+from msgspec import Struct
 
 from natstui.model.records.confirmation import Confirmation
 
@@ -12,8 +13,7 @@ KeyAction = Literal["put_key", "delete_key", "purge_key"]
 ObjectAction = Literal["put_object", "link_object", "delete_object"]
 
 
-@dataclass(frozen=True, slots=True)
-class ReadKeys:
+class ReadKeys(Struct, frozen=True):
     """Reply with the newest revision of each key, as `KeysPage`."""
 
     command_id: int
@@ -28,8 +28,7 @@ class ReadKeys:
     """Size of each value's preview."""
 
 
-@dataclass(frozen=True, slots=True)
-class ReadKeyNames:
+class ReadKeyNames(Struct, frozen=True):
     """Reply with the names of the matching keys, including deleted ones, as `KeyNames`."""
 
     command_id: int
@@ -38,8 +37,7 @@ class ReadKeyNames:
     most_keys_count: int
 
 
-@dataclass(frozen=True, slots=True)
-class ReadTheseKeys:
+class ReadTheseKeys(Struct, frozen=True):
     """Reply with the newest revision of each of these keys, as `KeysPage`."""
 
     command_id: int
@@ -49,8 +47,7 @@ class ReadTheseKeys:
     """Size of each value's preview."""
 
 
-@dataclass(frozen=True, slots=True)
-class ReadRevisions:
+class ReadRevisions(Struct, frozen=True):
     """Reply with the stored revisions of a key, the oldest first, as `KeysPage`."""
 
     command_id: int
@@ -59,8 +56,7 @@ class ReadRevisions:
     preview_bytes: int = 64 * 1024
 
 
-@dataclass(frozen=True, slots=True)
-class ReadObjects:
+class ReadObjects(Struct, frozen=True):
     """Reply with the objects of an object store, as `ObjectsPage`."""
 
     command_id: int
@@ -69,8 +65,7 @@ class ReadObjects:
     """Whether to search unfinished uploads, which takes many requests."""
 
 
-@dataclass(frozen=True, slots=True)
-class ChangeKey:
+class ChangeKey(Struct, frozen=True):
     """Put, delete or purge a key of a bucket, or delete an object."""
 
     command_id: int
@@ -93,8 +88,7 @@ class ChangeKey:
     """The confirmation that was shown: another asset than this is not changed."""
 
 
-@dataclass(frozen=True, slots=True)
-class KeyRow:
+class KeyRow(Struct, frozen=True):
     """One revision of a key."""
 
     key: str
@@ -107,8 +101,7 @@ class KeyRow:
     value_bytes: int
 
 
-@dataclass(frozen=True, slots=True)
-class KeysPage:
+class KeysPage(Struct, frozen=True):
     """Revisions in a bucket at one time."""
 
     rows: tuple[KeyRow, ...]
@@ -122,8 +115,7 @@ class KeysPage:
     """Creation time of the bucket."""
 
 
-@dataclass(frozen=True, slots=True)
-class KeyNames:
+class KeyNames(Struct, frozen=True):
     """The names of the keys of a bucket at one time, unordered."""
 
     names: tuple[str, ...]
@@ -131,8 +123,7 @@ class KeyNames:
     """Creation time of the bucket."""
 
 
-@dataclass(frozen=True, slots=True)
-class ObjectRow:
+class ObjectRow(Struct, frozen=True):
     """The info of an object in a store."""
 
     name: str
@@ -145,8 +136,7 @@ class ObjectRow:
     """The target of a link, as `store/name`; empty for other objects."""
 
 
-@dataclass(frozen=True, slots=True)
-class ObjectsPage:
+class ObjectsPage(Struct, frozen=True):
     """The objects of an object store at one time."""
 
     rows: tuple[ObjectRow, ...]
@@ -156,8 +146,7 @@ class ObjectsPage:
     """Objects whose info cannot be read."""
 
 
-@dataclass(frozen=True, slots=True)
-class InspectFile:
+class InspectFile(Struct, frozen=True):
     """Reply with the file at a path on the engine's machine, as `LocalFile`."""
 
     command_id: int
@@ -166,8 +155,7 @@ class InspectFile:
     """Of a file for the folder, where `file` is one."""
 
 
-@dataclass(frozen=True, slots=True)
-class LocalFile:
+class LocalFile(Struct, frozen=True):
     """A path on the engine's machine, with or without a file."""
 
     path: str
@@ -177,8 +165,7 @@ class LocalFile:
     changed_at_us: int
 
 
-@dataclass(frozen=True, slots=True)
-class PutFile:
+class PutFile(Struct, frozen=True):
     """Store a file of the engine's machine in an object store."""
 
     command_id: int
@@ -191,8 +178,7 @@ class PutFile:
     """The confirmation that was shown: another asset than this is not changed."""
 
 
-@dataclass(frozen=True, slots=True)
-class GetFile:
+class GetFile(Struct, frozen=True):
     """Write an object to a file on the engine's machine, with its digest checked."""
 
     command_id: int
@@ -203,8 +189,7 @@ class GetFile:
     """Whether an existing file may be replaced."""
 
 
-@dataclass(frozen=True, slots=True)
-class LinkObject:
+class LinkObject(Struct, frozen=True):
     """Create a link to an object of this or another store."""
 
     command_id: int
@@ -217,8 +202,7 @@ class LinkObject:
     """The confirmation that was shown: another asset than this is not changed."""
 
 
-@dataclass(frozen=True, slots=True)
-class BackUp:
+class BackUp(Struct, frozen=True):
     """Write a stream into a new folder on the engine's machine."""
 
     command_id: int
@@ -227,16 +211,14 @@ class BackUp:
     folder: str
 
 
-@dataclass(frozen=True, slots=True)
-class InspectBackup:
+class InspectBackup(Struct, frozen=True):
     """Reply with the content of a backup folder on the engine's machine, as `BackupContent`."""
 
     command_id: int
     folder: str
 
 
-@dataclass(frozen=True, slots=True)
-class BackupRow:
+class BackupRow(Struct, frozen=True):
     """The backup of one stream."""
 
     stream: str
@@ -244,8 +226,7 @@ class BackupRow:
     """Its messages, size, sequences, consumers and checksum."""
 
 
-@dataclass(frozen=True, slots=True)
-class BackupContent:
+class BackupContent(Struct, frozen=True):
     """A folder with complete backups."""
 
     path: str
@@ -259,8 +240,7 @@ class BackupContent:
     """Streams of the account that are not in it, with the reason, a clause each."""
 
 
-@dataclass(frozen=True, slots=True)
-class RestoreBackup:
+class RestoreBackup(Struct, frozen=True):
     """Restore the streams of a backup folder; never over an existing one."""
 
     command_id: int
@@ -271,16 +251,14 @@ class RestoreBackup:
     """The name as typed, in production."""
 
 
-@dataclass(frozen=True, slots=True)
-class StopTransfer:
+class StopTransfer(Struct, frozen=True):
     """Stop a put, get, backup or restore; incomplete data are removed."""
 
     command_id: int
     moving_id: int
 
 
-@dataclass(frozen=True, slots=True)
-class FileMoved:
+class FileMoved(Struct, frozen=True):
     """The progress of a put, get, backup or restore; never recorded."""
 
     at_us: int

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 from natstui.model.records.confirmation import Confirmation
 
 
-@dataclass(frozen=True, slots=True)
-class ReadConnections:
+class ReadConnections(Struct, frozen=True):
     """Reply with the connections of the account on every server, as `Connections`."""
 
     command_id: int
@@ -18,8 +17,7 @@ class ReadConnections:
     """Limit of rows, the busiest first."""
 
 
-@dataclass(frozen=True, slots=True)
-class ReadConnection:
+class ReadConnection(Struct, frozen=True):
     """Reply with one connection and its subscriptions, as `Connections` of one row or none."""
 
     command_id: int
@@ -27,8 +25,7 @@ class ReadConnection:
     connection_id: int
 
 
-@dataclass(frozen=True, slots=True)
-class ReadClients:
+class ReadClients(Struct, frozen=True):
     """Reply with the clients of a consumer, or the publishers of a stream, as `FoundClients`.
 
     Pull requests and published messages are observed for some time, for one such command at a
@@ -42,22 +39,19 @@ class ReadClients:
     for_s: float
 
 
-@dataclass(frozen=True, slots=True)
-class StopReadingClients:
+class StopReadingClients(Struct, frozen=True):
     """Reply to `ReadClients` now, with the clients found so far."""
 
     command_id: int
 
 
-@dataclass(frozen=True, slots=True)
-class ReadServers:
+class ReadServers(Struct, frozen=True):
     """Reply with the servers, as far as they may be read, as `Servers`."""
 
     command_id: int
 
 
-@dataclass(frozen=True, slots=True)
-class KickConnection:
+class KickConnection(Struct, frozen=True):
     """Close one connection; only the system account may."""
 
     command_id: int
@@ -71,8 +65,7 @@ class KickConnection:
     """The confirmation that was shown: in another system nothing is closed."""
 
 
-@dataclass(frozen=True, slots=True)
-class RemoveServer:
+class RemoveServer(Struct, frozen=True):
     """Remove a server from the meta group for good; only the system account may."""
 
     command_id: int

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Literal
+
+from msgspec import Struct
 
 from natstui.model.bench.latency import EMPTY_HISTOGRAM, LatencyCounts
 
@@ -16,8 +17,7 @@ MAX_TAPPED_MSGS_PER_S = 10_000
 """Limit of acks per second at which a tap ends: reading more would cost a tenth of a core."""
 
 
-@dataclass(frozen=True, slots=True)
-class StartTap:
+class StartTap(Struct, frozen=True):
     """Read the acks of one consumer's clients; one tap at a time."""
 
     command_id: int
@@ -26,8 +26,7 @@ class StartTap:
     for_s: float = DEFAULT_TAP_S
 
 
-@dataclass(frozen=True, slots=True)
-class StopTap:
+class StopTap(Struct, frozen=True):
     """End an ack tap, unless another one has replaced it."""
 
     command_id: int
@@ -35,8 +34,7 @@ class StopTap:
     """The command that started it."""
 
 
-@dataclass(frozen=True, slots=True)
-class UnsettledMessage:
+class UnsettledMessage(Struct, frozen=True):
     """A message with a nak or in-progress reply that is not acked."""
 
     stream_seq: int
@@ -49,8 +47,7 @@ class UnsettledMessage:
     answered_at_us: int
 
 
-@dataclass(frozen=True, slots=True)
-class AckCounts:
+class AckCounts(Struct, frozen=True):
     """Number of replies of each kind."""
 
     acks_count: int = 0
@@ -65,8 +62,7 @@ class AckCounts:
     """Other replies."""
 
 
-@dataclass(frozen=True, slots=True)
-class TapResults:
+class TapResults(Struct, frozen=True):
     """The results of a tap so far; never recorded."""
 
     at_us: int

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 
-@dataclass(frozen=True, slots=True)
-class ReplicaGroup:
+class ReplicaGroup(Struct, frozen=True):
     """A stream or consumer with several replicas."""
 
     stream: str
@@ -26,8 +26,7 @@ class ReplicaGroup:
         return self.stream if self.consumer is None else f"{self.consumer} on {self.stream}"
 
 
-@dataclass(frozen=True, slots=True)
-class Move:
+class Move(Struct, frozen=True):
     """The move of a leader to another server."""
 
     group: ReplicaGroup
@@ -47,8 +46,7 @@ class Move:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class BalancePlan:
+class BalancePlan(Struct, frozen=True):
     """The moves in their order, with the counts of leaders before and after."""
 
     moves: tuple[Move, ...]

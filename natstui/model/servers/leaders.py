@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from natstui.model.live.snapshot import ConsumerColumns, Peer, StreamColumns
 from natstui.model.servers.replicas import replica_state
 
 
-@dataclass(frozen=True, slots=True)
-class LeaderCounts:
+class LeaderCounts(Struct, frozen=True):
     """Counts of leaders and replicas of the account, by server name."""
 
     streams_count: Mapping[str, int] = field(default_factory=dict)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Literal
+
+from msgspec import Struct
 
 from natstui.model.traffic import Traffic, traffic_of
 
@@ -11,8 +12,7 @@ Source = Literal["system", "monitoring", "account"]
 """Source of the data: the system account, the monitoring ports, or requests of any user."""
 
 
-@dataclass(frozen=True, slots=True)
-class Storage:
+class Storage(Struct, frozen=True):
     """The use of a kind of JetStream storage on a server."""
 
     used_bytes: int
@@ -26,8 +26,7 @@ class Storage:
         return max(0, self.max_bytes - max(self.used_bytes, self.reserved_bytes))
 
 
-@dataclass(frozen=True, slots=True)
-class ServerJetStream:
+class ServerJetStream(Struct, frozen=True):
     """JetStream on a server (`JSZ`)."""
 
     memory: Storage
@@ -45,8 +44,7 @@ class ServerJetStream:
     """API level of its options (`api.level`); 0 before server 2.11."""
 
 
-@dataclass(frozen=True, slots=True)
-class ServerState:
+class ServerState(Struct, frozen=True):
     """A server, with its counters since its start."""
 
     server_id: str
@@ -90,8 +88,7 @@ class ServerState:
         return None if self.started_at_us is None else (self.at_us - self.started_at_us) / 1e6
 
 
-@dataclass(frozen=True, slots=True)
-class MetaPeer:
+class MetaPeer(Struct, frozen=True):
     """A member of the meta group, as its leader reports it."""
 
     name: str
@@ -102,8 +99,7 @@ class MetaPeer:
     lag_entries_count: int
 
 
-@dataclass(frozen=True, slots=True)
-class Meta:
+class Meta(Struct, frozen=True):
     """The Raft group that stores which streams and consumers exist (`meta_cluster`)."""
 
     cluster: str
@@ -128,8 +124,7 @@ class Meta:
         return next((peer for peer in self.peers if peer.name == name), None)
 
 
-@dataclass(frozen=True, slots=True)
-class AccountTotals:
+class AccountTotals(Struct, frozen=True):
     """An account, summed over all servers that replied."""
 
     name: str
@@ -146,8 +141,7 @@ class AccountTotals:
     max_file_bytes: int | None
 
 
-@dataclass(frozen=True, slots=True)
-class MissingData:
+class MissingData(Struct, frozen=True):
     """Data that is unknown, with the reason."""
 
     what: str
@@ -155,8 +149,7 @@ class MissingData:
     """A sentence with the reason, and how an operator grants access."""
 
 
-@dataclass(frozen=True, slots=True)
-class Servers:
+class Servers(Struct, frozen=True):
     """The servers of the system at one time."""
 
     source: Source

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+
+from msgspec import Struct, field
 
 from natstui.model.servers.server import Servers, ServerState, rates_between
 from natstui.model.traffic import Traffic
+from natstui.values import replace
 
 SLOW_CONSUMERS_REPORTED_US = 300_000_000
 """Time for which an increase of slow consumers is kept."""
@@ -20,8 +22,7 @@ REMOVED_AFTER_US = 24 * 3600 * 1_000_000
 """Downtime after which a server counts as removed."""
 
 
-@dataclass(frozen=True, slots=True)
-class KnownServer:
+class KnownServer(Struct, frozen=True):
     """A server that replied at least once."""
 
     seen: ServerState
@@ -40,8 +41,7 @@ class KnownServer:
     """Maximum of its gateways since it is watched."""
 
 
-@dataclass(frozen=True, slots=True)
-class RefusedLogin:
+class RefusedLogin(Struct, frozen=True):
     """A client whose login a server refused within the last minute."""
 
     server: str
@@ -51,8 +51,7 @@ class RefusedLogin:
     times_count: int
 
 
-@dataclass(frozen=True, slots=True)
-class ServersRead:
+class ServersRead(Struct, frozen=True):
     """A reading of the servers, with the data that is missing in it.
 
     A recording has one reading per 10 s, and each in which other servers reply.
@@ -68,8 +67,7 @@ class ServersRead:
     """Clients whose credentials were refused, by advisories; the most frequent first."""
 
 
-@dataclass(frozen=True, slots=True)
-class ServersSoFar:
+class ServersSoFar(Struct, frozen=True):
     """The state of the servers in a keyframe."""
 
     at_us: int
@@ -78,8 +76,7 @@ class ServersSoFar:
     """Every server that replied at least once, even if it is down."""
 
 
-@dataclass(frozen=True, slots=True)
-class ServerWatch:
+class ServerWatch(Struct, frozen=True):
     """The state of the servers over time."""
 
     newest: Servers | None = None
@@ -249,8 +246,7 @@ def _update_known_server(
     )
 
 
-@dataclass(frozen=True, slots=True)
-class ServerChange:
+class ServerChange(Struct, frozen=True):
     """An event of a server between two readings."""
 
     type: str

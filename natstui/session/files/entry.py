@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, fields, replace
 from typing import TypeVar
 
 import msgspec
+from msgspec import Struct
 
 from natstui.decoding import decoder_of
 from natstui.lines import (
@@ -32,6 +32,7 @@ from natstui.model.live.snapshot import ConsumerColumns, PollCost, Snapshot, Str
 from natstui.model.records.record import Record
 from natstui.parsing import describe_parse_error
 from natstui.session.files.keyframe import Keyframe
+from natstui.values import replace
 
 _TARGET_PART_BYTES = 26_000
 """Target length of a part of a poll; the window of gzip is 32,768."""
@@ -52,15 +53,14 @@ _COMPLETE_POLL_TEXT = (
 )  # fmt: skip
 
 _COLUMN_NAMES_BY_TABLE: dict[type, tuple[str, ...]] = {
-    table: tuple(column.name for column in fields(table))
+    table: table.__struct_fields__
     for table in (StreamColumns, ConsumerColumns, ConsumersAsDifferences)
 }
 WrittenPoll = Snapshot | SnapshotAsDifferences
 ColumnsT = TypeVar("ColumnsT", bound=StreamColumns | ConsumerColumns | ConsumersAsDifferences)
 
 
-@dataclass(frozen=True, slots=True)
-class EntryPart:
+class EntryPart(Struct, frozen=True):
     """A line of a segment: an entry, or a part of an entry."""
 
     line_number: int
@@ -88,8 +88,7 @@ class EntryPart:
         return (self.line_number, self.is_numbered, self.part_number)
 
 
-@dataclass(frozen=True, slots=True)
-class Entry:
+class Entry(Struct, frozen=True):
     """A record in a segment: its lines, and its kind and times, which are read without
     decoding.
     """

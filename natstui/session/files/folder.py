@@ -8,8 +8,9 @@ import re
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
+
+from msgspec import Struct
 
 from natstui.clean import clean_line
 from natstui.errors import SessionError, UsageError
@@ -24,8 +25,7 @@ _TEMPORARY_NAME_PATTERN = re.compile(r"\.(.+?)\.(?:[0-9a-f]{16}\.)?(?:part|tmp)"
 _SEGMENT_NAME_PATTERN = re.compile(r"records-(\d{6,9})\.jsonl(\.gz)?")
 
 
-@dataclass(frozen=True, slots=True, order=True)
-class SegmentFile:
+class SegmentFile(Struct, frozen=True, order=True):
     """The path of a segment, open or sealed, with its number."""
 
     number: int

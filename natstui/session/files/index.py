@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import BinaryIO
 
 import msgspec
+from msgspec import Struct, field
 
 from natstui.decoding import decoder_of
 from natstui.files import open_log, open_regular_file
@@ -26,8 +26,7 @@ _MAX_LINE_BYTES = 4 << 20
 """Limit of an index line: natstui writes no longer one, and a longer one would fill the memory."""
 
 
-@dataclass(frozen=True, slots=True)
-class SegmentIndex:
+class SegmentIndex(Struct, frozen=True):
     """The content of one segment, with the offsets of its members."""
 
     number: int

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import hashlib
 import re
-from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import msgspec
+from msgspec import Struct, field
 
 from natstui import __version__
 from natstui.decoding import decoder_of
@@ -19,6 +19,7 @@ from natstui.model.records.record import EngineStarted, Record
 from natstui.parsing import describe_parse_error
 from natstui.session.files.folder import INFO, translate_read_errors
 from natstui.units import bytes_text, is_possible_time
+from natstui.values import replace
 
 _MAX_INFO_BYTES = 1 << 20
 _MAX_USER_EDITED_BYTES = _MAX_INFO_BYTES // 2
@@ -27,8 +28,7 @@ CHANGED_INFO_TEXT = "is damaged, or was changed by something else than natstui"
 _USERINFO_PATTERN = re.compile(r"//[^/@\s]*@")
 
 
-@dataclass(frozen=True, slots=True)
-class DroppedSegments:
+class DroppedSegments(Struct, frozen=True):
     """The segments that were deleted to keep within a limit, the oldest first."""
 
     segments_count: int
@@ -37,8 +37,7 @@ class DroppedSegments:
     reason: str
 
 
-@dataclass(frozen=True, slots=True)
-class SessionInfo:
+class SessionInfo(Struct, frozen=True):
     """The content of session.json."""
 
     schema_version: int
@@ -71,7 +70,7 @@ class SessionInfo:
     """How many records of each kind were written; filled in at the end."""
     notes: tuple[str, ...] = ()
     """Notes of people about the recording (`natstui sessions note`)."""
-    checksum: str = field(default="", compare=False)
+    checksum: str = ""
     """SHA-256 of the other fields, in JSON without spaces, sorted by name; empty in older
     recordings.
     """

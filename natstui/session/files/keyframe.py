@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
 from typing import get_args
+
+from msgspec import Struct
 
 from natstui.lines import SCHEMA_VERSION
 from natstui.model.bench.view import BenchmarkSoFar, make_benchmark_so_far
@@ -26,6 +27,7 @@ from natstui.model.records.record import (
     Unavailable,
 )
 from natstui.model.servers.watch import ServersRead, ServersSoFar
+from natstui.values import replace
 
 _STATE_RECORD_TYPES = (
     EngineStarted,
@@ -51,8 +53,7 @@ _NO_HISTORY = History(())
 """A keyframe has no history, and keeping one would cost memory and time."""
 
 
-@dataclass(frozen=True, slots=True)
-class Keyframe:
+class Keyframe(Struct, frozen=True):
     """The complete state at the start of a segment; it repeats earlier records, so an analysis
     ignores it.
     """

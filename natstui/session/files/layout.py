@@ -10,7 +10,7 @@ have six members, without the last one.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 from natstui.model.live.history import (
     CONSUMER_COLUMNS,
@@ -39,8 +39,7 @@ SYSTEM_KINDS = frozenset({"servers_read", "connections_read"})
 """Kinds of which each record replaces the previous one."""
 
 
-@dataclass(frozen=True, slots=True)
-class PollLayout:
+class PollLayout(Struct, frozen=True):
     """The fields of a recorded poll that the layout of its segment depends on."""
 
     line_number: int

@@ -6,9 +6,10 @@ import errno
 import os
 import zlib
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
 from itertools import groupby
 from pathlib import Path
+
+from msgspec import Struct
 
 from natstui.errors import SessionError
 from natstui.files import open_regular_file
@@ -22,6 +23,7 @@ from natstui.session.files.keyframe import Keyframe
 from natstui.session.files.layout import MEMBERS_COUNT, VALID_MEMBERS_COUNTS, PollLayout
 from natstui.session.files.marks import MarkBuilder
 from natstui.units import bytes_text
+from natstui.values import replace
 
 MAX_SEGMENT_BYTES = 256 << 20
 """Limit of an inflated segment; a larger one is not of a recording."""
@@ -85,8 +87,7 @@ class OpenSegment:
         os.close(self._descriptor)
 
 
-@dataclass(frozen=True, slots=True)
-class SegmentContent:
+class SegmentContent(Struct, frozen=True):
     """The content of a segment, in the order of time."""
 
     keyframe: Keyframe | None

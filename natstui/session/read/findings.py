@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
@@ -19,6 +18,7 @@ from natstui.model.servers.watch import ServersRead
 from natstui.session.files.layout import EVENTS_MEMBER, KEYFRAME_MEMBER
 from natstui.session.files.segment import decode_or_none
 from natstui.session.read.recording import Recording, find_initial_gap
+from natstui.values import replace
 
 
 def read_findings(folder: Path) -> list[FindingReport]:

@@ -7,8 +7,9 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
-from dataclasses import dataclass, replace
 from pathlib import Path
+
+from msgspec import Struct
 
 from natstui.errors import SessionError
 from natstui.files import open_regular_file
@@ -47,6 +48,7 @@ from natstui.session.files.segment import (
     read_members,
 )
 from natstui.units import counted
+from natstui.values import replace
 
 _MAX_CACHED_MEMBERS_BYTES = 2048
 """Limit of the compressed size of a group of members that is cached."""
@@ -56,8 +58,7 @@ _MAX_LISTING_ATTEMPTS = 5
 """How often segments are listed: again if one is no longer there when it is read."""
 
 
-@dataclass(frozen=True, slots=True)
-class Span:
+class Span(Struct, frozen=True):
     """A segment, with its start and end on the timeline of the recording."""
 
     file: SegmentFile

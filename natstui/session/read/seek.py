@@ -21,6 +21,7 @@ from operator import add, sub
 from typing import Any
 
 import msgspec
+from msgspec import Struct
 
 from natstui.decoding import decoder_of
 from natstui.lines import encode_record
@@ -85,8 +86,7 @@ def _count_cells(span: Span) -> int:
     return max(streams_count * len(STREAM_COLUMNS), consumers_count * len(CONSUMER_COLUMNS))
 
 
-@dataclass(frozen=True, slots=True)
-class SeekPlan:
+class SeekPlan(Struct, frozen=True):
     """The first segment (numbers from 0) from which each kind of record is read for a seek."""
 
     last_segment: int
@@ -413,8 +413,7 @@ _DIFFERENCES_KEY = b'"%s":' % _STREAM_FLOOR_BEHIND_COLUMN.encode()
 _DECODE_ERRORS = (msgspec.DecodeError, UnicodeDecodeError, RecursionError, OverflowError)
 
 
-@dataclass(frozen=True, slots=True)
-class _HistoryPoll:
+class _HistoryPoll(Struct, frozen=True):
     """The values of a poll that a history keeps."""
 
     poll: PastPoll
@@ -428,15 +427,14 @@ MAX_COMPLETE_ROWS = 20_000
 """Limit of rows in complete polls, so that a seek in a large recording stays fast."""
 
 
-@dataclass(frozen=True, slots=True)
-class _DelayedPoll:
+class _DelayedPoll(Struct, frozen=True):
     """A poll that is delayed until it is known whether it is sent complete, and the lines after
     it.
     """
 
     entry: Entry
     history_poll: _HistoryPoll
-    lines: list[bytes] = field(default_factory=list)
+    lines: list[bytes] = msgspec.field(default_factory=list)
 
 
 @dataclass(slots=True)

@@ -6,11 +6,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Literal, Protocol
 
 import msgspec
+from msgspec import Struct
 
 from natstui.clean import clean_json, escape_line
 from natstui.errors import ActionRefusal, SessionError
@@ -107,8 +107,7 @@ def export(
     )
 
 
-@dataclass(frozen=True, slots=True)
-class Selection:
+class Selection(Struct, frozen=True):
     """The streams and consumers that a screen exports."""
 
     streams: frozenset[str]

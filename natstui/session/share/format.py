@@ -1,11 +1,10 @@
-"""The format of a recording as text, generated from the dataclasses, so that it is always
+"""The format of a recording as text, generated from the records, so that it is always
 correct.
 """
 
 from __future__ import annotations
 
 import ast
-import dataclasses
 import inspect
 import re
 import textwrap
@@ -14,6 +13,9 @@ from collections.abc import Iterator
 from functools import cache
 from types import ModuleType
 from typing import Any
+
+from msgspec import Struct
+from msgspec.structs import FieldInfo, fields
 
 from natstui.lines import SCHEMA_VERSION
 from natstui.model.live.column_differences import ConsumersAsDifferences
@@ -26,7 +28,7 @@ from natstui.session.share.tables import unit_of
 _INTRODUCTION = f"""\
 # The format of a session, schema version {SCHEMA_VERSION}
 
-Generated from the dataclasses (`natstui sessions format`); a test compares this file with them.
+Generated from the records (`natstui sessions format`); a test compares this file with them.
 
 A session is a folder:
 
@@ -129,16 +131,13 @@ ALWAYS_PRESENT_TEXT, MAYBE_ABSENT_TEXT, MAYBE_NULL_TEXT, VALUES_MAYBE_NULL_TEXT 
 )  # fmt: skip
 
 
-def describe_presence(field: dataclasses.Field[Any], hint: Any) -> str:
+def describe_presence(field: FieldInfo, hint: Any) -> str:
     """Return a text about a field: it is always present, or may be absent, or may be null."""
-    is_required = (
-        field.default is dataclasses.MISSING and field.default_factory is dataclasses.MISSING
-    )
     tuple_item_types = [
         item_type for item_type in typing.get_args(hint) if typing.get_origin(hint) is tuple
     ]
     parts = [
-        "" if is_required else MAYBE_ABSENT_TEXT,
+        "" if field.required else MAYBE_ABSENT_TEXT,
         MAYBE_NULL_TEXT if type(None) in typing.get_args(hint) else "",
         VALUES_MAYBE_NULL_TEXT
         if any(type(None) in typing.get_args(item_type) for item_type in tuple_item_types)
@@ -148,13 +147,13 @@ def describe_presence(field: dataclasses.Field[Any], hint: Any) -> str:
 
 
 def _field_table_lines(cls: Any) -> Iterator[str]:
-    """Yield the lines of the table of a dataclass's fields."""
+    """Yield the lines of the table of the fields of a class."""
     module = inspect.getmodule(cls)
     texts = _field_texts(module).get(cls.__name__, {}) if module else {}
     hints = typing.get_type_hints(cls)
     yield "| field | type | there | unit | meaning |"
     yield "|---|---|---|---|---|"
-    for field in dataclasses.fields(cls):
+    for field in fields(cls):
         json_type = _json_type(hints[field.name])
         is_numeric = re.search(r"\b(int|float)\b", json_type)
         unit = unit_of(field.name) if is_numeric else ""
@@ -170,19 +169,19 @@ def _section_lines(cls: Any, title: str) -> Iterator[str]:
 
 
 def _collect_nested(cls: Any, collected: dict[str, Any]) -> None:
-    """Add the dataclasses inside a dataclass to `collected`, by name."""
+    """Add the classes of the values inside a value to `collected`, by name."""
     for hint in typing.get_type_hints(cls).values():
-        for inner_class in _iterate_dataclasses(hint):
+        for inner_class in _iterate_classes(hint):
             if inner_class.__name__ not in collected:
                 collected[inner_class.__name__] = inner_class
                 _collect_nested(inner_class, collected)
 
 
-def _iterate_dataclasses(hint: Any) -> Iterator[Any]:
-    if dataclasses.is_dataclass(hint):
+def _iterate_classes(hint: Any) -> Iterator[Any]:
+    if isinstance(hint, type) and issubclass(hint, Struct):
         yield hint
     for argument in typing.get_args(hint):
-        yield from _iterate_dataclasses(argument)
+        yield from _iterate_classes(argument)
 
 
 def format_text() -> str:

@@ -11,9 +11,10 @@ import re
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import BinaryIO, Protocol
+
+from msgspec import Struct
 
 from natstui.errors import SessionError
 from natstui.files import (
@@ -52,6 +53,7 @@ from natstui.session.files.segment import (
 from natstui.session.share.redact import Pseudonyms
 from natstui.session.share.verify import verify
 from natstui.session.write.seal import compress_members
+from natstui.values import replace
 
 _MAX_SEGMENTS = 1_000_000
 _MAX_INFO_BYTES = 1 << 20
@@ -211,8 +213,7 @@ _COPY_CHUNK_BYTES = 1 << 20
 _TAR_MAGIC = b"ustar\x0000"
 
 
-@dataclass(frozen=True, slots=True)
-class PackMember:
+class PackMember(Struct, frozen=True):
     """The name and size of a file in a pack."""
 
     name: str

@@ -6,12 +6,12 @@ Numbers, times and texts of a closed list stay.
 
 from __future__ import annotations
 
-import dataclasses
 import json
 import typing
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any
+
+from msgspec import Struct
 
 from natstui.errors import SessionError
 from natstui.lines import BadLine
@@ -19,6 +19,7 @@ from natstui.model.live.snapshot import Snapshot
 from natstui.session.files.entry import RecordSplitter, encode_keyframe
 from natstui.session.files.info import SessionInfo
 from natstui.session.files.segment import SegmentContent
+from natstui.values import replace
 
 REDACTED = "(redacted)"
 _KEPT_FIELDS = frozenset(
@@ -192,17 +193,16 @@ class Pseudonyms:
         )
 
     def redact(self, value: Any) -> Any:
-        """Return a copy of a dataclass with names replaced, also in the dataclasses inside it."""
+        """Return a copy of a value with names replaced, also in the values inside it."""
         cls = type(value)
         if cls not in self._literal_field_names_by_class:
             self._literal_field_names_by_class[cls] = _literal_field_names(cls)
         literal_field_names = self._literal_field_names_by_class[cls]
         value_by_field = {
-            field.name: self._redact_value(
-                getattr(value, field.name),
-                self._text_replacement_of(cls, field.name, literal_field_names),
+            name: self._redact_value(
+                getattr(value, name), self._text_replacement_of(cls, name, literal_field_names)
             )
-            for field in dataclasses.fields(value)
+            for name in value.__struct_fields__
         }
         if isinstance(value, Snapshot):
             value_by_field["unreachable_consumers"] = tuple(
@@ -249,7 +249,7 @@ class Pseudonyms:
             return tuple(self._redact_value(item, redact_text) for item in value)
         if isinstance(value, dict):
             return {}
-        return self.redact(value) if dataclasses.is_dataclass(value) else value
+        return self.redact(value) if isinstance(value, Struct) else value
 
     def redact_info(self, info: SessionInfo) -> SessionInfo:
         """Return the info of a session with its names replaced."""

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from dataclasses import astuple, dataclass, fields
 from typing import NamedTuple
+
+from msgspec import Struct
+from msgspec.structs import astuple
 
 from natstui.model.bench.counts import LATENCY_FIELDS, Counts
 from natstui.model.bench.latency import bucket_high_ns, bucket_low_ns
@@ -77,8 +79,7 @@ _UNIT_BY_NAME = {
 _OMITTED_FIELDS = {"peers", "upstreams", "replicas", "desired"}
 
 
-@dataclass(frozen=True, slots=True)
-class Column:
+class Column(Struct, frozen=True):
     """A column of an exported table."""
 
     name: str
@@ -86,8 +87,7 @@ class Column:
     text: str
 
 
-@dataclass(frozen=True, slots=True)
-class Table:
+class Table(Struct, frozen=True):
     """An exported table: a file of rows."""
 
     name: str
@@ -125,13 +125,13 @@ def _describe_fields(
     table: type[StreamColumns] | type[ConsumerColumns], entity_noun: str
 ) -> dict[str, str]:
     """Return name of a column → its meaning, from the fields of streams or consumers."""
-    names = [field.name for field in fields(table) if field.name not in _OMITTED_FIELDS]
+    names = [name for name in table.__struct_fields__ if name not in _OMITTED_FIELDS]
     return {
         name: f"{name.rsplit('_', 1)[0].replace('_', ' ')} of the {entity_noun}" for name in names
     }
 
 
-_COUNT_TEXTS = {field.name: "in the interval" for field in fields(Counts)}
+_COUNT_TEXTS = dict.fromkeys(Counts.__struct_fields__, "in the interval")
 
 STREAM_SAMPLE = Table(
     "stream_sample",
@@ -227,7 +227,7 @@ BENCH_RESULT = Table(
             "publish_per_s": "messages published",
             "receive_per_s": "messages received",
         }
-        | {field.name: "count in the run" for field in fields(Counts)}
+        | dict.fromkeys(Counts.__struct_fields__, "count in the run")
     ),
 )
 EVENT = Table(
@@ -476,8 +476,8 @@ def _report_rows(record: BenchmarkReport) -> Iterator[TableRow]:
             yield TableRow(BENCH_LATENCY, (*worker_values, name, *bucket_range_ns, count))
 
 
-def _count_values(counts: object) -> tuple[CellValue, ...]:
-    return tuple(getattr(counts, field.name) for field in fields(counts))  # type: ignore[arg-type]
+def _count_values(counts: Counts) -> tuple[CellValue, ...]:
+    return astuple(counts)
 
 
 def _result_rows(record: BenchmarkFinished) -> Iterator[TableRow]:

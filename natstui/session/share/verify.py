@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
+
+from msgspec import Struct
 
 from natstui.errors import SessionError
 from natstui.files import open_regular_file
@@ -43,8 +44,7 @@ _MIN_MISSED_POLLS = 3
 """Number of missed polls in a row that count as a gap."""
 
 
-@dataclass(frozen=True, slots=True)
-class SessionFinding:
+class SessionFinding(Struct, frozen=True):
     """A finding about a session: damage, or something that is missing."""
 
     damage: bool
@@ -53,8 +53,7 @@ class SessionFinding:
     text: str
 
 
-@dataclass(frozen=True, slots=True)
-class Verdict:
+class Verdict(Struct, frozen=True):
     """The result of the verification of a session."""
 
     findings: tuple[SessionFinding, ...]
@@ -164,8 +163,7 @@ def verify(folder: Path) -> Verdict:
     )
 
 
-@dataclass(frozen=True, slots=True)
-class ReadableSegment:
+class ReadableSegment(Struct, frozen=True):
     """The readable entries of a segment."""
 
     number: int

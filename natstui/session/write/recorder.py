@@ -11,9 +11,10 @@ from __future__ import annotations
 import queue
 import threading
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, replace
 from functools import reduce
 from pathlib import Path
+
+from msgspec import Struct
 
 from natstui.clock import steady_us, wall_us
 from natstui.defects import report_defects
@@ -42,6 +43,7 @@ from natstui.session.files.marks import clock_step_text
 from natstui.session.write.recording_folder import RecordingFolder
 from natstui.session.write.settings import RecorderSettings
 from natstui.units import bytes_text, counted, moment_text
+from natstui.values import replace
 
 MAX_EVALUATED_CONSUMERS = 60
 """Limit of consumers whose findings are evaluated after one poll; the others are evaluated after
@@ -107,8 +109,7 @@ _MIN_CLOCK_STEP_US = 500_000
 """Minimum step of the wall clock that is recorded; a smaller one is a usual correction."""
 
 
-@dataclass(frozen=True, slots=True)
-class Clock:
+class Clock(Struct, frozen=True):
     """The wall clock and the steady clock, which a test can replace."""
 
     wall_us: Callable[[], int] = wall_us

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from collections import deque
 from collections.abc import Callable
-from dataclasses import replace
 from itertools import islice
 from pathlib import Path
 from typing import NamedTuple
@@ -37,6 +36,7 @@ from natstui.session.files.segment import OpenSegment, decode_or_none, read_dama
 from natstui.session.write.seal import seal
 from natstui.session.write.settings import RecorderSettings
 from natstui.units import bytes_text, duration_text
+from natstui.values import replace
 
 
 class _SealedSegment(NamedTuple):

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
 
+from msgspec import Struct
 
-@dataclass(frozen=True, slots=True)
-class RecorderSettings:
+
+class RecorderSettings(Struct, frozen=True):
     """The folder of a recording, its limits, and when a segment is sealed."""
 
     sessions: Path

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 
 from textual.app import App
 
@@ -12,6 +11,7 @@ from natstui.model.records.analysis import AnalysisProgress
 from natstui.model.records.messages import Answered
 from natstui.tui.frame.live import LiveScreen
 from natstui.tui.frame.requests import ENGINE_ENDED, PendingRequest, run_task, show_reply
+from natstui.values import replace
 
 
 class AnalysisRun:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from typing import ClassVar, NamedTuple
 
+from msgspec import Struct
 from textual import getters, on
 from textual.binding import Binding, BindingType
 from textual.containers import Horizontal, Vertical, VerticalScroll
@@ -53,8 +53,7 @@ class _ChartLine(NamedTuple):
     column_name: str
 
 
-@dataclass(frozen=True, slots=True)
-class _TimeAxis:
+class _TimeAxis(Struct, frozen=True):
     """The buckets (time intervals) of a session: the common time axis of all charts."""
 
     buckets_at_us: tuple[int, ...]

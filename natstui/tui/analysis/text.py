@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
-from dataclasses import dataclass
 
+from msgspec import Struct
 from textual.content import Content
 
 from natstui.clean import clean_line
@@ -42,8 +42,7 @@ _NEVER_SHOWN_COLUMNS = ("series_id",)
 CellValue = str | int | float | bool | None
 
 
-@dataclass(frozen=True, slots=True)
-class ResultColumn:
+class ResultColumn(Struct, frozen=True):
     """A column of a result table; its name ends with its unit."""
 
     name: str
@@ -52,8 +51,7 @@ class ResultColumn:
     meaning: str
 
 
-@dataclass(frozen=True, slots=True)
-class ResultTable:
+class ResultTable(Struct, frozen=True):
     """A result table with its first rows."""
 
     meaning: str
@@ -67,8 +65,7 @@ class ResultTable:
         return next(index for index, column in enumerate(self.columns) if column.name == name)
 
 
-@dataclass(frozen=True, slots=True)
-class AnalysisResult:
+class AnalysisResult(Struct, frozen=True):
     """The results of an analysis."""
 
     out: str

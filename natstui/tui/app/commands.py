@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Literal
 
+from msgspec import Struct
 from textual.app import App
 
 from natstui.errors import UsageError
@@ -29,8 +29,7 @@ CommandFunction = Callable[[App[int], AppParts, list[str]], None]
 """Executes a command with its arguments; raises UsageError."""
 
 
-@dataclass(frozen=True, slots=True)
-class ViewerCommand:
+class ViewerCommand(Struct, frozen=True):
     """A command of the `:` line: its names, arguments and help."""
 
     names: tuple[str, ...]

@@ -11,7 +11,6 @@ import select
 import shlex
 import time
 from collections.abc import AsyncIterator, Callable, Sequence
-from dataclasses import replace
 from time import perf_counter
 
 from natstui.clean import clean_line
@@ -27,6 +26,7 @@ from natstui.tui.frame.requests import (
     ReplyRecord,
 )
 from natstui.units import bytes_text
+from natstui.values import replace
 
 _READ_BYTES = 1 << 20
 _MAX_UNSENT_BYTES = 1 << 20

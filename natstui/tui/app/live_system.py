@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from dataclasses import dataclass, replace
 from time import perf_counter
+
+from msgspec import Struct
 
 from natstui.defects import report_defects
 from natstui.errors import NatstuiError
@@ -25,6 +26,7 @@ from natstui.tui.app.guarded import GuardedApp
 from natstui.tui.app.link import Link
 from natstui.tui.kit.text import safe_copy
 from natstui.units import counted
+from natstui.values import replace
 
 _LASTING_COMMANDS = SetInterval | SetPolling | SetViewedRows
 """Commands that change how an engine polls from then on."""
@@ -34,8 +36,7 @@ _FINDINGS_STEP_PAUSE_S = 0.01
 """Pause between the steps of evaluating findings, so that a key is drawn between them."""
 
 
-@dataclass(frozen=True, slots=True)
-class OpenSystem:
+class OpenSystem(Struct, frozen=True):
     """A system whose engine is running."""
 
     name: str
@@ -45,8 +46,7 @@ class OpenSystem:
     """Starts another engine for the system; its arguments are added to the command line."""
 
 
-@dataclass(frozen=True, slots=True)
-class EngineCallbacks:
+class EngineCallbacks(Struct, frozen=True):
     """Callbacks for the records of an engine."""
 
     on_record: Callable[[Record, Follower], None]

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+
+from msgspec import Struct
 
 from natstui.model.live.state import shown_at_us
 from natstui.tui.app.controls.export import Exporter
@@ -18,6 +19,7 @@ from natstui.tui.app.link import Link
 from natstui.tui.app.live_system import OpenSystem
 from natstui.tui.frame.messages import StateChanged
 from natstui.tui.frame.systems import SystemState
+from natstui.values import replace
 
 APP_BINDINGS = [
     # `=` has two meanings, one live and one in a replay. Textual keeps both of one list; a list
@@ -31,8 +33,7 @@ APP_BINDINGS = [
 ]
 
 
-@dataclass(frozen=True, slots=True)
-class AppParts:
+class AppParts(Struct, frozen=True):
     """The parts of the app; the action of a key names a part by its field."""
 
     engines: Engines

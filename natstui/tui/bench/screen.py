@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
 from time import monotonic
 from typing import ClassVar
 
@@ -62,6 +61,7 @@ from natstui.tui.kit.sections import SectionText
 from natstui.tui.kit.styles import series_colors, style_of
 from natstui.tui.kit.table.rows import Cell
 from natstui.tui.kit.text import safe, safe_copy, safe_lines
+from natstui.values import replace
 
 FASTER_FACTOR, SLOWER_FACTOR = 1.25, 0.8
 

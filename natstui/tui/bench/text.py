@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import textwrap
 from collections.abc import Sequence
-from dataclasses import replace
 
 from natstui.clean import clean_line
 from natstui.model.bench.counts import (
@@ -21,6 +20,7 @@ from natstui.tui.bench.charts import summed_workers
 from natstui.tui.kit.sections import Section, line
 from natstui.tui.kit.sparkline import bar
 from natstui.units import UNKNOWN, count_text, duration_text, local_text
+from natstui.values import replace
 
 _NARROW_CELLS = 100
 _SUMMARY_INDENT_CELLS = 13

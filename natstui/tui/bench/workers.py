@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
 from itertools import groupby
 from typing import NamedTuple
 
+from msgspec import Struct
 from rich.cells import cell_len
 
 from natstui.clean import clean_line
@@ -19,6 +19,7 @@ from natstui.tui.kit.sections import Line, Section, line
 from natstui.tui.kit.sparkline import sparkline, tall_sparkline
 from natstui.tui.kit.text import fit
 from natstui.units import UNKNOWN, count_text, rate_text
+from natstui.values import replace
 
 MAX_SPARKLINE_CELLS = 20
 
@@ -126,8 +127,7 @@ def _join_frames(frames: Sequence[TextsAndStyles]) -> Line:
     return Line("", text, parts=tuple(part for part in parts if part[2]))
 
 
-@dataclass(frozen=True, slots=True)
-class _OptionalColumn:
+class _OptionalColumn(Struct, frozen=True):
     """An optional column of workers, as wide as its title."""
 
     title: str

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import replace
 from functools import cached_property, partial
 from time import monotonic
 from typing import Any, ClassVar
@@ -33,6 +32,7 @@ from natstui.tui.kit.table.rows import Cell
 from natstui.tui.kit.table.view import RowSelected
 from natstui.tui.kit.text import safe
 from natstui.units import UNKNOWN, bytes_text, count_text, counted, duration_text
+from natstui.values import replace
 
 _MAX_SHOWN_BATCHES_OR_SUBJECTS = 3
 

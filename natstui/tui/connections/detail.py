@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from time import monotonic
 from typing import ClassVar
 
+from msgspec import Struct
 from textual.binding import BindingType
 
 from natstui.clean import clean_line
@@ -50,8 +50,7 @@ _PUBLISHES_NOTE = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class ConnectionSample:
+class ConnectionSample(Struct, frozen=True):
     """The traffic of a connection at a time of the viewer's monotonic clock."""
 
     at_s: float

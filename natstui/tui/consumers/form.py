@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 
 from textual.suggester import SuggestFromList
 from textual.widgets import Input
@@ -17,6 +16,7 @@ from natstui.tui.frame.form.screen import FormScreen
 from natstui.tui.frame.form.text import STREAM_FIELD, FormAsset, delivery_text
 from natstui.tui.frame.requests import run_task
 from natstui.tui.kit.fields import FieldRow
+from natstui.values import replace
 
 _decoder = decoder_of(DeliveryPreview)
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Literal, NamedTuple, cast, get_args
 
+from msgspec import Struct
 from textual.binding import Binding, BindingType
 
 from natstui.clean import clean_line
@@ -32,8 +32,7 @@ class Target(NamedTuple):
     """Time when that message was stored."""
 
 
-@dataclass(frozen=True, slots=True)
-class ActionSpec:
+class ActionSpec(Struct, frozen=True):
     """An action, and the change that it sends, which determines its texts and permission."""
 
     name: str

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Hashable, Iterable, Sequence, Sized
-from dataclasses import dataclass
 from typing import Any, Generic, Literal, TypeVar
+
+from msgspec import Struct
 
 from natstui.clean import clean_line
 from natstui.model.columns.column import Column
@@ -20,8 +21,7 @@ DEFAULT_BAR_CELLS = 4
 """Width in cells of the bar that shows a share beside its number."""
 
 
-@dataclass(frozen=True, slots=True)
-class ColumnSpec(Generic[ViewT]):
+class ColumnSpec(Struct, Generic[ViewT], frozen=True):
     """One column of a table over a view `ViewT`."""
 
     id: str
@@ -121,8 +121,7 @@ def find_filled_specs(
     ]
 
 
-@dataclass(frozen=True, slots=True)
-class SortAndFilter:
+class SortAndFilter(Struct, frozen=True):
     """Sort column, direction and filter of a table."""
 
     column: str

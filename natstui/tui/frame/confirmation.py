@@ -4,8 +4,6 @@ again.
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from natstui.clean import clean_line
 from natstui.decoding import decoder_of
 from natstui.model.records.benchmark import StartBenchmark
@@ -22,6 +20,7 @@ from natstui.model.records.system import KickConnection, RemoveServer
 from natstui.tui.frame.live import LiveScreen
 from natstui.tui.frame.requests import SystemEngine, show_reply
 from natstui.tui.kit.prompt import Prompt
+from natstui.values import replace
 
 ConfirmableCommand = (
     Change

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, fields
 from functools import partial
 from inspect import isawaitable
 from time import monotonic
 from typing import Any, ClassVar
 
+from msgspec import Struct
 from textual import getters, on
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
@@ -99,8 +99,7 @@ class GuideLine(Static):
             self.update(safe(text))
 
 
-@dataclass(frozen=True)
-class CommandPrompt:
+class CommandPrompt(Struct, frozen=True):
     """A prompt for a text that becomes a command for the engine."""
 
     sentence: str
@@ -428,9 +427,9 @@ def differ_only_in_replay_position(state: State, other_state: State) -> bool:
     if state.replay is None or other_state.replay is None:
         return False
     return all(
-        getattr(state, field.name) is getattr(other_state, field.name)
-        for field in fields(State)
-        if field.name != "replay"
+        getattr(state, name) is getattr(other_state, name)
+        for name in State.__struct_fields__
+        if name != "replay"
     )
 
 

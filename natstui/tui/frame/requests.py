@@ -6,7 +6,6 @@ import asyncio
 import itertools
 import time
 from collections.abc import AsyncIterator, Callable, Coroutine, Generator
-from dataclasses import replace
 from functools import partial
 from typing import Any, Protocol, TypeVarTuple, runtime_checkable
 
@@ -25,6 +24,7 @@ from natstui.model.records.record import Command
 from natstui.model.records.stores import FileMoved
 from natstui.model.records.tap import TapResults
 from natstui.tui.kit.text import safe_copy
+from natstui.values import replace
 
 ReplyRecord = Answered | Tailed | TapResults | FileMoved | Listened | AnalysisProgress
 """The records with the id of a request: its reply, and the records before or after the reply."""

@@ -4,18 +4,19 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
 from itertools import accumulate, chain
 from typing import Any, NamedTuple
+
+from msgspec import Struct
 
 from natstui.clean import clean_line
 from natstui.model.live.state import State
 from natstui.tui.frame.columns import ColumnSpec
 from natstui.tui.kit.table.rows import Cell
+from natstui.values import replace
 
 
-@dataclass(frozen=True, slots=True)
-class SystemState:
+class SystemState(Struct, frozen=True):
     """A watched NATS system (one engine, connected to one account) and its current state."""
 
     name: str

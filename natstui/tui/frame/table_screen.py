@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import replace
 from typing import Any, ClassVar, NamedTuple, TypeVar
 
 from textual import getters, on
@@ -27,6 +26,7 @@ from natstui.tui.kit.pick import PickSeveralDialog
 from natstui.tui.kit.table.big_table import BigTable, ColumnLayout, Sort
 from natstui.tui.kit.table.view import HeaderSelected, RowHighlighted
 from natstui.tui.kit.text import safe, safe_copy
+from natstui.values import replace
 
 THREAD_SORT_MIN_ROWS = 5_000
 """Number of rows from which sorting runs in a thread: it would block the event loop."""

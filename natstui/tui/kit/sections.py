@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 
+from msgspec import Struct
 from textual.content import Content
 from textual.widgets import Static
 
@@ -19,8 +19,7 @@ from natstui.tui.kit.text import safe
 from natstui.units import duration_text
 
 
-@dataclass(frozen=True, slots=True)
-class Line:
+class Line(Struct, frozen=True):
     """A label and its value; `style_name` is that of the value."""
 
     label: str
@@ -30,8 +29,7 @@ class Line:
     """Parts of the text with another style: start, end, name of the style."""
 
 
-@dataclass(frozen=True, slots=True)
-class Section:
+class Section(Struct, frozen=True):
     """A title over lines."""
 
     title: str

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
 from typing import ClassVar
 
 from textual import getters
@@ -31,6 +30,7 @@ from natstui.tui.kit.prompt import Prompt
 from natstui.tui.kit.sections import Section, SectionText, line
 from natstui.tui.kit.text import safe
 from natstui.units import bytes_text, counted
+from natstui.values import replace
 
 _decoder = decoder_of(BackupContent)
 _RUNNING_TRANSFER_OPTIONS = (

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import replace
 from typing import Any, ClassVar, TypeVar, cast
 
 from textual import getters, on
@@ -50,6 +49,7 @@ from natstui.tui.messages.cells import StoredMessagesView, payload_cell
 from natstui.tui.messages.message import MessageScreen
 from natstui.tui.messages.text import time_text
 from natstui.units import bytes_text, count_text, counted, duration_text, rate_text
+from natstui.values import replace
 
 ItemT = TypeVar("ItemT")
 

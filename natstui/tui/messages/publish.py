@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
 from typing import ClassVar
 
 from textual import events, getters, on
@@ -28,6 +27,7 @@ from natstui.tui.kit.fields import FieldRow
 from natstui.tui.kit.keys import key_of
 from natstui.tui.kit.text import safe, safe_lines
 from natstui.tui.messages.text import message_text, payload_of
+from natstui.values import replace
 
 PUBLISH_FIELDS = (
     Field("subject", "Subject", "subject", "", "Subject to publish to."),

@@ -6,7 +6,6 @@ Browsing creates or changes no consumer.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import replace
 from time import monotonic
 from typing import ClassVar
 
@@ -62,6 +61,7 @@ from natstui.tui.messages.text import (
     requested_page_text,
 )
 from natstui.units import duration_text
+from natstui.values import replace
 
 _page_decoder = decoder_of(MessagePage)
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
 from typing import Any, Literal, get_args
 
+from msgspec import Struct
 from rich.cells import cell_len
 
 from natstui.clean import clean_line
@@ -49,6 +49,7 @@ from natstui.tui.kit.text import fit
 from natstui.tui.servers.cells import SERVER_COLUMNS, ServerView
 from natstui.tui.streams.cells import STREAM_COLUMNS
 from natstui.units import bytes_text, count_text, counted, local_text, rate_text
+from natstui.values import replace
 
 PanelId = Literal["systems", "wrong", "servers", "busiest", "lagging", "events"]
 PANELS: tuple[PanelId, ...] = get_args(PanelId)
@@ -75,8 +76,7 @@ _NEWEST_EVENTS_COUNT = 500
 """Number of newest events that are shown for a system; similar events share a row."""
 
 
-@dataclass(frozen=True, slots=True)
-class Panel:
+class Panel(Struct, frozen=True):
     """The current content of a panel of the overview: its rows and columns."""
 
     id: PanelId

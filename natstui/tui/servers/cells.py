@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any
 
 from natstui.model.columns.servers import SERVER_COLUMNS as COLUMNS
@@ -14,6 +13,7 @@ from natstui.model.servers.watch import NO_SERVERS, ServerWatch
 from natstui.model.traffic import Traffic
 from natstui.tui.frame.columns import ColumnSpec, ItemsView, column_spec
 from natstui.tui.kit.table.rows import Cell
+from natstui.values import replace
 
 
 class ServerView(ItemsView[ServerState]):

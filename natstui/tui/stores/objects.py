@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
+from msgspec import Struct
 from textual.binding import Binding, BindingType
 
 from natstui.clean import clean_line
@@ -53,6 +53,7 @@ from natstui.tui.kit.text import safe_copy
 from natstui.tui.stores.cells import OBJECT_COLUMNS, ObjectView
 from natstui.tui.stores.requests import RepeatedPage, start_change
 from natstui.units import bytes_text, local_text
+from natstui.values import replace
 
 _decoder = decoder_of(ObjectsPage)
 _MAX_DAMAGED_NAMES = 3
@@ -64,8 +65,7 @@ _local_file_decoder = decoder_of(LocalFile)
 _SPEC_BY_ACTION = {"put": PUT_OBJECT, "link": LINK_OBJECT, "seal": SEAL_STORE}
 
 
-@dataclass(frozen=True, slots=True)
-class ScreenObjectStore:
+class ScreenObjectStore(Struct, frozen=True):
     """The object store of a screen, with callbacks for its rows and changes."""
 
     stream: str

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Generic, TypeVar
 
 import msgspec
@@ -17,6 +16,7 @@ from natstui.tui.frame.live import LiveScreen, RepeatedRequest
 from natstui.tui.frame.requests import run_task, show_reply
 from natstui.tui.kit.pick import CANCEL_OPTION, PickDialog
 from natstui.tui.stores.put import PutScreen
+from natstui.values import replace
 
 PageT = TypeVar("PageT")
 

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 from natstui.jetstream.testbed.shop import traffic
 from natstui.jetstream.testbed.shop.traffic import CONSUMERS, STREAMS, Config, DueMessages
 from natstui.model.live.snapshot import Snapshot
 from natstui.model.records.record import Configured
+from natstui.values import replace
 from tests.model.builders import snapshot
 from tests.model.findings.life import START_S, at_us
 from tests.session.scenario import consumer, stream

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any
 
 from natstui.model.findings.evaluate import apply_and_evaluate
 from natstui.model.findings.finding import Finding
 from natstui.model.live.state import State
 from natstui.model.records.record import Advisory, Configured, LinkChanged, Record
+from natstui.values import replace
 from tests.model.builders import snapshot
 from tests.session.scenario import consumer, stream
 

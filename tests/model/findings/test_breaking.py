@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 
 from natstui.model.clients.watch import ClientsRead
@@ -11,6 +9,7 @@ from natstui.model.findings.catalogue.every import KINDS
 from natstui.model.findings.catalogue.status import SOURCING
 from natstui.model.findings.verdict import consumer_statuses, consumer_verdict
 from natstui.model.records.record import Configured
+from natstui.values import replace
 from tests.model.builders import COST, snapshot
 from tests.model.findings.life import START_S, Life, at_us
 from tests.model.findings.test_causes import QUEUE, moving, storing

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import time
-from dataclasses import replace
 
 import pytest
 
@@ -35,6 +34,7 @@ from natstui.model.live.snapshot import Peer, StoredReplica
 from natstui.model.live.state import State
 from natstui.model.records.findings import FindingReport
 from natstui.model.records.record import Configured, Record
+from natstui.values import replace
 from tests.model.builders import snapshot
 from tests.model.findings.life import START_S, Life, at_us
 from tests.session.scenario import consumer, stream

@@ -5,8 +5,6 @@ The expected verdicts were measured on `nats server check stream` and read in it
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 
 from natstui.model.assets.monitor_keys import CONSUMER_KEYS, PREFIX, STREAM_KEYS
@@ -18,6 +16,7 @@ from natstui.model.findings.monitor_metadata import (
     stream_checks,
 )
 from natstui.model.live.snapshot import Peer, Upstream
+from natstui.values import replace
 from tests.model.findings.life import Life
 
 S = 1_000_000_000

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -34,6 +33,7 @@ from natstui.model.servers.watch import (
     server_changes,
 )
 from natstui.units import moment_text
+from natstui.values import replace
 from tests.model.builders import snapshot
 from tests.model.findings.life import EPOCH_US, START_S, Life, at_us
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import replace
 
 import pytest
 
@@ -15,6 +14,7 @@ from natstui.model.records.findings import FindingsChanged
 from natstui.model.records.record import Record
 from natstui.model.records.recording import ClockStepped
 from natstui.units import parse_duration_ns
+from natstui.values import replace
 from tests.model.builders import snapshot
 from tests.model.findings.life import START_S, Life, at_us
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 
 from natstui.cli.alerts.notices import Notices
 from natstui.config.settings import Alert
@@ -18,6 +17,7 @@ from natstui.model.records.journal import (
 from natstui.model.records.managing import JournalEntry, SilenceFinding
 from natstui.model.records.silences import Silence, Silenced, silence_json, silences_of
 from natstui.tui.findings.keys import silence_command, silence_meaning, silence_refusal
+from natstui.values import replace
 from tests.model.findings.life import Life, at_us
 
 

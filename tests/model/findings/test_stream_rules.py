@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -11,6 +10,7 @@ from natstui.model.findings.verdict import consumer_findings, stream_findings
 from natstui.model.live.snapshot import Account, DesiredPlacement, Peer, StoredReplica, Upstream
 from natstui.model.records.record import Advisory, Configured, Restored, Unavailable
 from natstui.model.records.recording import ClockStepped
+from natstui.values import replace
 from tests.model.builders import snapshot
 from tests.model.findings.life import START_S, Life, at_us
 from tests.session.scenario import consumer

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import random
 import re
-from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
 
 NEVER_NEGATIVE = ("messages", "sequence", "count", "bytes", "µs on the engine's monotonic clock")
 TEXTS = (
@@ -21,8 +22,7 @@ TEXTS = (
 )
 
 
-@dataclass(frozen=True)
-class Field:
+class Field(Struct, frozen=True):
     name: str
     type: str
     unit: str

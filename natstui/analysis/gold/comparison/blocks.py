@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
 from typing import Any
 
+from msgspec import Struct
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
@@ -22,6 +22,7 @@ from natstui.analysis.gold.comparison.verdicts import (
 )
 from natstui.analysis.gold.rates import SECOND_US, bucket_start, redelivered_msgs
 from natstui.analysis.silver.layer import Silver
+from natstui.values import replace
 
 BLOCK_US = 10_000_000
 MAX_SERIES_COUNT = 100_000
@@ -30,8 +31,7 @@ SAMPLE_HASH_SEED = 1
 _HASH_BUCKETS_COUNT = 1_000_000
 
 
-@dataclass(frozen=True, slots=True)
-class SeriesSample:
+class SeriesSample(Struct, frozen=True):
     """The sample of streams and consumers that is compared if there are too many series."""
 
     sampled_share: float

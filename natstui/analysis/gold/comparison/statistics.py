@@ -10,8 +10,9 @@ value by both estimates: it is treated as the sum of its independent steps inste
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from functools import lru_cache
+
+from msgspec import Struct
 
 SIGNIFICANCE = 0.002
 """Probability that equal sessions differ by chance, over all metrics of a comparison."""
@@ -24,8 +25,7 @@ MAX_BATCHES_COUNT = 24
 """Maximum number of batches of equal length in a series; values after the last are left out."""
 
 
-@dataclass(frozen=True, slots=True)
-class SeriesStatistics:
+class SeriesStatistics(Struct, frozen=True):
     """The statistics of a series of values in order of time."""
 
     n: int
@@ -43,8 +43,7 @@ class SeriesStatistics:
     """Correlation of such a difference with the previous one; None if undefined."""
 
 
-@dataclass(frozen=True, slots=True)
-class ValueGroup:
+class ValueGroup(Struct, frozen=True):
     """The mean and variance of a group of values, with its number of independent values."""
 
     n: float
@@ -53,8 +52,7 @@ class ValueGroup:
     variance: float
 
 
-@dataclass(frozen=True, slots=True)
-class MeanDifference:
+class MeanDifference(Struct, frozen=True):
     """The mean of a second group minus that of a first, with its error and its p-value."""
 
     mean_difference: float

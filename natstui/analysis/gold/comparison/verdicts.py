@@ -7,8 +7,9 @@ totals and for streams and consumers. All functions are pure.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from typing import NamedTuple
+
+from msgspec import Struct
 
 from natstui.analysis.gold.comparison import statistics
 
@@ -34,8 +35,7 @@ MIN_WAITING_SHARE = 0.5
 """Minimum share of blocks with messages pending if the throughput is the consumer's maximum."""
 
 
-@dataclass(frozen=True, slots=True)
-class MetricSummary:
+class MetricSummary(Struct, frozen=True):
     """The statistics of a metric of a session, or of a stream or consumer in a session."""
 
     session: str
@@ -104,8 +104,7 @@ def compare(
     return rows
 
 
-@dataclass(frozen=True, slots=True)
-class _MetricPair:
+class _MetricPair(Struct, frozen=True):
     """A metric of the baseline and the compared side, with their difference.
 
     The difference is None if a side has too few values.
@@ -116,8 +115,7 @@ class _MetricPair:
     difference: statistics.MeanDifference | None
 
 
-@dataclass(frozen=True, slots=True)
-class _MetricSide:
+class _MetricSide(Struct, frozen=True):
     """A metric of one side, pooled from its sessions."""
 
     group: statistics.ValueGroup

@@ -5,7 +5,7 @@ The screen, the text and the page read them from here. Imports no pyspark.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 from natstui.model.findings.catalogue import account, consumers, status, streams
 from natstui.model.findings.catalogue.consumers import (
@@ -40,8 +40,7 @@ DROPPED_CAUSE = "dropped"
 """Cause of a finding about messages that a consumer dropped after max deliver."""
 
 
-@dataclass(frozen=True, slots=True)
-class FindingAdvice:
+class FindingAdvice(Struct, frozen=True):
     """The kind of harm that a finding does, its code in the catalogue, and what to do."""
 
     harm: str

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Annotated, Any, Generic, TypeVar, get_args
 
 import msgspec
+from msgspec import Struct, field
 
 from natstui.clock import wall_us
 from natstui.errors import RequestFailed
@@ -185,8 +185,7 @@ def limit_or_none(number: int | None) -> int | None:
     return number if number is not None and 0 < number <= MAX_INT64 else None
 
 
-@dataclass(frozen=True, slots=True)
-class Page(Generic[Row]):
+class Page(Struct, Generic[Row], frozen=True):
     """One page of a list: rows of streams or consumers, and the names of unreachable ones."""
 
     rows: tuple[Row, ...]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import msgspec
+from msgspec import to_builtins
 
 from natstui.decoding import decoder_of
 from natstui.jetstream.connection.decode.asset import (
@@ -74,7 +75,7 @@ def read_state(state: object) -> StreamState:
 
 def state_fields(state: StreamState) -> dict[str, object]:
     """Return the fields of a state as the server sends them, without the deleted sequences."""
-    fields = msgspec.to_builtins(state)
+    fields = to_builtins(state)
     left_out_names = {"deleted", *(name for name in _OMITTED_IF_ZERO if not fields[name])}
     return {
         name: value

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import asyncio
+import dataclasses
 import hashlib
 import json
 import time
 from collections import Counter
 from collections.abc import AsyncGenerator, Callable, Coroutine, Iterator
 from contextlib import aclosing, suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any, Literal
+
+from msgspec import Struct
 
 from natstui.clock import steady_s
 from natstui.errors import (
@@ -69,6 +72,7 @@ from natstui.jetstream.messages.reading import StreamMessage
 from natstui.model.assets.limits_loss import SINGLE_PUBLISH_HEADER_PREFIXES, rolled_up_filters
 from natstui.model.assets.subjects import has_wildcard, map_subject, mapping_problem, overlap
 from natstui.units import duration_text
+from natstui.values import replace
 
 MESSAGE_ID_HEADER = "Nats-Msg-Id"
 ORIGINAL_ID_HEADER = "Natstui-Msg-Id"
@@ -84,8 +88,7 @@ _DRAIN_TIMEOUT_S = 5.0
 MessageIdMode = Literal["made", "kept"]
 
 
-@dataclass(frozen=True, slots=True)
-class CopyPace:
+class CopyPace(Struct, frozen=True):
     """Limits of the rate of sending; without any, messages are sent as fast as the target
     acknowledges them.
     """
@@ -95,8 +98,7 @@ class CopyPace:
     """Whether the copies have the same intervals as the originals."""
 
 
-@dataclass(frozen=True, slots=True)
-class CopyTarget:
+class CopyTarget(Struct, frozen=True):
     """The target stream of a copy, and the subjects and ids of the copies."""
 
     stream: str | None = None
@@ -682,7 +684,7 @@ async def count_copy(source: Client, target: Client, copy: MessageCopy) -> CopyC
     """
     counts = CopyCounts()
     # Without payloads, sequences that had no message before count as removed.
-    counted_copy = replace(copy, account=CopyAccount())
+    counted_copy = dataclasses.replace(copy, account=CopyAccount())
     async with aclosing(counted_copy.read_messages(source, headers_only=True)) as source_messages:
         async for message_or_seq in source_messages:
             if isinstance(message_or_seq, int):

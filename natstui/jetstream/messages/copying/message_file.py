@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import base64
-import dataclasses
 import errno
 import hashlib
 import json
@@ -18,6 +17,7 @@ from pathlib import Path
 from typing import BinaryIO, NamedTuple, Self
 
 import msgspec
+from msgspec import to_builtins
 
 from natstui.decoding import decoder_of
 from natstui.errors import BackupError, RequestFailed, UsageError
@@ -36,10 +36,10 @@ from natstui.jetstream.messages.reading import StreamMessage
 from natstui.model.records.messages import StoredMessage
 from natstui.parsing import describe_parse_error
 from natstui.units import counted, is_possible_time
+from natstui.values import replace
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class MessageLine(StoredMessage):
+class MessageLine(StoredMessage, frozen=True):
     """A message as one line of a file, in JSON."""
 
     headers_base64: str = ""
@@ -129,7 +129,7 @@ class MessageFile:
     def write(self, source_message: StreamMessage, subject: str) -> None:
         """Write a message with this subject; raises BackupError if it cannot be written."""
         assert self._file is not None
-        line = _encode_line(dataclasses.replace(source_message.as_stored(), subject=subject))
+        line = _encode_line(replace(source_message.as_stored(), subject=subject))
         with translate_write_errors(self.path, BackupError):
             self._file.write(line)
         self._count(line)
@@ -161,7 +161,7 @@ class MessageFile:
 
 
 def _encode_line(message: StoredMessage) -> bytes:
-    fields = dataclasses.asdict(message)
+    fields = to_builtins(message)
     block = _LINE_END.join(
         f"{name}: {text}".encode("utf-8", "surrogateescape") for name, text in message.headers
     )
@@ -184,7 +184,7 @@ def _decode_line(line: bytes) -> StreamMessage:
     if message.headers_base64:
         block = base64.b64decode(message.headers_base64, validate=True)
         headers = parse_headers(_LINE_END + block, exact_headers=True)
-        message = dataclasses.replace(message, headers=headers)
+        message = replace(message, headers=headers)
     return make_stream_message(message)
 
 
@@ -280,7 +280,7 @@ class SourceFile:
         except RequestFailed as error:
             raise RequestFailed(f"{self._path}:{number}: {error}") from error
         identity = hashlib.sha256(b"%d " % number + line).hexdigest()
-        return msgspec.structs.replace(line_message, stream_seq=number), identity
+        return replace(line_message, stream_seq=number), identity
 
 
 async def _read_raw_lines(path: Path) -> AsyncGenerator[bytes, None]:

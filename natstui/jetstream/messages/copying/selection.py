@@ -7,11 +7,12 @@ import base64
 from collections import deque
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Iterator
 from contextlib import aclosing
-from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import partial
 from itertools import islice
 from typing import Any, Literal, TypeVar
+
+from msgspec import Struct, field
 
 from natstui.clock import steady_s
 from natstui.errors import (
@@ -41,6 +42,7 @@ from natstui.model.assets.subjects import overlap
 from natstui.model.records.copies import MaxDeliverDrop
 from natstui.model.records.messages import StoredMessage
 from natstui.units import counted
+from natstui.values import replace
 
 ConsumerMessages = Literal["unacknowledged", "given_up"]
 
@@ -53,8 +55,7 @@ _OUTAGE_ERRORS = (ConnectionLost, RequestTimedOut, JetStreamUnavailable)
 T = TypeVar("T")
 
 
-@dataclass(frozen=True, slots=True)
-class SelectionRequest:
+class SelectionRequest(Struct, frozen=True):
     """Conditions for the messages of a stream to copy; without any, all messages."""
 
     stream: str
@@ -76,8 +77,7 @@ class SelectionRequest:
         return not self.subjects and all(condition is None for condition in conditions)
 
 
-@dataclass(frozen=True, slots=True)
-class Selection:
+class Selection(Struct, frozen=True):
     """The messages on the server that a request selects: those of a range, or known sequences."""
 
     request: SelectionRequest

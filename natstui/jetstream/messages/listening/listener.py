@@ -14,11 +14,11 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import suppress
-from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
+from msgspec import Struct
 from nats.aio.msg import Msg
 
 from natstui.config import Connection
@@ -57,15 +57,13 @@ _MAX_ROWS = 400
 _MAX_ROWS_OF_BRANCH = 100
 
 
-@dataclass(frozen=True, slots=True)
-class _CountsSample:
+class _CountsSample(Struct, frozen=True):
     at_s: float
     msgs: Int64Array
     byte_counts: Int64Array
 
 
-@dataclass(frozen=True, slots=True)
-class NodeCounts:
+class NodeCounts(Struct, frozen=True):
     """Counters of each node in the subject tree, either without or with the nodes below it."""
 
     subjects: Int64Array

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from msgspec import Struct
 
 from natstui.clock import steady_s
 from natstui.jetstream.polling.budget.requests import PollingApi
 from natstui.units import bytes_text
+from natstui.values import replace
 
 _UNLIMITED_REQUESTS_COUNT = 1_000_000
 _MIN_REQUESTS_COUNT = 4
@@ -16,8 +17,7 @@ _MIN_REPORTED_INTERVAL_RATIO = 1.1
 _LATE_POLL_INTERVAL_RATIO = 1.5
 
 
-@dataclass(frozen=True, slots=True)
-class PollAllowance:
+class PollAllowance(Struct, frozen=True):
     """The budget of one poll: requests, work of the server, time on the link, and duration."""
 
     api: PollingApi

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Container, Mapping
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from natstui.clock import steady_s
 from natstui.errors import NatstuiError
@@ -45,8 +46,7 @@ class _AllStreams(Container[str]):
         return True
 
 
-@dataclass(frozen=True, slots=True)
-class BulkRows:
+class BulkRows(Struct, frozen=True):
     """The bulk rows for one poll, and which streams and consumers the poll need not request."""
 
     requested_mono_us: int = 0

@@ -14,6 +14,7 @@ from http import HTTPStatus
 from typing import Self
 
 import nats.errors
+from msgspec import Struct
 from nats.aio.client import Client as Nats
 from nats.aio.msg import Msg
 
@@ -281,8 +282,7 @@ DASHBOARD_CONSUMER: Config = {
 """Configuration of the ephemeral consumer on TELEMETRY, which is created again and again."""
 
 
-@dataclass(frozen=True, slots=True)
-class RateWave:
+class RateWave(Struct, frozen=True):
     """A rate that oscillates around its mean, with occasional bursts."""
 
     mean_per_s: float
@@ -323,8 +323,7 @@ class DueMessages:
         return due_count
 
 
-@dataclass(frozen=True, slots=True)
-class WarehouseWorkersRate:
+class WarehouseWorkersRate(Struct, frozen=True):
     """Rates of warehouse workers, who get help when their backlog is too long."""
 
     without_help_per_s: float = 3.0

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Literal, NamedTuple
+
+from msgspec import Struct
 
 from natstui.model.keys import insert_keys
 
@@ -47,8 +48,7 @@ def with_limit(advice: str, limit: StreamLimit) -> str:
     return advice_with_option.replace(ANY_LIMIT_LABEL, limit.label)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Kind:
+class Kind(Struct, frozen=True, eq=False):
     """A kind of finding: its code, its texts and advice, and the times until report and end."""
 
     code: str

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 from natstui.model.findings.catalogue.kind import Level
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Status:
+class Status(Struct, frozen=True, eq=False):
     """The status of a consumer or a stream without an open finding."""
 
     severity_level: int

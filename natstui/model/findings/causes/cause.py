@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from typing import Generic, Literal, NamedTuple, TypeVar
 
 from natstui.model.findings.catalogue.kind import Kind
 from natstui.model.findings.facts.fact import fact_values
 from natstui.model.findings.finding import Symptom
+from natstui.values import replace
 
 Topic = Literal[
     "contact", "delivery", "redelivery", "storing", "limit", "origin", "consumers", "clients"

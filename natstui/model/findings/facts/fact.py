@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal, TypeVar
+
+from msgspec import Struct
 
 from natstui.units import seconds_text
 
@@ -26,8 +27,7 @@ Owner = TypeVar("Owner")
 Value = TypeVar("Value")
 
 
-@dataclass(frozen=True, slots=True)
-class Fact:
+class Fact(Struct, frozen=True):
     """A named number about a stream or consumer that rules compare with thresholds."""
 
     name: str

@@ -6,7 +6,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from natstui.model.assets.configuration import ConsumerConfiguration
 from natstui.model.findings.thresholds import (
@@ -22,8 +23,7 @@ RowName = tuple[str | int, ...]
 """The names of a stream, or of a stream and a consumer: a row's key without its last part."""
 
 
-@dataclass(frozen=True, slots=True)
-class ClientActivity:
+class ClientActivity(Struct, frozen=True):
     """Times of a consumer's pull requests or deliveries, and the gaps between them.
 
     Times are of the engine's clock, which nobody sets. Time without polls does not count:
@@ -68,8 +68,7 @@ class ClientActivity:
         return max(NO_PULLS_AFTER_S, ALLOWED_PULL_GAP_FACTOR * longest_gap_s)
 
 
-@dataclass(frozen=True, slots=True)
-class MessageLoss:
+class MessageLoss(Struct, frozen=True):
     """Messages that the stream removed before a consumer received them."""
 
     lost_msgs: int
@@ -93,8 +92,7 @@ class MessageLoss:
         return 60e6 * self.lost_msgs / (self.at_us - self.counted_since_us)
 
 
-@dataclass(frozen=True, slots=True)
-class SteadyPublishing:
+class SteadyPublishing(Struct, frozen=True):
     """A time in which messages were published to a stream without a long gap."""
 
     steady_since_us: int
@@ -107,8 +105,7 @@ class SteadyPublishing:
     """Steady time of the newest poll with new messages, None if none: it needs no server clock."""
 
 
-@dataclass(frozen=True, slots=True)
-class Purge:
+class Purge(Struct, frozen=True):
     """A removal of a stream's first messages that no limit explains."""
 
     purged_msgs: int
@@ -117,8 +114,7 @@ class Purge:
     """First sequence of the stream after the removal."""
 
 
-@dataclass(frozen=True, slots=True)
-class MissingMessages:
+class MissingMessages(Struct, frozen=True):
     """Messages that disappeared from a stream between two polls without an explanation."""
 
     missing_msgs: int
@@ -130,16 +126,14 @@ class MissingMessages:
     """Time of the latest poll with further missing messages, UTC."""
 
 
-@dataclass(frozen=True, slots=True)
-class ConsumerlessStart:
+class ConsumerlessStart(Struct, frozen=True):
     """Time and last sequence of an interest stream at its first poll without a consumer."""
 
     last_seq: int
     at_us: int
 
 
-@dataclass(frozen=True, slots=True)
-class PollsAboveZero:
+class PollsAboveZero(Struct, frozen=True):
     """Consecutive polls in which a number of messages was above zero."""
 
     polls_count: int
@@ -151,8 +145,7 @@ class PollsAboveZero:
     """Number of newest polls in which the number was 0 again."""
 
 
-@dataclass(frozen=True, slots=True)
-class RuleMemory:
+class RuleMemory(Struct, frozen=True):
     """Data about streams and consumers that rules need and that is kept from poll to poll."""
 
     client_activity: Mapping[RowKey, ClientActivity] = field(default_factory=dict)
@@ -177,8 +170,7 @@ class RuleMemory:
     """Name of a stream → time at which it was seen deleted, UTC."""
 
 
-@dataclass(frozen=True, slots=True)
-class PreviousRows:
+class PreviousRows(Struct, frozen=True):
     """The rows of the previous poll."""
 
     consumers: Roster

@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
 from typing import NamedTuple
 
 from natstui.model.assets.configuration import StreamConfiguration
@@ -36,6 +35,7 @@ from natstui.model.live.limits import is_near_limit
 from natstui.model.live.snapshot import ConsumerColumns, StreamColumns
 from natstui.model.live.state import State
 from natstui.model.servers.replicas import has_lost_leader_contact
+from natstui.values import replace
 
 _US_PER_S = 1_000_000
 _MAX_SERVER_CLOCK_DIFFERENCE_US = 20_000

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import ClassVar
 
+from msgspec import Struct
 from textual.binding import Binding, BindingType
 from textual.screen import Screen
 
@@ -29,8 +29,7 @@ from natstui.tui.kit.pick import PickDialog
 from natstui.tui.kit.text import safe_copy
 
 
-@dataclass(frozen=True, slots=True)
-class Contexts:
+class Contexts(Struct, frozen=True):
     """The contexts of the NATS CLI and the profiles that can be added."""
 
     names: Callable[[], Sequence[str]]

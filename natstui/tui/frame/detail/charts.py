@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from itertools import pairwise
 
 from natstui.model.columns.view import ConsumerView, StreamView, View
@@ -14,6 +13,7 @@ from natstui.model.live.state import State
 from natstui.model.records.record import Advisory
 from natstui.tui.kit.chart.frame import ChartData, Series
 from natstui.tui.kit.chart.ticks import Unit
+from natstui.values import replace
 
 _EVENT_MARKS_LABEL = "event"
 _MIN_GAP_INTERVALS = 4

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
-from dataclasses import dataclass, replace
 from typing import Any, Literal, cast, get_args
 
+from msgspec import Struct
 from textual import on
 from textual.app import ComposeResult
 from textual.containers import Container, VerticalScroll
@@ -20,6 +20,7 @@ from natstui.tui.kit.sections import Section, SectionText
 from natstui.tui.kit.table.big_table import BigTable
 from natstui.tui.kit.table.view import RowHighlighted
 from natstui.tui.kit.text import safe
+from natstui.values import replace
 
 PanelPosition = Literal["none", "below", "beside"]
 PEEK_WINDOW_S = WINDOWS_S[0]
@@ -41,8 +42,7 @@ _MIN_TWO_CHARTS_COLUMNS = 120
 PEEK_STATE_KEY = "peek"
 
 
-@dataclass(frozen=True, slots=True)
-class PeekContent:
+class PeekContent(Struct, frozen=True):
     """The content of the panel for a row; `key` identifies the row."""
 
     key: Hashable

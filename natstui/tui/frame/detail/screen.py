@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import replace
 from typing import ClassVar
 
 from textual import getters
@@ -22,6 +21,7 @@ from natstui.tui.kit.fixed_text import FixedText
 from natstui.tui.kit.sections import Section, SectionText
 from natstui.tui.kit.text import safe
 from natstui.units import duration_text
+from natstui.values import replace
 
 LOG_SCALE_BINDING = Binding("L", "part('reading', 'scale')", "Log scale", id="chart.scale")
 

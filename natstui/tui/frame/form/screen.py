@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
 from typing import ClassVar
 
 from textual import events, getters, on
@@ -51,6 +50,7 @@ from natstui.tui.kit.fixed_text import FixedText
 from natstui.tui.kit.keys import key_of
 from natstui.tui.kit.prompt import Prompt
 from natstui.tui.kit.text import safe
+from natstui.values import replace
 
 _ESTIMATE_FIELD = Field(
     "",

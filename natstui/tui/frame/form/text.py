@@ -7,9 +7,9 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
 from typing import NamedTuple
 
+from msgspec import Struct
 from textual.content import Content
 
 from natstui.asset_file import read_asset_file
@@ -33,10 +33,10 @@ from natstui.model.natscli.commands import consumer_command, stream_command
 from natstui.model.records.messages import DeliveryPreview
 from natstui.tui.kit.text import safe, safe_lines
 from natstui.units import counted, parse_bytes, parse_count, parse_moment
+from natstui.values import replace
 
 
-@dataclass(frozen=True, slots=True)
-class FormAsset:
+class FormAsset(Struct, frozen=True):
     """The stream or consumer that a form creates or edits."""
 
     kind: AssetKind
@@ -50,8 +50,7 @@ class FormAsset:
     """Creation time of the stream or consumer to edit."""
 
 
-@dataclass(frozen=True, slots=True)
-class FormDraft:
+class FormDraft(Struct, frozen=True):
     """The configuration that the texts in a form describe, with its errors and warnings."""
 
     config: Config

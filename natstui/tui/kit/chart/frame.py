@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 from typing import Literal, NamedTuple
+
+from msgspec import Struct
 
 from natstui.tui.kit.chart.ticks import (
     Tick,
@@ -17,6 +18,7 @@ from natstui.tui.kit.chart.ticks import (
     log_axis,
     value_axis,
 )
+from natstui.values import replace
 
 ColumnValues = tuple[float | None, ...]
 """One value for each column of the plot; None is a gap."""
@@ -111,16 +113,14 @@ class Mark(NamedTuple):
     tone: Tone = "note"
 
 
-@dataclass(frozen=True, slots=True)
-class Series:
+class Series(Struct, frozen=True):
     """A line of a chart; a value that is None or not a number is a gap."""
 
     label: str
     values: Sequence[float | None]
 
 
-@dataclass(frozen=True, slots=True)
-class ChartData:
+class ChartData(Struct, frozen=True):
     """The data of a chart; every series has one value per `at_s`."""
 
     title: str
@@ -168,8 +168,7 @@ class Zone(NamedTuple):
     is_faint: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class PlotFrame:
+class PlotFrame(Struct, frozen=True):
     """What is drawn of a chart at one size: the values per column, and the axes."""
 
     width: int

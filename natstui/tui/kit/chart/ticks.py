@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
 from datetime import UTC, datetime, tzinfo
 from typing import Literal, NamedTuple
 
+from msgspec import Struct
+
 from natstui.units import bytes_text, count_text, duration_text, rate_text
+from natstui.values import replace
 
 
 class Tick(NamedTuple):
@@ -115,8 +117,7 @@ def value_text(value: float, unit: Unit) -> str:
             return count_text(value)
 
 
-@dataclass(frozen=True, slots=True)
-class ValueAxis:
+class ValueAxis(Struct, frozen=True):
     """The ticks of a value axis, evenly spaced, and the values at its ends."""
 
     ticks: tuple[Tick, ...]

@@ -5,10 +5,10 @@ from __future__ import annotations
 import gzip
 import importlib
 import zlib
-from dataclasses import dataclass
 from typing import Literal
 
 import msgspec
+from msgspec import Struct
 
 PayloadFormat = Literal["auto", "json", "text", "hex"]
 PAYLOAD_FORMATS: tuple[PayloadFormat, ...] = ("auto", "json", "text", "hex")
@@ -17,8 +17,7 @@ MAX_DECOMPRESSED_BYTES = 16 * 1024 * 1024
 _GZIP_MAGIC, _ZSTD_MAGIC = b"\x1f\x8b", b"\x28\xb5\x2f\xfd"
 
 
-@dataclass(frozen=True, slots=True)
-class PayloadText:
+class PayloadText(Struct, frozen=True):
     """A payload as text, with its format."""
 
     text: str

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from natstui.tui.kit.text import Align
 
@@ -14,8 +15,7 @@ _MORE_SIGN_CELLS = 2
 """Cells at the right for the sign that more columns exist."""
 
 
-@dataclass(frozen=True, slots=True)
-class ColumnLayout:
+class ColumnLayout(Struct, frozen=True):
     """A column of a table: its title, minimum width in cells, and priority when space is short."""
 
     id: str
@@ -33,8 +33,7 @@ class ColumnLayout:
     """Minimum width of a table that shows the column, even if it fits into a narrower table."""
 
 
-@dataclass(frozen=True, slots=True)
-class PositionedColumn:
+class PositionedColumn(Struct, frozen=True):
     """A column with its position; `start` is in cells from the left end of the unscrolled row."""
 
     index: int
@@ -43,8 +42,7 @@ class PositionedColumn:
     width: int
 
 
-@dataclass(frozen=True, slots=True)
-class Layout:
+class Layout(Struct, frozen=True):
     """The positions of all columns; the first column is never scrolled."""
 
     columns: tuple[PositionedColumn, ...]

@@ -143,7 +143,7 @@ def a_damaged_backup_and_one_that_is_there_are_refused(
     folder = tmp_path / "kept"
     assert asked(engine, BackUp(2, "B", str(folder))).status == "done"
     seen = json.loads(asked(engine, InspectBackup(3, str(folder))).body_json or "")
-    assert (seen["present"], seen["name"]) == (["B"], "B")
+    assert (seen["present"], seen["confirmation"]["name"]) == (["B"], "B")
     there = asked(engine, RestoreBackup(4, str(folder)))
     assert there.status == "failed"
     assert there.text.startswith("stream B exists already and is not overwritten")

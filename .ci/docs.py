@@ -21,6 +21,7 @@ from natstui.model.columns.buckets import BUCKET_COLUMNS
 from natstui.model.columns.column import Column, json_fields
 from natstui.model.columns.connections import CONNECTION_COLUMNS
 from natstui.model.columns.consumers import CONSUMER_COLUMNS
+from natstui.model.columns.findings import FINDING_COLUMNS
 from natstui.model.columns.servers import SERVER_COLUMNS
 from natstui.model.columns.streams import STREAM_COLUMNS
 from natstui.model.findings.catalogue.document import catalogue_text
@@ -41,8 +42,9 @@ COLUMNS = """\
 # Columns and fields
 
 Generated from the tables of columns. Columns are on the screens and in the tables of commands.
-Fields are those of `natstui watch --json`; `stream find --where` and `consumer find --where` read
-them, and `natstui watch --schema` prints their types.
+Fields are those of `natstui watch --json`, and of `natstui health --json` for findings; `stream
+find --where` and `consumer find --where` read them, and `natstui watch --schema` prints their
+types.
 """
 
 
@@ -66,6 +68,7 @@ def columns_text() -> str:
         "Buckets": BUCKET_COLUMNS,
         "Servers": SERVER_COLUMNS,
         "Connections": CONNECTION_COLUMNS,
+        "Findings": FINDING_COLUMNS,
     }
     return COLUMNS + "".join(f"\n## {name}\n\n{_table(of)}" for name, of in tables.items())
 

@@ -81,7 +81,7 @@ def list_contexts(as_json: bool) -> None:
         TextColumn("NAME", numeric=False),
         TextColumn("SERVERS", numeric=False, may_be_cut=True),
         TextColumn("AS", numeric=False),
-        TextColumn("DESCRIPTION", numeric=False, may_be_cut=True, drop_order=1),
+        TextColumn("DESCRIPTION", numeric=False, may_be_cut=True, priority=1),
     ]
     cells = [
         ["*" if row["selected"] else "", *(str(row[key] or "") for key in _SHOWN_FIELDS)]

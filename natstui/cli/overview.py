@@ -16,6 +16,8 @@ from natstui.cli.options import ConnectionFlags, parse_seconds, several_accounts
 from natstui.cli.sections import command
 from natstui.cli.terminal_line import print_stderr
 from natstui.errors import RequestFailed
+from natstui.model.columns.column import json_values
+from natstui.model.columns.findings import FINDING_COLUMNS, FindingRow
 
 if TYPE_CHECKING:
     from natstui.cli.health.reading import ServerReading
@@ -251,7 +253,6 @@ def _overview_json(name: str, state: State) -> dict[str, object]:
     """Return the overview of a system for JSON, with units in the names; `name` is empty for one
     system.
     """
-    from natstui.model.columns.findings import entity_text
     from natstui.model.live import totals
     from natstui.model.live.rates import trend_column
     from natstui.tui.frame.head.status_text import count_open_findings
@@ -278,15 +279,7 @@ def _overview_json(name: str, state: State) -> dict[str, object]:
         "storage_used_bytes": storage.used_bytes if storage else None,
         "storage_max_bytes": storage.max_bytes if storage else None,
         "wrong": [
-            {
-                "severity": finding.kind.severity,
-                "code": finding.kind.code,
-                "about": entity_text(finding.entity),
-                "what": finding.kind.word,
-                "text": finding.text,
-                "since_us": finding.since_us,
-                "advice": finding.act,
-            }
+            json_values(FINDING_COLUMNS, FindingRow(finding, state.now_at_us))
             for finding in serious_findings
         ],
         "servers": [

@@ -20,7 +20,7 @@ from natstui.cli.manage.writing import (
 )
 from natstui.cli.options import change_flags, connection_options, parse_reading_seconds
 from natstui.cli.sections import Group, command
-from natstui.cli.text_table import stdout_width, table, text_column, wrap_hanging
+from natstui.cli.text_table import entity_table, stdout_width, text_table_columns, wrap_hanging
 from natstui.config import Connection
 from natstui.engine.stopping import make_stop_event
 from natstui.errors import Interrupted, RequestFailed
@@ -37,6 +37,7 @@ from natstui.jetstream.system.requests import ServerRequests
 from natstui.jetstream.system.servers import read_servers
 from natstui.jetstream.system.source import SystemConnection
 from natstui.model.columns.servers import SERVER_COLUMNS, ServerRow
+from natstui.model.columns.traffic import RATE_COLUMN_KEYS, TOTAL_COLUMN_KEYS
 from natstui.model.records.system import RemoveServer
 from natstui.model.servers.balance import (
     BalancePlan,
@@ -60,18 +61,6 @@ if TYPE_CHECKING:
 
 TrafficByServerId = Mapping[str, Traffic]
 
-_COLUMN_BY_KEY = {column.key: column for column in SERVER_COLUMNS}
-_SERVER_DROP_ORDER_BY_COLUMN = {
-    "name": 0, "version": 3, "cluster": 4, "uptime": 2, "cpu": 1, "memory": 1, "conns": 0,
-    "subs": 6, "slow": 2, "routes": 8,
-}  # fmt: skip
-"""Column → drop order where space is short; 0: never dropped."""
-_TOTAL_DROP_ORDER_BY_COLUMN = {"in": 7, "in_total": 9, "out": 7, "out_total": 9}
-_RATE_DROP_ORDER_BY_COLUMN = {"in_s": 3, "in_b": 7, "out_s": 3, "out_b": 7}
-_JETSTREAM_DROP_ORDER_BY_COLUMN = {
-    "file": 2, "reserved": 6, "free": 2, "store": 8, "memory_free": 9, "ha": 5,
-    "streams_led": 1, "consumers_led": 1, "inflight": 6, "errors": 7, "meta": 2,
-}  # fmt: skip
 _MAX_PLANNING_ROUNDS = 3
 """Number of planning rounds: a leader may move elsewhere than planned."""
 _LEADER_KINDS = ("stream", "consumer")
@@ -154,23 +143,14 @@ def server_lines(
     `rates` (by server id) are shown per second instead of totals. `width_cells` is the width of
     the terminal; None for a pipe, which has no limit.
     """
-    drop_order_by_column = (
-        _SERVER_DROP_ORDER_BY_COLUMN
-        | (_TOTAL_DROP_ORDER_BY_COLUMN if rates is None else _RATE_DROP_ORDER_BY_COLUMN)
-        | _JETSTREAM_DROP_ORDER_BY_COLUMN
-    )
-    columns = [
-        text_column(_COLUMN_BY_KEY[key], drop_order, may_be_cut=key in ("name", "cluster"))
-        for key, drop_order in drop_order_by_column.items()
-    ]
     servers = [
         ServerRow(server, (rates or {}).get(server.server_id), servers_read.meta_of(server))
         for server in servers_read.rows
     ]
-    rows = [
-        [_COLUMN_BY_KEY[key].text(server) for key in drop_order_by_column] for server in servers
-    ]
-    lines = [clean_line(summary(servers_read)), *table(columns, rows, width_cells)]
+    columns = text_table_columns(
+        SERVER_COLUMNS, RATE_COLUMN_KEYS if rates is None else TOTAL_COLUMN_KEYS
+    )
+    lines = [clean_line(summary(servers_read)), *entity_table(columns, servers, width_cells)]
     for meta_group in servers_read.metas:
         text = meta_text(meta_group, has_reply=servers_read.has_leader_reply(meta_group))
         lines += ["", clean_line(f"META GROUP of {meta_group.cluster}: {text}")]

@@ -6,8 +6,8 @@ import shutil
 import sys
 import textwrap
 import unicodedata
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import Any, TypeVar
 
 import click
 from msgspec import Struct, field
@@ -15,6 +15,7 @@ from msgspec import Struct, field
 from natstui.clean import clean_line
 from natstui.model.columns.column import Column
 
+RowT = TypeVar("RowT")
 _COLUMN_GAP = "  "
 _BOX_COLUMN_GAP = " │ "
 _BOX_EDGES_CELLS = 4
@@ -32,7 +33,7 @@ class TextColumn(Struct, frozen=True):
     title: str
     numeric: bool = True
     """Whether it is aligned to the right."""
-    drop_order: int = 0
+    priority: int = 0
     """The column with the highest number is dropped first; a column with 0 is never dropped."""
     may_be_cut: bool = False
     """Whether it may be cut, ending in `…`."""
@@ -40,14 +41,42 @@ class TextColumn(Struct, frozen=True):
     """Text of a cell → its colour on a terminal."""
 
 
-def text_column(
-    column: Column[Any], drop_order: int = 0, *, may_be_cut: bool = False
-) -> TextColumn:
-    """Return the column of a text table for the column of an entity: its title and alignment.
+def text_column(column: Column[Any], rows: Iterable[Any] = ()) -> TextColumn:
+    """Return the column of a text table for the column of an entity.
 
-    `drop_order` and `may_be_cut` are as of `TextColumn`.
+    The texts of `rows` have the colours of their levels; numbers have none.
     """
-    return TextColumn(column.title, column.numeric, drop_order, may_be_cut)
+    level_by_text = {} if column.numeric else {column.text(row): column.level(row) for row in rows}
+    colour_by_text = {
+        text: COLOUR_BY_LEVEL[level]
+        for text, level in level_by_text.items()
+        if level in COLOUR_BY_LEVEL
+    }
+    return TextColumn(
+        column.title, column.numeric, column.priority, column.may_be_cut, colour_by_text
+    )
+
+
+def text_table_columns(
+    columns: Iterable[Column[RowT]], left_out_keys: Collection[str] = ()
+) -> list[Column[RowT]]:
+    """Return the columns of an entity that a text table shows, in their order."""
+    return [
+        column
+        for column in columns
+        if column.title and not column.screen_only and column.key not in left_out_keys
+    ]
+
+
+def entity_table(
+    columns: Sequence[Column[RowT]], rows: Sequence[RowT], width_cells: int | None
+) -> list[str]:
+    """Return the lines of a table of entities; `width_cells` is as of `table`."""
+    return table(
+        [text_column(column, rows) for column in columns],
+        [[column.text(row) for column in columns] for row in rows],
+        width_cells,
+    )
 
 
 def stdout_width() -> int | None:
@@ -154,11 +183,9 @@ def _fit_columns(columns: Sequence[TextColumn], widths: list[int], width_cells: 
     """Set `widths` so that the table fits: drop columns (width 0), then cut those that may be
     cut.
     """
-    indexes_in_drop_order = sorted(
-        range(len(columns)), key=lambda index: -columns[index].drop_order
-    )
-    for index in indexes_in_drop_order:
-        if _min_width(columns, widths) <= width_cells or not columns[index].drop_order:
+    indexes_by_priority = sorted(range(len(columns)), key=lambda index: -columns[index].priority)
+    for index in indexes_by_priority:
+        if _min_width(columns, widths) <= width_cells or not columns[index].priority:
             break
         widths[index] = 0
     while _box_width(widths) > width_cells:
@@ -226,16 +253,12 @@ def print_rows(
 def print_columns(
     columns: Iterable[Column[Any]], keys: Sequence[str], rows: Sequence[Sequence[str]]
 ) -> None:
-    """Print a table with the titles of some columns of an entity; the first is never cut.
+    """Print a table with the titles of some columns of an entity.
 
     `rows` have a text for each of `keys`.
     """
     column_by_key = {column.key: column for column in columns}
-    text_columns = [
-        text_column(column_by_key[key], may_be_cut=index > 0 and not column_by_key[key].numeric)
-        for index, key in enumerate(keys)
-    ]
-    for line in table(text_columns, rows, stdout_width()):
+    for line in table([text_column(column_by_key[key]) for key in keys], rows, stdout_width()):
         click.echo(line)
 
 

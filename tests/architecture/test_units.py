@@ -42,6 +42,7 @@ EXCEPTIONS: dict[str, str] = {
     "Point.value": "the unit is that of the column it was read from",
     "ConnectionWatch.traffic": "the number in its key names a connection",
     "SystemRow.exit_code": "a code, not an amount",
+    "Column.priority": "an order, not an amount",
     "StreamRow.index": "a row of a view, not an amount",
     "ConsumerRow.index": "a row of a view, not an amount",
     "AuditedRequests.err_code": "a code, not an amount",

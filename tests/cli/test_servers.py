@@ -28,7 +28,7 @@ async def test_a_table_and_one_object_of_json_tell_the_same(
     assert table.returncode == whole.returncode == 0, table.stderr + whole.stderr
     summary, titles, *_ = table.stdout.splitlines()
     assert summary == "1 server, data from the monitoring ports"
-    assert titles.split()[:2] == ["NAME", "VERSION"]
+    assert titles.split()[:3] == ["NAME", "META", "VERSION"]
     assert "UNAVAILABLE" not in table.stdout
     found = json.loads(whole.stdout)
     [row] = found["servers"]

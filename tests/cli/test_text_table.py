@@ -46,7 +46,7 @@ def test_a_box_fits_the_terminal_when_columns_are_dropped_and_cut() -> None:
     columns = (
         TextColumn("NAME", numeric=False, may_be_cut=True),
         TextColumn("STORED"),
-        TextColumn("COST", drop_order=1),
+        TextColumn("COST", priority=1),
     )
     lines = table(columns, [("a-rather-long-name-of-a-stream", "1234567", "77777")], 30)
     assert [len(click.unstyle(line)) for line in lines] == [30] * 5

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import asyncio
+import dataclasses
 from pathlib import Path
 
 import pytest
@@ -147,9 +148,9 @@ def test_what_a_restart_causes_may_be_said_until_ten_seconds_after_it() -> None:
     polls = [Poll(float(at_s), (SLOW,) if 30 <= at_s <= 48 else ()) for at_s in range(100)]
     quarter = Quarter(began_s=0.0, polls=polls, restarts_s=[(30.0, 40.0)])
     assert quarter.false_findings() == []
-    later = replace(quarter, restarts_s=[(30.0, 40.0 - AFTER_RESTART_S)])
+    later = dataclasses.replace(quarter, restarts_s=[(30.0, 40.0 - AFTER_RESTART_S)])
     assert [each.seen for each in later.false_findings()] == [SLOW]
-    fresh = replace(quarter, fresh=[(60.0, (NO_PULLS,))])
+    fresh = dataclasses.replace(quarter, fresh=[(60.0, (NO_PULLS,))])
     assert [each.seen for each in fresh.false_findings()] == [NO_PULLS]
 
 

@@ -65,11 +65,11 @@ def find_sources(spark: SparkSession, patterns: list[str]) -> list[SessionSource
     headers = (
         header for pattern in patterns for header in _read_headers(spark, pattern.rstrip("/"))
     )
-    sources = {_parse_source(folder, text) for folder, text in headers}
-    if not sources:
+    source_by_folder = {folder: _parse_source(folder, text) for folder, text in headers}
+    if not source_by_folder:
         raise AnalysisError(f"no recorded session matches {', '.join(patterns)}")
     source_by_name: dict[str, SessionSource] = {}
-    for source in sorted(sources, key=lambda source: source.folder):
+    for _, source in sorted(source_by_folder.items()):
         if source.session in source_by_name:
             raise AnalysisError(
                 f"two sessions are called {source.session}: rename one of them or analyse them "

@@ -9,11 +9,19 @@ from collections.abc import Iterable, Mapping, Sequence
 from msgspec import to_builtins
 
 from natstui.clean import clean_line
-from natstui.cli.text_table import TextColumn, stdout_width, table, text_column
+from natstui.cli.text_table import (
+    TextColumn,
+    entity_table,
+    stdout_width,
+    table,
+    text_column,
+    text_table_columns,
+)
 from natstui.model.clients.connection import ClientConnection, Connections
 from natstui.model.clients.requests import Requester, TappedRequests
 from natstui.model.clients.text import connections_summary
-from natstui.model.columns.connections import CONNECTION_COLUMNS, ConnectionRow
+from natstui.model.columns.connections import CONNECTION_COLUMNS, IDENTITY_COLUMNS, ConnectionRow
+from natstui.model.columns.traffic import RATE_COLUMN_KEYS
 from natstui.model.traffic import Traffic
 from natstui.units import (
     UNKNOWN,
@@ -25,17 +33,8 @@ from natstui.units import (
 TrafficByServerAndConnectionId = Mapping[tuple[str, int], Traffic]
 """Id of a server and number of a connection on it → traffic per second."""
 
-_COLUMN_BY_KEY = {column.key: column for column in CONNECTION_COLUMNS}
-_CLIENT_DROP_ORDER_BY_COLUMN = {"name": 0, "user": 2, "address": 0, "client": 3, "server": 1}
-"""Column → drop order where space is short; 0: never dropped."""
-_DROP_ORDER_BY_LEFT_COLUMN = {
-    "name": 0, "user": 2, "address": 0, "client": 3, "rtt": 8, "subs": 7, "pending": 6,
-    "in": 4, "in_total": 10, "out": 4, "out_total": 10,
-}  # fmt: skip
-_RATE_DROP_ORDER_BY_COLUMN = {"in_s": 1, "in_b": 9, "out_s": 1, "out_b": 9}
-_DROP_ORDER_BY_RIGHT_COLUMN = {"uptime": 5, "idle": 5, "server": 2, "slow": 1}
-_CLOSED_DROP_ORDER_BY_COLUMN = {"ended": 0, "reason": 0}
-_SHRINKING_COLUMNS = {"name", "user", "client", "reason"}
+_END_COLUMN_KEYS = frozenset(("ended", "reason"))
+_CLIENT_COLUMNS = text_table_columns(IDENTITY_COLUMNS)
 READING_STATISTICS_FIELDS = (
     "elapsed_s", "ended", "read_msgs", "read_bytes", "questions_count", "anonymous_msgs",
     "gone_msgs",
@@ -55,26 +54,16 @@ def connection_lines(
     `rates` add columns of messages and bytes per second, `closed` columns of the end and its
     reason. `width_cells` is the width of the terminal; None for a pipe, which has no limit.
     """
-    drop_order_by_column = (
-        _DROP_ORDER_BY_LEFT_COLUMN
-        | (_RATE_DROP_ORDER_BY_COLUMN if rates is not None else {})
-        | _DROP_ORDER_BY_RIGHT_COLUMN
-        | (_CLOSED_DROP_ORDER_BY_COLUMN if closed else {})
-    )
     connections = [
         ConnectionRow(client_connection, (rates or {}).get(client_connection.key))
         for client_connection in sort_connections(connections_read.rows)
     ]
-    rows = [[_COLUMN_BY_KEY[key].text(row) for key in drop_order_by_column] for row in connections]
-    lines = table(_text_columns(drop_order_by_column), rows, width_cells)
+    left_out_keys = (frozenset() if rates is not None else RATE_COLUMN_KEYS) | (
+        frozenset() if closed else _END_COLUMN_KEYS
+    )
+    columns = text_table_columns(CONNECTION_COLUMNS, left_out_keys)
+    lines = entity_table(columns, connections, width_cells)
     return [clean_line(connections_summary(connections_read, closed=closed)), *lines]
-
-
-def _text_columns(drop_order_by_column: Mapping[str, int]) -> list[TextColumn]:
-    return [
-        text_column(_COLUMN_BY_KEY[key], drop_order, may_be_cut=key in _SHRINKING_COLUMNS)
-        for key, drop_order in drop_order_by_column.items()
-    ]
 
 
 def sort_connections(rows: Iterable[ClientConnection]) -> list[ClientConnection]:
@@ -84,14 +73,12 @@ def sort_connections(rows: Iterable[ClientConnection]) -> list[ClientConnection]
 
 def client_columns() -> list[TextColumn]:
     """Return the table columns of a client: name, user, address, client library, server."""
-    return _text_columns(_CLIENT_DROP_ORDER_BY_COLUMN)
+    return [text_column(column) for column in _CLIENT_COLUMNS]
 
 
 def client_cells(connection: ClientConnection) -> list[str]:
     """Return the cells of a client, in the order of `client_columns`."""
-    return [
-        _COLUMN_BY_KEY[key].text(ConnectionRow(connection)) for key in _CLIENT_DROP_ORDER_BY_COLUMN
-    ]
+    return [column.text(ConnectionRow(connection)) for column in _CLIENT_COLUMNS]
 
 
 def connections_json(
@@ -153,7 +140,7 @@ def requester_lines(
     columns = (
         *client_columns(),
         TextColumn(count_title),
-        TextColumn("SIZE" if is_publish else "DELIVERED", drop_order=2),
+        TextColumn("SIZE" if is_publish else "DELIVERED", priority=2),
         TextColumn(details_title, numeric=False, may_be_cut=True),
         TextColumn("LAST SEEN"),
         *([TextColumn("PINNED", numeric=False)] if pins else ()),

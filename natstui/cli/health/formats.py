@@ -76,7 +76,7 @@ def audit_lines(report: Report) -> Iterator[str]:
         TextColumn("TIMES"),
         TextColumn("REQUEST", numeric=False, may_be_cut=True),
         TextColumn("CLIENT", numeric=False),
-        TextColumn("USER", numeric=False, drop_order=1),
+        TextColumn("USER", numeric=False, priority=1),
         TextColumn("ERROR", numeric=False, may_be_cut=True),
     )
     rows = [

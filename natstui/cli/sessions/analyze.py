@@ -85,7 +85,7 @@ def _verdict_lines(section: SectionText, width_cells: int) -> list[str]:
 def _table_lines(section: SectionText, width_cells: int | None) -> list[str]:
     columns = [
         TextColumn(
-            title, is_numeric, drop_order=index if is_numeric else 0, may_be_cut=not is_numeric
+            title, is_numeric, priority=index if is_numeric else 0, may_be_cut=not is_numeric
         )
         for index, (title, is_numeric) in enumerate(
             zip(section.titles, section.is_numeric_by_column, strict=True)

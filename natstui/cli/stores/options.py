@@ -20,7 +20,7 @@ from natstui.cli.manage.writing import (
     refuse_read_only,
 )
 from natstui.cli.sections import Group
-from natstui.cli.text_table import stdout_width, table, text_column
+from natstui.cli.text_table import entity_table, stdout_width
 from natstui.config import Connection
 from natstui.errors import ActionRefusal, NatstuiError, NotFound, UsageError
 from natstui.jetstream.connection.decode.streams import StreamRow
@@ -151,11 +151,7 @@ def print_buckets(rows: Iterable[StreamRow], column_keys: Sequence[str]) -> None
         )
         for row in rows
     ]
-    text_columns = [
-        text_column(column, may_be_cut=column.key == "description") for column in columns
-    ]
-    texts = [[column.text(bucket) for column in columns] for bucket in buckets]
-    for line in table(text_columns, texts, stdout_width()):
+    for line in entity_table(columns, buckets, stdout_width()):
         click.echo(line)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple, TypeVar
 
-from natstui.cli.text_table import COLOUR_BY_LEVEL, table, text_column
+from natstui.cli.text_table import entity_table, text_table_columns
 from natstui.model.columns.column import Column, json_values
 from natstui.model.columns.consumers import CONSUMER_COLUMNS, ConsumerRow
 from natstui.model.columns.streams import STREAM_COLUMNS, StreamRow
@@ -31,18 +31,6 @@ ASSET_COLUMNS: Mapping[type, Sequence[Column[Any]]] = {
     StreamRow: STREAM_COLUMNS,
     ConsumerRow: CONSUMER_COLUMNS,
 }
-_STREAM_DROP_ORDER_BY_COLUMN: Mapping[str, int] = {
-    "name": 0, "kind": 9, "subjects": 8, "retention": 10, "msgs": 0, "bytes": 2, "in": 0,
-    "in_bytes": 5, "removed": 3, "first_seq": 12, "last_seq": 11, "last_age": 4, "used": 6,
-    "full": 7, "consumers": 1, "leader": 13,
-}  # fmt: skip
-"""Column → drop order where space is short; 0: never dropped."""
-_CONSUMER_DROP_ORDER_BY_COLUMN: Mapping[str, int] = {
-    "stream": 0, "name": 0, "status": 0, "mode": 10, "ack": 9, "pending": 0, "ack_pending": 1,
-    "redelivered": 3, "waiting": 6, "delivered_rate": 2, "acked_rate": 4, "lag": 5, "drain": 7,
-    "floor": 11, "delivered": 12, "activity": 8,
-}  # fmt: skip
-_SHRINKING_COLUMNS = frozenset(("name", "stream", "subjects", "leader"))
 
 
 def stream_rows(state: State, rows: Sequence[int] | None = None) -> Iterator[StreamRow]:
@@ -90,49 +78,19 @@ def asset_values(row: StreamRow | ConsumerRow) -> dict[str, object]:
     return json_values(ASSET_COLUMNS[type(row)], row)
 
 
-def stream_table(rows: Sequence[StreamRow], width_cells: int | None) -> list[str]:
-    """Return the lines of a table of streams; `width_cells` is as of `text_table.table`."""
-    return _format_table(STREAM_COLUMNS, _STREAM_DROP_ORDER_BY_COLUMN, "kind", rows, width_cells)
-
-
-def consumer_table(rows: Sequence[ConsumerRow], width_cells: int | None) -> list[str]:
-    """Return the lines of a table of consumers; `width_cells` is as of `text_table.table`."""
-    return _format_table(
-        CONSUMER_COLUMNS, _CONSUMER_DROP_ORDER_BY_COLUMN, "status", rows, width_cells
-    )
-
-
-def _format_table(
-    columns: Sequence[Column[R]],
-    drop_order_by_column: Mapping[str, int],
-    stale_mark_key: str,
-    rows: Sequence[R],
-    width_cells: int | None,
+def asset_table(
+    columns: Sequence[Column[R]], rows: Sequence[R], width_cells: int | None
 ) -> list[str]:
-    """Return the lines of a table; stale rows are marked in the column of `stale_mark_key`."""
-    column_by_key: Mapping[str, Column[R]] = {column.key: column for column in columns}
+    """Return the lines of a table of streams or of consumers; the status of stale rows says so.
 
-    def text(key: str, row: R) -> str:
-        mark = " (stale)" if key == stale_mark_key and row.is_stale else ""
-        return column_by_key[key].text(row) + mark
+    `width_cells` is as of `text_table.table`.
+    """
 
-    def create_text_column(key: str, drop_order: int) -> Any:
-        column = text_column(column_by_key[key], drop_order, may_be_cut=key in _SHRINKING_COLUMNS)
-        if key != "status":
-            return column
-        level_by_text = {text(key, row): column_by_key[key].level(row) for row in rows}
-        colour_by_text = {
-            text: COLOUR_BY_LEVEL[level]
-            for text, level in level_by_text.items()
-            if level in COLOUR_BY_LEVEL
-        }
-        return replace(column, colour_by_text=colour_by_text)
+    def with_stale_mark(column: Column[R]) -> Column[R]:
+        def text(row: R) -> str:
+            return column.text(row) + (" (stale)" if row.is_stale else "")
 
-    text_columns = [
-        create_text_column(key, drop_order) for key, drop_order in drop_order_by_column.items()
-    ]
-    return table(
-        text_columns,
-        [[text(key, row) for key in drop_order_by_column] for row in rows],
-        width_cells,
-    )
+        return replace(column, text=text) if column.key == "status" else column
+
+    shown_columns = [with_stale_mark(column) for column in text_table_columns(columns)]
+    return entity_table(shown_columns, rows, width_cells)

@@ -23,11 +23,10 @@ from natstui.cli.sections import command
 from natstui.cli.terminal_line import print_stderr
 from natstui.cli.text_table import stdout_width
 from natstui.cli.watch.assets import (
+    asset_table,
     asset_values,
     consumer_rows,
-    consumer_table,
     stream_rows,
-    stream_table,
 )
 from natstui.cli.watch.lines import json_line
 from natstui.config import Connection
@@ -154,7 +153,7 @@ _PARSER_BY_FIELD_SUFFIX: tuple[tuple[str, Callable[[str], object]], ...] = (
 _NUMBER_FIELD_SUFFIXES = ("_percent", "schema", "max_msgs_per_subject")
 
 
-AssetRow = TypeVar("AssetRow", bound=StreamRow | ConsumerRow)
+AssetRow = TypeVar("AssetRow", StreamRow, ConsumerRow)
 RowFilter = Callable[[Any], bool]
 
 _POLL_INTERVAL_S, _WATCH_S = 0.3, 0.5
@@ -305,7 +304,7 @@ def find_streams(connection: Connection, **flags: Any) -> None:
     state = _read_state(connection)
     rows = _rows_with_known_activity(stream_rows(state), idle_condition, "stream")
     matching_rows = _filter_rows(rows, conditions, invert=flags["invert"])
-    _print_asset_rows(matching_rows, [row.name for row in matching_rows], stream_table, flags)
+    _print_asset_rows(matching_rows, [row.name for row in matching_rows], STREAM_COLUMNS, flags)
     _raise_if_streams_missing(state)
 
 
@@ -316,7 +315,7 @@ def report_streams(connection: Connection, as_json: bool, **_flags: Any) -> None
     """Print once how much every stream stores. Prints rates, too."""
     state = _read_state(connection)
     rows = sorted(stream_rows(state), key=lambda row: -row.stored_bytes)
-    _print_asset_rows(rows, [], stream_table, {"as_json": as_json, "names": False})
+    _print_asset_rows(rows, [], STREAM_COLUMNS, {"as_json": as_json, "names": False})
     _raise_if_streams_missing(state)
 
 
@@ -350,7 +349,10 @@ def find_consumers(connection: Connection, stream: str | None, **flags: Any) -> 
     rows = _rows_with_known_activity(rows, idle_condition, "consumer")
     matching_rows = _filter_rows(rows, conditions, invert=flags["invert"])
     _print_asset_rows(
-        matching_rows, [f"{row.stream} {row.name}" for row in matching_rows], consumer_table, flags
+        matching_rows,
+        [f"{row.stream} {row.name}" for row in matching_rows],
+        CONSUMER_COLUMNS,
+        flags,
     )
     _raise_if_consumers_missing(state, name)
 
@@ -365,7 +367,7 @@ def report_consumers(connection: Connection, stream: str, as_json: bool, **_flag
     state = _read_state(connection)
     _check_stream_exists(state, name)
     rows = [row for row in consumer_rows(state) if row.stream == name]
-    _print_asset_rows(rows, [], consumer_table, {"as_json": as_json, "names": False})
+    _print_asset_rows(rows, [], CONSUMER_COLUMNS, {"as_json": as_json, "names": False})
     _raise_if_consumers_missing(state, name)
 
 
@@ -377,7 +379,7 @@ def _check_stream_exists(state: State, name: str) -> None:
 def _print_asset_rows(
     rows: Sequence[AssetRow],
     names: Sequence[str],
-    table: Callable[[Sequence[AssetRow], int | None], list[str]],
+    columns: Sequence[Column[AssetRow]],
     flags: dict[str, Any],
 ) -> None:
     if flags["as_json"]:
@@ -387,5 +389,5 @@ def _print_asset_rows(
         for name in names:
             click.echo(clean_line(name))
     else:
-        for line in table(rows, stdout_width()):
+        for line in asset_table(columns, rows, stdout_width()):
             click.echo(line)

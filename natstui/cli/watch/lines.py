@@ -15,9 +15,8 @@ from natstui.clean import clean_line
 from natstui.cli.text_table import wrap_hanging
 from natstui.cli.watch.assets import (
     ASSET_COLUMNS,
+    asset_table,
     asset_values,
-    consumer_table,
-    stream_table,
 )
 from natstui.cli.watch.events import (
     AdvisoryRow,
@@ -29,8 +28,8 @@ from natstui.cli.watch.events import (
 )
 from natstui.cli.watch.server import AccountRow, ServerRow, account_sentence, server_sentence
 from natstui.model.columns.column import json_fields
-from natstui.model.columns.consumers import ConsumerRow
-from natstui.model.columns.streams import StreamRow
+from natstui.model.columns.consumers import CONSUMER_COLUMNS, ConsumerRow
+from natstui.model.columns.streams import STREAM_COLUMNS, StreamRow
 from natstui.model.live.snapshot import Peer, Upstream
 from natstui.units import local_text
 
@@ -138,7 +137,7 @@ def text_lines(rows: Iterable[Row], width_cells: int | None) -> list[str]:
         )
         lines += sentence_text.splitlines()
     if streams:
-        lines += ["", *stream_table(streams, width_cells)]
+        lines += ["", *asset_table(STREAM_COLUMNS, streams, width_cells)]
     if consumers:
-        lines += ["", *consumer_table(consumers, width_cells)]
+        lines += ["", *asset_table(CONSUMER_COLUMNS, consumers, width_cells)]
     return lines

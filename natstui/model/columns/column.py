@@ -17,6 +17,8 @@ from natstui.values import replace
 
 RowT = TypeVar("RowT")
 ValueT = TypeVar("ValueT")
+LAST_PRIORITY = 99
+"""Priority of a column without one: it is hidden before all others."""
 
 
 class JsonField(Struct, frozen=True):
@@ -56,6 +58,12 @@ class Column(Struct, Generic[RowT], frozen=True):
     """The field in JSON; None: only tables show the column."""
     values: Callable[..., Sequence[object]] | None = None
     """Returns the values of all rows of a view; None if the view has no such column."""
+    priority: int = LAST_PRIORITY
+    """Columns with the highest number are hidden first where space is short; 0: never hidden."""
+    may_be_cut: bool = False
+    """Whether a text table may cut long values."""
+    screen_only: bool = False
+    """Whether text tables omit the column."""
 
 
 def column(
@@ -73,6 +81,9 @@ def column(
     text: Callable[[RowT], str] | None = None,
     json: JsonField | None = None,
     values: Callable[..., Sequence[object]] | None = None,
+    priority: int = LAST_PRIORITY,
+    may_be_cut: bool = False,
+    screen_only: bool = False,
 ) -> Column[RowT]:
     """Return a column whose text is its value formatted by `format`.
 
@@ -89,7 +100,7 @@ def column(
 
     return Column(
         key, title, help, value, clean_text, zero_level if dims_zero else level, used_ratio,
-        dims_unknown, numeric, json, values,
+        dims_unknown, numeric, json, values, priority, may_be_cut, screen_only,
     )  # fmt: skip
 
 

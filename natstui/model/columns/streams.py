@@ -164,11 +164,14 @@ def _in_bytes_text(row: StreamRow) -> str:
     return estimate_prefix + bytes_text(rates.in_bytes_per_s)
 
 
-def _age_column(key: str, title: str, help: str, time_column: str) -> Column[StreamRow]:
+def _age_column(
+    key: str, title: str, help: str, time_column: str, priority: int, *, screen_only: bool = False
+) -> Column[StreamRow]:
     def age_s(row: StreamRow) -> float | None:
         return row.view.age_s(getattr(row.view.columns, time_column)[row.index])
 
-    return column(key, title, help, age_s, duration_text, dim_level)
+    return column(key, title, help, age_s, duration_text, dim_level, priority=priority,
+                  screen_only=screen_only)  # fmt: skip
 
 
 def _percent_text(row: StreamRow, percent: float | None) -> str:
@@ -178,7 +181,13 @@ def _percent_text(row: StreamRow, percent: float | None) -> str:
 
 
 def _used_column(
-    key: str, title: str, help: str, json: JsonField | None = None, *, warns: bool = True
+    key: str,
+    title: str,
+    help: str,
+    json: JsonField | None = None,
+    *,
+    warns: bool = True,
+    priority: int,
 ) -> Column[StreamRow]:
     limit = key.removesuffix("_used")
 
@@ -190,7 +199,8 @@ def _used_column(
 
     return column(
         key, title, help, percent, str, level,
-        text=lambda row: _percent_text(row, percent(row)), json=json,
+        text=lambda row: _percent_text(row, percent(row)), json=json, priority=priority,
+        screen_only=True,
     )  # fmt: skip
 
 
@@ -268,7 +278,7 @@ STREAM_COLUMNS: tuple[Column[StreamRow], ...] = (
     json_column(JsonField("schema", Literal[1]), lambda row: 1),
     json_column(JsonField("kind", Literal["stream"]), lambda row: "stream"),
     _text("name", "STREAM", "Name of the stream.", level=lambda row: "strong",
-          **_stored("name")),
+          **_stored("name"), priority=0, may_be_cut=True),
     json_column(JsonField("at_us", int), lambda row: row.view.now_at_us),
     _json_stored("created_at_us", "With the name, the identity of a stream."),
     _text("status", "STATUS",
@@ -276,7 +286,8 @@ STREAM_COLUMNS: tuple[Column[StreamRow], ...] = (
           "+2: two more are wrong: the stream itself, or consumers.",
           lambda row: row.view.verdict(row.index).word,
           level=lambda row: row.view.verdict(row.index).level,
-          json=JsonField("status", str, help="What is wrong with it, or what it does.")),
+          json=JsonField("status", str, help="What is wrong with it, or what it does."),
+          priority=5),
     json_column(JsonField("status_level", Level),
                 lambda row: row.view.verdict(row.index).level),
     json_column(JsonField("status_reason", str),
@@ -286,50 +297,54 @@ STREAM_COLUMNS: tuple[Column[StreamRow], ...] = (
           "Stream, mirror, KV bucket or object store (the last two are streams by convention).",
           text=_kind_text, level=_kind_level,
           **_setting("kind", "type",
-                     "KV buckets and object stores are streams by the convention of their name.")),
+                     "KV buckets and object stores are streams by the convention of their name."),
+          priority=12),
     _json_setting("description"),
     _text("subjects", "SUBJECTS",
           "Subjects that the stream stores, or the stream that it copies.",
           text=_subjects_text, level=dim_level,
-          **_setting("subjects", help="Subjects that the stream stores.")),
-    _text("storage", "STORE", "File or memory.", level=dim_level, **_setting("storage")),
+          **_setting("subjects", help="Subjects that the stream stores."), priority=15,
+          may_be_cut=True),
+    _text("storage", "STORE", "File or memory.", level=dim_level, **_setting("storage"),
+          priority=18),
     _text("retention", "RETAINS",
           "When messages are removed: by limits, once all consumers acked, or once one acked.",
-          level=dim_level, **_setting("retention")),
+          level=dim_level, **_setting("retention"), priority=14),
     _json_setting("discard"),
     _number("msgs", "MSGS", "Messages stored now (`state.messages`).",
-            **_stored("stored_msgs", "total_messages")),
+            **_stored("stored_msgs", "total_messages"), priority=1),
     _number("bytes", "BYTES", "Bytes stored now (`state.bytes`).", format=bytes_text,
-            **_stored("stored_bytes", "total_bytes")),
+            **_stored("stored_bytes", "total_bytes"), priority=3),
     _number("in", "IN/s",
             "Messages stored per second: growth of the last sequence between two polls.",
             _in_msgs_per_s, format=rate_text, dims_zero=True,
-            json=JsonField("in_msgs_per_s", float | None)),
+            json=JsonField("in_msgs_per_s", float | None), priority=2),
     _number("in_bytes", "B/s",
             "Bytes stored per second: growth of BYTES; ~: messages were removed meanwhile, so "
             "that their mean size is added for each of them.",
             _in_bytes_per_s, text=_in_bytes_text, dims_zero=True,
-            json=JsonField("in_bytes_per_s", float | None, help="Growth of the stored bytes.")),
+            json=JsonField("in_bytes_per_s", float | None, help="Growth of the stored bytes."),
+            priority=7),
     json_column(JsonField("in_bytes_estimated", bool), lambda row: row.rates.in_bytes_estimated,
                 "Messages were removed meanwhile: their bytes are counted by the mean size of "
                 "stored ones."),
     _number("removed", "OUT/s",
             "Messages removed per second, by limits, acks, deletes or purges.",
             _removed_msgs_per_s, format=rate_text, dims_zero=True,
-            json=JsonField("removed_msgs_per_s", float | None)),
+            json=JsonField("removed_msgs_per_s", float | None), priority=6),
     _text("trend", "INGEST 1m",
           "Messages stored a second over the last minute, from zero to its own highest.",
-          _in_msgs_per_s, format=rate_text),
+          _in_msgs_per_s, format=rate_text, priority=4, screen_only=True),
     _number("consumers", "CONS", "Consumers of the stream (`state.consumer_count`).",
-            **_stored("consumers_count", "consumer_count")),
+            **_stored("consumers_count", "consumer_count"), priority=8),
     _number("first_seq", "FIRST SEQ", "First sequence stored (`state.first_seq`).", format=str,
-            level=dim_level, **_stored("first_seq", "first_seq")),
+            level=dim_level, **_stored("first_seq", "first_seq"), priority=16),
     _age_column("first_age", "OLDEST", "Age of the first message stored (`state.first_ts`).",
-                "first_at_us"),
+                "first_at_us", priority=9, screen_only=True),
     _number("last_seq", "LAST SEQ", "Last sequence stored (`state.last_seq`).", format=str,
-            level=dim_level, **_stored("last_seq", "last_seq")),
+            level=dim_level, **_stored("last_seq", "last_seq"), priority=13),
     _age_column("last_age", "NEWEST", "Age of the last message stored (`state.last_ts`).",
-                "last_at_us"),
+                "last_at_us", priority=10),
     _json_stored("first_at_us"),
     _json_stored("last_at_us"),
     _number("used", "USED",
@@ -337,25 +352,27 @@ STREAM_COLUMNS: tuple[Column[StreamRow], ...] = (
             lambda row: row.used_percent,
             text=lambda row: _percent_text(row, row.used_percent),
             level=lambda row: "warn" if is_near_limit(row.used_percent or 0, 100) else "",
-            used_ratio=lambda row: (row.used_percent or 0) / 100),
+            used_ratio=lambda row: (row.used_percent or 0) / 100, priority=10),
     _used_column("msgs_used", "MSG%", "Use of the message limit in %; ∞ without one.",
                  JsonField("msgs_used_percent", float | None,
-                           help="Use of the message limit; null without one.")),
+                           help="Use of the message limit; null without one."), priority=19),
     _used_column("bytes_used", "BYTE%", "Use of the byte limit in %; ∞ without one.",
                  JsonField("bytes_used_percent", float | None,
-                           help="Use of the byte limit; null without one.")),
+                           help="Use of the byte limit; null without one."), priority=19),
     _used_column("age_used", "AGE%",
-                 "Age of the first message in % of the age limit; ∞ without one.", warns=False),
+                 "Age of the first message in % of the age limit; ∞ without one.", warns=False,
+                 priority=21),
     _number("full", "FULL IN",
             "Time until the message or byte limit is reached at the trend of the last 30 s.",
             lambda row: row.full_in_s, text=_time_to_full_text, level=_time_to_full_level,
             json=JsonField("full_in_s", float | None,
                            help="Until the message or byte limit is reached at the trend of the "
-                                "last 30 s; null if never.")),
+                                "last 30 s; null if never."), priority=17),
     _number("holes", "HOLES",
             "Messages deleted between first and last, and those lost by damage of the store.",
             text=_deleted_or_lost_text, level=_deleted_or_lost_level,
-            **_stored("deleted_msgs", help="Messages deleted between the first and the last.")),
+            **_stored("deleted_msgs", help="Messages deleted between the first and the last."),
+            priority=20),
     _json_stored("lost_msgs", "Lost by damage of the store."),
     _json_stored("subjects_count", "Subjects stored in the stream.", "subject_count"),
     _json_setting("max_msgs"),
@@ -370,11 +387,13 @@ STREAM_COLUMNS: tuple[Column[StreamRow], ...] = (
     _text("leader", "LEADER",
           "Leader, or that it does not reply; before it, how many replicas are current.",
           text=_leader_text, level=_leader_level, dims_unknown=False,
-          **_stored("leader", help="null while it has no leader, or the leader does not reply.")),
+          **_stored("leader", help="null while it has no leader, or the leader does not reply."),
+          priority=11, may_be_cut=True),
     _text("replicas", "REPLICAS",
           "Servers with a replica: * leads, ! is offline, behind or without contact to the "
           "leader.",
-          _leader, text=_replicas_text, level=_replicas_level, dims_unknown=False),
+          _leader, text=_replicas_text, level=_replicas_level, dims_unknown=False, priority=9,
+          screen_only=True),
     _json_stored("peers", "Replicas without the leader."),
     json_column(JsonField("sampled_ago_s", float), lambda row: row.sampled_ago_s,
                 "The age of these values."),

@@ -10,6 +10,8 @@ from natstui.model.traffic import Traffic, TrafficCounters
 from natstui.units import bytes_text, count_text, rate_text
 
 RowT = TypeVar("RowT")
+RATE_COLUMN_KEYS = frozenset(("in_s", "in_b", "out_s", "out_b"))
+TOTAL_COLUMN_KEYS = frozenset(("in", "in_total", "out", "out_total"))
 
 
 def rate_columns(
@@ -31,6 +33,7 @@ def rate_columns(
             value("in_msgs_per_s"),
             rate_text,
             dims_unknown=False,
+            priority=4,
         ),
         column(
             "in_b",
@@ -39,6 +42,7 @@ def rate_columns(
             value("in_bytes_per_s"),
             bytes_text,
             dims_unknown=False,
+            priority=13,
         ),
         column(
             "out_s",
@@ -47,6 +51,7 @@ def rate_columns(
             value("out_msgs_per_s"),
             rate_text,
             dims_unknown=False,
+            priority=4,
         ),
         column(
             "out_b",
@@ -55,6 +60,7 @@ def rate_columns(
             value("out_bytes_per_s"),
             bytes_text,
             dims_unknown=False,
+            priority=13,
         ),
     )
 
@@ -71,8 +77,8 @@ def total_columns(
         return lambda row: getattr(counters(row), name)
 
     return (
-        column("in", "IN", f"Messages {received_help}", value("in_msgs"), count_text),
+        column("in", "IN", f"Messages {received_help}", value("in_msgs"), count_text, priority=13),
         column("in_total", "IN BYTES", f"Bytes {received_help}", value("in_bytes"), bytes_text),
-        column("out", "OUT", f"Messages {sent_help}", value("out_msgs"), count_text),
+        column("out", "OUT", f"Messages {sent_help}", value("out_msgs"), count_text, priority=13),
         column("out_total", "OUT BYTES", f"Bytes {sent_help}", value("out_bytes"), bytes_text),
     )

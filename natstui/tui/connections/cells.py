@@ -62,26 +62,26 @@ def client_text_cell(text: str | None, style_name: str = "") -> Cell:
 _COLUMNS = {column.key: column for column in COLUMNS}
 
 
-def _spec(key: str, width: int, priority: int, **layout: Any) -> ColumnSpec[ConnectionView]:
-    return column_spec(_COLUMNS[key], ConnectionView.at, width, priority, **layout)
+def _spec(key: str, width: int, **layout: Any) -> ColumnSpec[ConnectionView]:
+    return column_spec(_COLUMNS[key], ConnectionView.at, width, **layout)
 
 
 CONNECTION_COLUMNS: tuple[ColumnSpec[ConnectionView], ...] = (
-    _spec("name", 18, 0, flex=3),
-    _spec("state", 10, 1, flex=1),
-    _spec("user", 8, 6, flex=1, max_width=20),
-    _spec("address", 15, 4, flex=1),
-    _spec("client", 14, 10, flex=1),
-    _spec("server", 8, 3, max_width=20),
-    _spec("rtt", 6, 7),
-    _spec("subs", 5, 8),
-    _spec("pending", 8, 5),
-    _spec("in_s", 6, 2),
-    _spec("out_s", 6, 2),
-    _spec("in_b", 8, 12),
-    _spec("out_b", 8, 12),
-    _spec("in", 6, 13),
-    _spec("out", 6, 13),
-    _spec("uptime", 7, 9),
-    _spec("idle", 7, 11),
+    _spec("name", 18, flex=3),
+    _spec("state", 10, flex=1),
+    _spec("user", 8, flex=1, max_width=20),
+    _spec("address", 15, flex=1),
+    _spec("client", 14, flex=1),
+    _spec("server", 8, max_width=20),
+    _spec("rtt", 6),
+    _spec("subs", 5),
+    _spec("pending", 8),
+    _spec("in_s", 6),
+    _spec("out_s", 6),
+    _spec("in_b", 8),
+    _spec("out_b", 8),
+    _spec("in", 6),
+    _spec("out", 6),
+    _spec("uptime", 7),
+    _spec("idle", 7),
 )

@@ -72,28 +72,28 @@ def _pending_sort_values(view: ConsumerView) -> Sequence[object]:
     return view.columns.pending_msgs
 
 
-def _spec(key: str, width: int, priority: int, **layout: Any) -> ColumnSpec[ConsumerView]:
-    return column_spec(_COLUMNS[key], ConsumerRow, width, priority, **layout)
+def _spec(key: str, width: int, **layout: Any) -> ColumnSpec[ConsumerView]:
+    return column_spec(_COLUMNS[key], ConsumerRow, width, **layout)
 
 
 CONSUMER_COLUMNS: tuple[ColumnSpec[ConsumerView], ...] = complete_specs(COLUMNS, ConsumerRow, (
-    _spec("name", 15, 0, flex=2, sort=_create_name_sort("name")),
-    _spec("stream", 12, 4, flex=2, sort=_create_name_sort("stream")),
-    _spec("status", 25, 1, flex=1, max_width=36, descends=True, draw=_status,
+    _spec("name", 15, flex=2, sort=_create_name_sort("name")),
+    _spec("stream", 12, flex=2, sort=_create_name_sort("stream")),
+    _spec("status", 25, flex=1, max_width=36, descends=True, draw=_status,
           sort=ConsumerView.severity_levels),
-    _spec("mode", 4, 16),
-    _spec("life", 7, 17),
-    _spec("ack", 8, 15),
-    _spec("pending", 7, 2),
-    _spec("ack_pending", 11, 3),
-    _spec("redelivered", 6, 7),
-    _spec("waiting", 7, 10),
-    _spec("delivered_rate", 7, 5, sort=_delivery_rate_sort_values),
-    _spec("acked_rate", 6, 6, sort=_ack_rate_sort_values),
-    _spec("lag", 7, 8),
-    _spec("drain", 7, 9, sort=_time_to_drain_sort_values),
-    _spec("trend", TREND_WIDTH, 11, draw=_trend, sort=_pending_sort_values),
-    _spec("floor", 15, 13),
-    _spec("delivered", 15, 14),
-    _spec("activity", 7, 12, descends=False),
+    _spec("mode", 4),
+    _spec("life", 7),
+    _spec("ack", 8),
+    _spec("pending", 7),
+    _spec("ack_pending", 11),
+    _spec("redelivered", 6),
+    _spec("waiting", 7),
+    _spec("delivered_rate", 7, sort=_delivery_rate_sort_values),
+    _spec("acked_rate", 6, sort=_ack_rate_sort_values),
+    _spec("lag", 7),
+    _spec("drain", 7, sort=_time_to_drain_sort_values),
+    _spec("trend", TREND_WIDTH, draw=_trend, sort=_pending_sort_values),
+    _spec("floor", 15),
+    _spec("delivered", 15),
+    _spec("activity", 7, descends=False),
 ))  # fmt: skip

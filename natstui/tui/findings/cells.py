@@ -212,14 +212,14 @@ def _severity_sort_values(view: FindingView) -> Sequence[object]:
 _COLUMN_BY_KEY = {column.key: column for column in TABLE_COLUMNS if column.key}
 
 
-def _spec(key: str, width: int, priority: int, **layout: Any) -> ColumnSpec[FindingView]:
+def _spec(key: str, width: int, **layout: Any) -> ColumnSpec[FindingView]:
     """Return a table column that sorts open findings by its value.
 
     Silenced and ended findings have no sort value, and come last in both directions.
     """
     column = _COLUMN_BY_KEY[key]
     options = {"sort": partial(_open_values, column.value)} | layout
-    return column_spec(column, FindingView.row_at, width, priority, **options)
+    return column_spec(column, FindingView.row_at, width, **options)
 
 
 def _open_values(value: Callable[[FindingRow], object], view: FindingView) -> list[object]:
@@ -228,11 +228,11 @@ def _open_values(value: Callable[[FindingRow], object], view: FindingView) -> li
 
 
 FINDING_COLUMNS: tuple[ColumnSpec[FindingView], ...] = (
-    _spec("severity", 10, 0, draw=_severity, sort=_severity_sort_values, descends=True),
-    _spec("code", 6, 4, min_table_width=100),
-    _spec("entity", 26, 1, flex=1),
-    _spec("what", 28, 2, flex=6, max_width=160),
-    _spec("since", 9, 3),
+    _spec("severity", 10, draw=_severity, sort=_severity_sort_values, descends=True),
+    _spec("code", 6, min_table_width=100),
+    _spec("entity", 26, flex=1),
+    _spec("what", 28, flex=6, max_width=160),
+    _spec("since", 9),
     ColumnSpec(
         "trend",
         "TREND 1m",

@@ -53,7 +53,6 @@ def column_spec(
     column: Column[RowT],
     row_of: Callable[[ViewT, int], RowT],
     width: int,
-    priority: int,
     *,
     number_width: int = 0,
     bar_cells: int = DEFAULT_BAR_CELLS,
@@ -87,7 +86,7 @@ def column_spec(
         column.key,
         column.title,
         width,
-        priority,
+        column.priority,
         cell,
         values or (lambda view: [column.value(row_of(view, row)) for row in range(len(view))]),
         **options,
@@ -102,11 +101,9 @@ def complete_specs(
     """Return `specs`, then a spec for each other column that has a title."""
     spec_keys = {spec.id for spec in specs}
     other_columns = [column for column in columns if column.title and column.key not in spec_keys]
-    last_priority = max(spec.priority for spec in specs) + 1
-    added_specs = [
-        column_spec(column, row_of, max(7, len(column.title)), last_priority)
-        for column in other_columns
-    ]
+    added_specs = (
+        column_spec(column, row_of, max(7, len(column.title))) for column in other_columns
+    )
     return (*specs, *added_specs)
 
 

@@ -75,9 +75,9 @@ class ServerView(ItemsView[ServerState]):
 _COLUMNS = {column.key: column for column in COLUMNS}
 
 
-def _spec(key: str, width: int, priority: int, **layout: Any) -> ColumnSpec[ServerView]:
+def _spec(key: str, width: int, **layout: Any) -> ColumnSpec[ServerView]:
     """Return a column; its cells are red for a server that is down."""
-    spec = column_spec(_COLUMNS[key], ServerView.at, width, priority, **layout)
+    spec = column_spec(_COLUMNS[key], ServerView.at, width, **layout)
 
     def cell(view: ServerView, row: int) -> Cell:
         shown_cell = spec.cell(view, row)
@@ -88,28 +88,28 @@ def _spec(key: str, width: int, priority: int, **layout: Any) -> ColumnSpec[Serv
 
 
 SERVER_COLUMNS: tuple[ColumnSpec[ServerView], ...] = (
-    _spec("name", 10, 0, flex=3),
-    _spec("meta", 8, 2),
-    _spec("version", 7, 5, max_width=14),
-    _spec("cluster", 7, 8, max_width=16),
-    _spec("uptime", 7, 4),
-    _spec("cpu", 9, 1, number_width=4),
-    _spec("memory", 8, 3),
-    _spec("conns", 5, 2),
-    _spec("subs", 5, 9),
-    _spec("in_s", 6, 4),
-    _spec("out_s", 6, 4),
-    _spec("slow", 4, 6),
-    _spec("streams_led", 5, 1),
-    _spec("consumers_led", 7, 6),
-    _spec("behind", 6, 3),
-    _spec("file", 13, 5, number_width=8),
-    _spec("free", 8, 7),
-    _spec("store", 13, 10, number_width=8),
-    _spec("ha", 5, 9),
-    _spec("inflight", 7, 11),
-    _spec("errors", 7, 12),
-    _spec("routes", 6, 12),
-    _spec("in_b", 8, 13),
-    _spec("out_b", 8, 13),
+    _spec("name", 10, flex=3),
+    _spec("meta", 8),
+    _spec("version", 7, max_width=14),
+    _spec("cluster", 7, max_width=16),
+    _spec("uptime", 7),
+    _spec("cpu", 9, number_width=4),
+    _spec("memory", 8),
+    _spec("conns", 5),
+    _spec("subs", 5),
+    _spec("in_s", 6),
+    _spec("out_s", 6),
+    _spec("slow", 4),
+    _spec("streams_led", 5),
+    _spec("consumers_led", 7),
+    _spec("behind", 6),
+    _spec("file", 13, number_width=8),
+    _spec("free", 8),
+    _spec("store", 13, number_width=8),
+    _spec("ha", 5),
+    _spec("inflight", 7),
+    _spec("errors", 7),
+    _spec("routes", 6),
+    _spec("in_b", 8),
+    _spec("out_b", 8),
 )

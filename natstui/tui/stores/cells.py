@@ -54,23 +54,23 @@ class BucketView(StreamView):
 _COLUMNS = {column.key: column for column in COLUMNS}
 
 
-def _spec(key: str, width: int, priority: int, **layout: Any) -> ColumnSpec[BucketView]:
-    return column_spec(_COLUMNS[key], BucketView.at, width, priority, **layout)
+def _spec(key: str, width: int, **layout: Any) -> ColumnSpec[BucketView]:
+    return column_spec(_COLUMNS[key], BucketView.at, width, **layout)
 
 
 BUCKET_COLUMNS: tuple[ColumnSpec[BucketView], ...] = (
-    _spec("bucket", 18, 0, flex=2, sort=attrgetter("columns.name")),
-    _spec("kind", 5, 2),
-    _spec("keys", 6, 1, sort=attrgetter("columns.subjects_count")),
-    _spec("values", 6, 3, sort=attrgetter("columns.stored_msgs")),
-    _spec("bytes", 8, 4, sort=attrgetter("columns.stored_bytes")),
-    _spec("history", 7, 5),
-    _spec("ttl", 7, 6),
-    _spec("most", 8, 9),
-    _spec("replicas", 8, 8),
-    _spec("storage", 8, 10),
-    _spec("changed", 7, 7, sort=attrgetter("columns.last_at_us")),
-    _spec("description", 12, 11, flex=3),
+    _spec("bucket", 18, flex=2, sort=attrgetter("columns.name")),
+    _spec("kind", 5),
+    _spec("keys", 6, sort=attrgetter("columns.subjects_count")),
+    _spec("values", 6, sort=attrgetter("columns.stored_msgs")),
+    _spec("bytes", 8, sort=attrgetter("columns.stored_bytes")),
+    _spec("history", 7),
+    _spec("ttl", 7),
+    _spec("most", 8),
+    _spec("replicas", 8),
+    _spec("storage", 8),
+    _spec("changed", 7, sort=attrgetter("columns.last_at_us")),
+    _spec("description", 12, flex=3),
 )
 
 

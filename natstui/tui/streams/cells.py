@@ -74,38 +74,38 @@ def _rate_sort_values(view: StreamView) -> Sequence[object]:
     return rate_column(view.state.stream_history, "last_seq")
 
 
-def _spec(key: str, width: int, priority: int, **layout: Any) -> ColumnSpec[StreamView]:
-    return column_spec(_COLUMNS[key], StreamRow, width, priority, **layout)
+def _spec(key: str, width: int, **layout: Any) -> ColumnSpec[StreamView]:
+    return column_spec(_COLUMNS[key], StreamRow, width, **layout)
 
 
 STREAM_COLUMNS: tuple[ColumnSpec[StreamView], ...] = complete_specs(COLUMNS, StreamRow, (
-    _spec("name", 17, 0, flex=1, sort=_name_sort_values),
-    _spec("status", 22, 5, flex=1, max_width=26, descends=True, draw=_status,
+    _spec("name", 17, flex=1, sort=_name_sort_values),
+    _spec("status", 22, flex=1, max_width=26, descends=True, draw=_status,
           sort=StreamView.severity_levels),
-    _spec("kind", 6, 12),
-    _spec("subjects", 14, 15, flex=3),
-    _spec("storage", 6, 18),
-    _spec("retention", 9, 14),
-    _spec("msgs", 6, 1),
-    _spec("bytes", 8, 3),
-    _spec("in", 6, 2, sort=_rate_sort_values),
-    _spec("in_bytes", 9, 7),
-    _spec("removed", 6, 6),
-    _spec("trend", TREND_WIDTH, 4, draw=_trend, sort=_rate_sort_values),
-    _spec("consumers", 5, 8),
-    _spec("first_seq", 10, 16),
-    _spec("first_age", 7, 9),
-    _spec("last_seq", 10, 13),
-    _spec("last_age", 7, 10),
+    _spec("kind", 6),
+    _spec("subjects", 14, flex=3),
+    _spec("storage", 6),
+    _spec("retention", 9),
+    _spec("msgs", 6),
+    _spec("bytes", 8),
+    _spec("in", 6, sort=_rate_sort_values),
+    _spec("in_bytes", 9),
+    _spec("removed", 6),
+    _spec("trend", TREND_WIDTH, draw=_trend, sort=_rate_sort_values),
+    _spec("consumers", 5),
+    _spec("first_seq", 10),
+    _spec("first_age", 7),
+    _spec("last_seq", 10),
+    _spec("last_age", 7),
     _spec(
-        "used", _USE_BAR_CELLS + 5, 10, align="left", min_table_width=120,
+        "used", _USE_BAR_CELLS + 5, align="left", min_table_width=120,
         bar_cells=_USE_BAR_CELLS,
     ),
-    _spec("msgs_used", 5, 19),
-    _spec("bytes_used", 6, 19),
-    _spec("age_used", 5, 21),
-    _spec("full", 7, 17, descends=False),
-    _spec("holes", 8, 20),
-    _spec("leader", 12, 11, flex=1),
-    _spec("replicas", 14, 9, flex=1, max_width=40, min_table_width=160),
+    _spec("msgs_used", 5),
+    _spec("bytes_used", 6),
+    _spec("age_used", 5),
+    _spec("full", 7, descends=False),
+    _spec("holes", 8),
+    _spec("leader", 12, flex=1),
+    _spec("replicas", 14, flex=1, max_width=40, min_table_width=160),
 ))  # fmt: skip

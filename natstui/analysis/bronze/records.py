@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import typing
 from collections.abc import Iterable, Iterator
-from functools import cache, reduce
+from functools import cache
 from typing import Any
 
 from msgspec import Struct
@@ -240,9 +240,9 @@ def with_poll_column(lines: DataFrame) -> DataFrame:
         _reparse_large_numbers(POLL, ddl),
         f"IF({_is_valid_line(POLL, _join_or(_invalid_poll(POLL)))}, {POLL}, NULL)",
     )
-    return reduce(
-        lambda rows, poll_sql: rows.withColumn(POLL, F.expr(poll_sql)), successive_poll_sqls, lines
-    )
+    for poll_sql in successive_poll_sqls:
+        lines = lines.withColumn(POLL, F.expr(poll_sql))
+    return lines
 
 
 def _invalid_poll(poll: str) -> Iterator[str]:

@@ -74,11 +74,6 @@ def common_columns() -> tuple[Column, ...]:
     )
 
 
-def last_value(name: str) -> Column:
-    """Return the value of a column in the last sample of a bucket."""
-    return F.max_by(name, "mono_us")
-
-
 def increase_since_last_poll(name: str) -> Column:
     """Return the growth of a counter of the account since the previous poll.
 
@@ -158,7 +153,7 @@ def compute_consumer_rate(silver: Silver, thresholds: Thresholds) -> DataFrame:
         F.sum("settled_msgs").alias("settled_msgs"),
         F.sum(redelivered_msgs()).alias("repeated_msgs"),
         F.min_by("pending_msgs", "mono_us").alias("pending_first_msgs"),
-        last_value("pending_msgs").alias("pending_last_msgs"),
+        F.max_by("pending_msgs", "mono_us").alias("pending_last_msgs"),
         F.min("pending_msgs").alias("pending_min_msgs"),
         F.max("pending_msgs").alias("pending_max_msgs"),
         F.avg("pending_msgs").alias("pending_mean_msgs"),
@@ -209,7 +204,7 @@ def compute_stream_rate(silver: Silver, thresholds: Thresholds) -> DataFrame:
         F.sum("published_msgs").alias("published_msgs"),
         F.sum("grown_msgs").alias("grown_msgs"),
         F.sum("grown_bytes").alias("grown_bytes"),
-        *(last_value(name).alias(name) for name in _LAST_VALUES),
+        *(F.max_by(name, "mono_us").alias(name) for name in _LAST_VALUES),
         F.max("last_at_us").alias("last_stored_at_us"),
     )
     return STREAM_RATE.conform(

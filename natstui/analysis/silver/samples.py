@@ -115,7 +115,10 @@ def _sample_rows(
         F.col(POLL)["taken_at_us"].alias("taken_at_us"),
         F.col(POLL)[asset_kind].alias("rows"),
     )
-    rows = explode_columns(_with_epochs(polls, epochs), asset_kind, fields)
+    # `epoch` is the number of gaps before a poll, `set_us` the clock steps before it.
+    polls = with_span_values(polls, epochs, F.col("taken_mono_us"), "session")
+    polls = polls.withColumns({name: F.coalesce(name, F.lit(0)) for name in ("epoch", "set_us")})
+    rows = explode_columns(polls, asset_kind, fields)
     # Times of the server are moved, too: an age is by the clock that the recorder had.
     rows = rows.withColumns(
         {
@@ -128,12 +131,6 @@ def _sample_rows(
         .withColumn("at_us", F.col("taken_at_us") + F.col("mono_us") - F.col("taken_mono_us"))
         .drop("sampled_mono_us", "moved_us", "taken_at_us", "taken_mono_us", "set_us")
     )
-
-
-def _with_epochs(polls: DataFrame, epochs: DataFrame) -> DataFrame:
-    """Add `epoch`, the number of gaps before a poll, and `set_us`, the clock steps before it."""
-    rows = with_span_values(polls, epochs, F.col("taken_mono_us"), "session")
-    return rows.withColumns({name: F.coalesce(name, F.lit(0)) for name in ("epoch", "set_us")})
 
 
 _HAS_DIFFERENCES_COLUMN = "_packed"

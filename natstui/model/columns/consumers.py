@@ -26,7 +26,7 @@ from natstui.model.findings.thresholds import LAG_WARNING_S
 from natstui.model.live.ack_times import AckWindow
 from natstui.model.live.age import Lag, activity_at_us, consumer_lag
 from natstui.model.live.limits import is_near_limit, time_to_drain_s
-from natstui.model.live.rates import AckRate
+from natstui.model.live.rates import AckRate, ack_rate, backlog_trend_per_s, counter_per_s
 from natstui.model.live.snapshot import ConsumerColumns
 from natstui.units import UNKNOWN, count_text, duration_text, rate_text
 
@@ -92,12 +92,20 @@ class ConsumerRow(Struct, frozen=True):
     @property
     def acks(self) -> AckRate:
         """Return the acks per second, and whether they are estimated."""
-        return self.view.acks(self.index)
+        view, row = self.view, self.index
+        history = view.state.consumer_history
+        return view.compute_once(
+            "acks", row, lambda: ack_rate(history, view.key(row), view.config(row))
+        )
 
     @property
     def delivered_msgs_per_s(self) -> float | None:
         """Return the deliveries per second, with redeliveries; None if unknown."""
-        return self.view.delivered_msgs_per_s(self.index)
+        view, row = self.view, self.index
+        history, name = view.state.consumer_history, "delivered_consumer_seq"
+        return view.compute_once(
+            "delivered", row, lambda: counter_per_s(history, view.key(row), name)
+        )
 
     @property
     def ack_window(self) -> AckWindow | None:
@@ -120,7 +128,9 @@ class ConsumerRow(Struct, frozen=True):
     @property
     def backlog_trend_per_s(self) -> float | None:
         """Return the change of the pending messages per second; None if unknown."""
-        return self.view.backlog_trend_per_s(self.index)
+        view, row = self.view, self.index
+        history = view.state.consumer_history
+        return view.compute_once("trend", row, lambda: backlog_trend_per_s(history, view.key(row)))
 
     @property
     def drained_in_s(self) -> float | None:
@@ -189,14 +199,6 @@ def _waiting_pulls_level(row: ConsumerRow) -> str:
     if is_bound is None:
         return "" if row.view.columns.waiting_pulls_count[row.index] else "dim"
     return "" if is_bound else "warn"
-
-
-def _delivered_msgs_per_s(row: ConsumerRow) -> float | None:
-    return row.delivered_msgs_per_s
-
-
-def _acked_msgs_per_s(row: ConsumerRow) -> float | None:
-    return row.acks.acks_per_s
 
 
 def _acked_text(row: ConsumerRow) -> str:
@@ -306,13 +308,13 @@ CONSUMER_COLUMNS: tuple[Column[ConsumerRow], ...] = (
     _number("delivered_rate", "DELIV/s",
             "Deliveries per second, redeliveries included: growth of the delivered consumer "
             "sequence.",
-            _delivered_msgs_per_s, format=rate_text, dims_zero=True,
+            lambda row: row.delivered_msgs_per_s, format=rate_text, dims_zero=True,
             json=JsonField("delivered_msgs_per_s", float | None), priority=5),
     _number("acked_rate", "ACK/s",
             "Acks per second: first deliveries minus the growth of ACK PEND and, with max "
             "deliver, of REDEL, which includes dropped messages; ~: inexact, because of filters "
             "or gaps.",
-            _acked_msgs_per_s, text=_acked_text, dims_zero=True,
+            lambda row: row.acks.acks_per_s, text=_acked_text, dims_zero=True,
             json=JsonField("acked_msgs_per_s", float | None,
                            help="First deliveries minus the growth of what waits, and of "
                                 "dropped messages."), priority=6),

@@ -23,7 +23,7 @@ from natstui.model.columns.view import StreamView
 from natstui.model.findings.catalogue.kind import Level
 from natstui.model.findings.thresholds import FULL_SOON_S
 from natstui.model.live.limits import StreamFill, is_near_limit, used_percent
-from natstui.model.live.rates import StreamRates, stream_full_in_s
+from natstui.model.live.rates import StreamRates, stream_full_in_s, stream_rates
 from natstui.model.live.snapshot import Peer, StreamColumns
 from natstui.model.servers.replicas import replica_state
 from natstui.units import UNKNOWN, bytes_text, count_text, duration_text, rate_text
@@ -51,7 +51,9 @@ class StreamRow(Struct, frozen=True):
     @property
     def rates(self) -> StreamRates:
         """Return the rates of stored and removed messages."""
-        return self.view.rates(self.index)
+        view, row = self.view, self.index
+        history = view.state.stream_history
+        return view.compute_once("rates", row, lambda: stream_rates(history, view.key(row)))
 
     @property
     def subjects(self) -> tuple[str, ...]:

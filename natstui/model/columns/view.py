@@ -27,12 +27,6 @@ from natstui.model.live.age import (
 from natstui.model.live.history import History, Point
 from natstui.model.live.known_rows import AssetRows, Roster, RowKey
 from natstui.model.live.rates import (
-    AckRate,
-    StreamRates,
-    ack_rate,
-    backlog_trend_per_s,
-    counter_per_s,
-    stream_rates,
     trend_per_s,
 )
 from natstui.model.live.snapshot import ConsumerColumns, StreamColumns
@@ -140,11 +134,6 @@ class StreamView(AssetView):
         """Return the age of a stale row in seconds; None for a fresh row."""
         return self.sampled_ago_s(row) if stream_is_stale(self.state, row) else None
 
-    def rates(self, row: int) -> StreamRates:
-        """Return the rates of stored and removed messages of a row."""
-        history = self.state.stream_history
-        return self.compute_once("rates", row, lambda: stream_rates(history, self.key(row)))
-
     def verdict(self, row: int) -> Verdict:
         """Return the status of a stream: its worst finding, or its activity."""
         return self.compute_once("verdict", row, lambda: stream_verdict(self.state, row))
@@ -242,25 +231,6 @@ class ConsumerView(AssetView):
     def verdict(self, row: int) -> Verdict:
         """Return the status of a consumer: its worst finding, or its activity."""
         return self.compute_once("verdict", row, lambda: consumer_verdict(self.state, row))
-
-    def delivered_msgs_per_s(self, row: int) -> float | None:
-        """Return the deliveries per second, with redeliveries; None if unknown."""
-        history, name = self.state.consumer_history, "delivered_consumer_seq"
-        return self.compute_once(
-            "delivered", row, lambda: counter_per_s(history, self.key(row), name)
-        )
-
-    def acks(self, row: int) -> AckRate:
-        """Return the acks per second, and whether they are estimated."""
-        history = self.state.consumer_history
-        return self.compute_once(
-            "acks", row, lambda: ack_rate(history, self.key(row), self.config(row))
-        )
-
-    def backlog_trend_per_s(self, row: int) -> float | None:
-        """Return the change of the pending messages per second; None if unknown."""
-        history = self.state.consumer_history
-        return self.compute_once("trend", row, lambda: backlog_trend_per_s(history, self.key(row)))
 
     def severity_levels(self) -> list[int]:
         """Return the severity of each row; 0 without findings."""

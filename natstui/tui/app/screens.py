@@ -27,6 +27,7 @@ from natstui.model.records.stores import BackUp, GetFile, PutFile, RestoreBackup
 from natstui.tui.frame.action_keys import SPECS, Target
 from natstui.tui.frame.live import LiveScreen
 from natstui.tui.frame.messages import Manage, Open
+from natstui.tui.frame.systems import SystemState
 
 MODE_SCREENS = {
     "streams": ("streams.screen", "StreamsScreen"),
@@ -62,7 +63,7 @@ def create_screen(message: Open | Manage, state: State) -> LiveScreen:
     else:
         screen = _create_changing_screen(message, state)
     # A form needs the server's API level before it creates its fields.
-    screen.scope.set_state(state)
+    screen.scope.set_states(SystemState("", "", state, 0), {})
     return screen
 
 

@@ -211,10 +211,6 @@ class SystemScope:
         names_text = clean_line(" and ".join(names))
         return f"rows of {names_text} are marked: mark rows of one system only"
 
-    def set_state(self, state: State) -> None:
-        """Store the state of a single system without a name."""
-        self._acting = SystemState("", "", state, 0)
-
     def set_states(self, acting: SystemState, systems: Mapping[str, SystemState]) -> None:
         """Store the state of the acting system, and those of several systems by name."""
         self._acting, self.systems = acting, systems

@@ -155,10 +155,7 @@ class FieldRow(Horizontal):
     @property
     def text(self) -> str:
         """Return the current text, also if it is shown as a placeholder."""
-        return self._text_or_empty_value(self.editor.value)
-
-    def _text_or_empty_value(self, text: str) -> str:
-        return text or self._empty_value
+        return self.editor.value or self._empty_value
 
     @property
     def editor(self) -> Input | Choice:
@@ -200,7 +197,7 @@ class FieldRow(Horizontal):
         # No label while the form is created again: then the row is being removed.
         for label in self.query(".means").results(Label):
             label.update(safe(means, "dim"))
-        self.post_message(self.Edited(self.field.path, self._text_or_empty_value(event.value)))
+        self.post_message(self.Edited(self.field.path, event.value or self._empty_value))
 
     @on(Choice.Chosen)
     def _post_choice(self, event: Choice.Chosen) -> None:

@@ -143,21 +143,12 @@ def _find_pinned_group(row: ConsumerRow) -> _PriorityGroup | None:
     return next((group for group in groups if group.pinned_client_id), None)
 
 
-def _pinned_client(row: ConsumerRow) -> str | None:
-    group = _find_pinned_group(row)
-    return group.pinned_client_id if group else None
-
-
-def _pinned_at_us(row: ConsumerRow) -> int | None:
-    group = _find_pinned_group(row)
-    return time_or_never_us(group.pinned_ts) if group else None
-
-
 def consumer_columns(rows: Sequence[ConsumerRow], server_name: str | None) -> ConsumerColumns:
     """Return the columns of rows; `server_name` is the leader of rows without a cluster section.
 
     Raises ValueError for an invalid time.
     """
+    groups = [_find_pinned_group(row) for row in rows]
     return ConsumerColumns(
         stream=tuple(row.stream_name for row in rows),
         name=tuple(row.name for row in rows),
@@ -175,11 +166,13 @@ def consumer_columns(rows: Sequence[ConsumerRow], server_name: str | None) -> Co
         waiting_pulls_count=tuple(row.num_waiting for row in rows),
         push_bound=tuple(row.push_bound for row in rows),
         paused=tuple(row.paused for row in rows),
-        pinned_client=tuple(map(_pinned_client, rows)),
+        pinned_client=tuple(group.pinned_client_id if group else None for group in groups),
         next_at_us=tuple(row.next_at_us for row in rows),
         leader=tuple(leader_of(row.cluster, server_name) for row in rows),
         peers=tuple(peers_of(row.cluster) for row in rows),
-        pinned_at_us=tuple(map(_pinned_at_us, rows)),
+        pinned_at_us=tuple(
+            time_or_never_us(group.pinned_ts) if group else None for group in groups
+        ),
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import Iterable, Mapping
 from typing import ClassVar
@@ -62,6 +63,8 @@ _ESTIMATE_FIELD = Field(
 )
 
 
+PREVIEW_AFTER_S = 0.3
+"""Time without a key after which the losses of an edit are requested."""
 _LINES_OUTSIDE_FIELDS = 7
 """Lines of a form screen without fields: status (2), caption (up to 2), help (2), keys."""
 
@@ -238,9 +241,11 @@ class FormSender(ScreenPart):
 
     async def _read_deletions(self) -> None:
         """Request what the edit would delete, and show it."""
+        # The next key replaces this worker: only a text that stays is sent.
+        await asyncio.sleep(PREVIEW_AFTER_S)
         reply = await self._screen.engine.request(replace(self._create_change(), dry_run=True))
         self.deletion_lines = confirmation_in(reply).lines if reply.body_json else ()
-        self._screen.update_draft()
+        self._screen.show_draft()
 
     def mark_previewed(self) -> None:
         """Treat `deletion_lines` as those of the current draft, so that they are not requested
@@ -472,6 +477,10 @@ class FormScreen(LiveScreen):
     def update_draft(self) -> None:
         """Compute the draft from the current texts, and show its errors and preview."""
         self.entries.update_draft()
+        self.show_draft()
+
+    def show_draft(self) -> None:
+        """Show the errors and the preview of the draft."""
         self.fields.update_field_marks()
         preview_text = preview_content(
             self.entries.asset, self.entries.draft, self.sending.deletion_lines

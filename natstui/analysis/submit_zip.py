@@ -3,7 +3,7 @@
     python -m natstui.analysis.submit_zip natstui.zip
 
 The zip has every module of natstui that the job imports. Executors run no code of natstui; the
-driver needs only this zip and Spark.
+driver needs this zip, Spark and msgspec.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ _FILE_GLOBS = (
     "parsing.py",
     "paths.py",
     "units.py",
+    "values.py",
     "analysis/**/*",
     "model/**/*",
 )

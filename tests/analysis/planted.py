@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any
-
-from msgspec import Struct
 
 from benchmarks._bench_run import bench_records
 from benchmarks._fleet import START_AT_US, Fault, Plan
@@ -63,7 +62,8 @@ def write_third(folder: Path) -> Path:
     return write_troubled(folder / THIRD, START_AT_US + 2 * WEEK_US)
 
 
-class Planted(Struct, frozen=True):
+@dataclass(frozen=True)
+class Planted:
     """The sessions."""
 
     folders: tuple[Path, ...]
@@ -79,7 +79,8 @@ def write_planted(folder: Path) -> Planted:
     return Planted(folders, records)
 
 
-class Analysed(Planted, frozen=True):
+@dataclass(frozen=True)
+class Analysed(Planted):
     """The sessions, and all that an analysis says of them."""
 
     answers: AnswersOfSome

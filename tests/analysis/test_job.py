@@ -11,12 +11,12 @@ import subprocess
 import time
 from collections.abc import Callable
 from contextlib import redirect_stderr, redirect_stdout
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 import pytest
-from msgspec import Struct
 
 from benchmarks._fleet import START_AT_US, Plan
 from benchmarks._sessions import write_session
@@ -44,7 +44,8 @@ RECORDED = FindingReport(
 """A finding that the recording has to its end, and that the analysis contradicts."""
 
 
-class TwoRuns(Struct, frozen=True):
+@dataclass(frozen=True)
+class TwoRuns:
     """A command on the last recording and, begun while it read, a child on its folder."""
 
     session: Path

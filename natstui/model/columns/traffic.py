@@ -77,7 +77,7 @@ def total_columns(
         return lambda row: getattr(counters(row), name)
 
     return (
-        column("in", "IN", f"Messages {received_help}", value("in_msgs"), count_text, priority=13),
+        column("in", "IN", f"Messages {received_help}", value("in_msgs"), count_text, priority=12),
         column("in_total", "IN BYTES", f"Bytes {received_help}", value("in_bytes"), bytes_text),
         column("out", "OUT", f"Messages {sent_help}", value("out_msgs"), count_text, priority=13),
         column("out_total", "OUT BYTES", f"Bytes {sent_help}", value("out_bytes"), bytes_text),

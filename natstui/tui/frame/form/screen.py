@@ -63,6 +63,7 @@ _ESTIMATE_FIELD = Field(
 )
 
 
+_PREVIEW_GROUP = "preview"
 PREVIEW_AFTER_S = 0.3
 """Time without a key after which the losses of an edit are requested."""
 _LINES_OUTSIDE_FIELDS = 7
@@ -224,6 +225,9 @@ class FormSender(ScreenPart):
         elif not self.is_sending:
             # At once: the next key must not load a file that the reply would discard.
             self.is_sending = True
+            # Its reply would replace what the reply to the change shows.
+            self._screen.workers.cancel_group(self._screen, _PREVIEW_GROUP)
+            self._previewed_draft_json = ""
             run_task(self._screen, self._send)
 
     def preview_deletions(self) -> None:
@@ -237,7 +241,7 @@ class FormSender(ScreenPart):
         ):
             return
         self._previewed_draft_json = config
-        run_task(self._screen, self._read_deletions, replaces="preview")
+        run_task(self._screen, self._read_deletions, replaces=_PREVIEW_GROUP)
 
     async def _read_deletions(self) -> None:
         """Request what the edit would delete, and show it."""
@@ -263,6 +267,7 @@ class FormSender(ScreenPart):
         self._screen.refresh_bindings()
         if reply is None:
             self._screen.show_sentence("")
+            self.preview_deletions()
         else:
             self._screen.show_reply(reply)
 

@@ -56,12 +56,12 @@ def main() -> int:
     parser.add_argument("names", nargs="*", metavar="NAME")
     parser.add_argument("--out", type=Path, help="folder of the results and recordings")
     parser.add_argument("--spark", action="store_true", help="analyse all recordings in one run")
-    parser.add_argument("--healthy", type=float, default=Times.healthy_s, metavar="SECONDS")
+    parser.add_argument("--healthy", type=float, default=Times().healthy_s, metavar="SECONDS")
     parser.add_argument(
         "--workloads", type=float, metavar="SECONDS",
         help="run the healthy workloads instead, for so long: 900 is what counts",
     )  # fmt: skip
-    parser.add_argument("--fixed", type=float, default=Times.fixed_s, metavar="SECONDS")
+    parser.add_argument("--fixed", type=float, default=Times().fixed_s, metavar="SECONDS")
     given = parser.parse_args()
     folder = given.out or Path(tempfile.mkdtemp(prefix="natstui-faults-"))
     folder.mkdir(parents=True, exist_ok=True)
